@@ -58,6 +58,8 @@ type reception struct {
 	upTo           time.Duration // accounted so far
 	interferenceMw float64       // since upTo
 	logOK          float64       // natural logarithm of the chance of no error up to upTo
+	piece          time.Duration // for which fading stays the same; 0: for the whole frame
+	logNoiseOK     float64       // logOK without interference, where there are pieces
 }
 
 func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
@@ -94,7 +96,7 @@ func (c *Core) startTx(tx *transmission) {
 		r := c.stations[j]
 		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j)), deaf: r.tx != nil}
 		a.powerMw = a.meanMw
-		if c.cfg.Fading.Model != "" {
+		if c.fades(r, a.meanMw) {
 			a.powerMw *= c.links.fadingNow(tx.from, int(j))
 		}
 		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
@@ -109,6 +111,12 @@ func (c *Core) startTx(tx *transmission) {
 		c.events.push(event{at: c.now + c.phy.detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
+}
+
+// fades reports whether the fading of a transmission counts: what is too weak to be noticed or
+// sensed in the best of fades adds its mean to the interference.
+func (c *Core) fades(r *station, meanMw float64) bool {
+	return c.cfg.Fading.Model != "" && meanMw*fadingHeadroom >= min(c.noticesMw(r), c.carrierMw)
 }
 
 // interrupt ends what a station that begins to send was receiving.
@@ -213,6 +221,9 @@ func (s *station) lock(a arrival, interferenceMw float64) {
 	a.tx.miss[a.slot] = NotLost
 	s.rx = reception{arrival: a, upTo: a.tx.start, interferenceMw: interferenceMw}
 	s.lockedAt = s.core.now
+	if s.core.fades(s, a.meanMw) {
+		s.rx.piece = s.core.links.steady(a.tx.from, s.index, a.tx.start, a.tx.end)
+	}
 }
 
 // interference is the power at a receiver of all that is on the air there but
@@ -227,6 +238,10 @@ func (c *Core) interference(r *station, but *transmission) float64 {
 	return sum * c.interferes
 }
 
+// negligible is the change of noise and interference together, 0.04 dB, below which a reception
+// goes on as it was.
+const negligible = 0.01
+
 // settle accounts a reception up to now with the interference that it had, and
 // takes note of what it has from now on.
 func (c *Core) settle(r *station) {
@@ -234,16 +249,36 @@ func (c *Core) settle(r *station) {
 	if tx == nil || c.ns2() {
 		return
 	}
-	snr := r.rx.powerMw / (r.noiseMw + r.rx.interferenceMw)
-	m := c.phy.modes[tx.mode]
-	if share := overlap(r.rx.upTo, c.now, tx.start, tx.headerEnd); share > 0 {
-		r.rx.logOK += c.phy.header.logSuccess(snr, share*c.phy.headerBits)
+	interferenceMw := c.interference(r, tx)
+	if c.now < tx.end && math.Abs(interferenceMw-r.rx.interferenceMw) < negligible*(r.noiseMw+r.rx.interferenceMw) {
+		return // what was is as good as what is
 	}
-	if share := overlap(r.rx.upTo, c.now, tx.headerEnd, tx.payloadEnd); share > 0 {
-		r.rx.logOK += m.logSuccess(snr, share*payloadBits(m, tx.bytes))
+	noise, all := r.noiseMw, r.noiseMw+r.rx.interferenceMw
+	if r.rx.piece == 0 {
+		r.rx.logOK += c.logSuccess(tx, r.rx.powerMw/all, r.rx.upTo, c.now)
+	}
+	for from := r.rx.upTo; r.rx.piece > 0 && from < c.now; {
+		to := min(from+r.rx.piece, c.now)
+		powerMw := r.rx.meanMw * c.links.fadingAt(tx.from, r.index, (from+to)/2)
+		r.rx.logOK += c.logSuccess(tx, powerMw/all, from, to)
+		r.rx.logNoiseOK += c.logSuccess(tx, powerMw/noise, from, to)
+		from = to
 	}
 	r.rx.upTo = c.now
-	r.rx.interferenceMw = c.interference(r, tx)
+	r.rx.interferenceMw = interferenceMw
+}
+
+// logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
+// through at an SNR.
+func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration) (sum float64) {
+	m := &c.phy.modes[tx.mode]
+	if share := overlap(from, to, tx.start, tx.headerEnd); share > 0 {
+		sum += c.phy.header.logSuccess(snr, share*c.phy.headerBits)
+	}
+	if share := overlap(from, to, tx.headerEnd, tx.payloadEnd); share > 0 {
+		sum += m.logSuccess(snr, share*payloadBits(*m, tx.bytes))
+	}
+	return sum
 }
 
 // overlap is the share of [from, to] that [a, b] covers.
@@ -265,7 +300,10 @@ func (c *Core) endTx(tx *transmission) {
 		if c.ns2() && r.rx.tx == tx && r.detectAt != 0 {
 			c.resolve(r) // what begins now collides with this frame still
 		}
-		i := slices.IndexFunc(r.air, func(a arrival) bool { return a.tx == tx })
+		i := 0
+		for r.air[i].tx != tx {
+			i++
+		}
 		r.air = slices.Delete(r.air, i, i+1)
 		if r.rx.tx == tx {
 			c.decode(r, tx)
@@ -295,7 +333,10 @@ func (c *Core) decode(r *station, tx *transmission) {
 	r.rx = reception{}
 	luck := math.Log(1 - r.rng.Float64())
 	snr := got.powerMw / r.noiseMw
-	m := c.phy.modes[tx.mode]
+	noiseOK := got.logNoiseOK
+	if got.piece == 0 {
+		noiseOK = c.logSuccess(tx, snr, tx.start, tx.payloadEnd)
+	}
 	miss := &tx.miss[got.slot]
 	switch {
 	case c.dead:
@@ -310,7 +351,7 @@ func (c *Core) decode(r *station, tx *transmission) {
 		r.received(tx)
 		return
 	case c.ns2(): // the cause is known
-	case luck < c.phy.header.logSuccess(snr, c.phy.headerBits)+m.logSuccess(snr, payloadBits(m, tx.bytes)):
+	case luck < noiseOK:
 		*miss = Collision
 	default:
 		*miss = ChannelError

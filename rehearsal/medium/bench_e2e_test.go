@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -35,13 +37,6 @@ func TestBenchOneHopUnlimited(t *testing.T) {
 		perS := float64(delivered) / time.Since(began).Seconds()
 		row(fmt.Sprintf("one hop unlimited, %d bytes", payload),
 			fmt.Sprintf("%.0f frames/s, %.0f Mbit/s", perS, perS*float64(8*payload)/1e6), ">= 300000 frames/s")
-	}
-}
-
-// grid puts nodes in rows of so many.
-func grid(columns int, spacingM float64) Locate {
-	return func(n int, _ time.Duration) (float64, float64) {
-		return float64(n%columns) * spacingM, float64(n/columns) * spacingM
 	}
 }
 
@@ -84,4 +79,36 @@ func TestBenchGrowthWithNodes(t *testing.T) {
 	for _, c := range costs {
 		fmt.Printf("medium: %4d nodes |%s %.2f %%\n", c.nodes, strings.Repeat("#", int(60*c.share/top)), c.share)
 	}
+}
+
+// cpuTime is what the process has used of processors.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// What a frame costs where 200 saturated nodes move under Rayleigh fading and shadowing.
+func TestBenchCrowdWithFadingAndShadowing(t *testing.T) {
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
+	c, frames := crowd(t)
+	var flows []flow
+	for i := range 200 {
+		flows = append(flows, flow{i, i ^ 1})
+	}
+	saturate(c, 1500, 10*time.Millisecond, flows...) // faders are made, queues filled
+	hearers := 0
+	for i := range 200 {
+		hearers += len(c.links.hearers(i))
+	}
+	began := cpuTime(t)
+	for *frames = 0; *frames < 50_000; {
+		saturate(c, 1500, time.Millisecond, flows...)
+	}
+	perFrame := (cpuTime(t) - began) / time.Duration(*frames)
+	row(fmt.Sprintf("200 moving nodes, fading and shadowing, %d hear each", hearers/200),
+		fmt.Sprintf("%.1f µs of CPU a frame", float64(perFrame)/1e3), "<= 10 µs")
 }

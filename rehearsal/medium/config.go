@@ -112,13 +112,19 @@ type PropagationConfig struct {
 type ShadowingConfig struct {
 	SigmaDb        float64 // standard deviation; 0 is off
 	DecorrelationM float64 // a node moved so far keeps 1/e of the correlation
+	// NodeCorrelation is that of the shadows of two links that have one end in common and the
+	// others far apart: 0 to 0.5.
+	NodeCorrelation float64
 }
 
-// FadingConfig is small-scale fading. It is fixed in space: it changes as fast
-// as the two nodes move relative to each other, and not at all when they stand.
+// FadingConfig is small-scale fading. It is fixed in space, so that it changes as fast as the two
+// nodes move relative to each other, unless scatterers move too.
 type FadingConfig struct {
 	Model     string  // empty: off | rayleigh | rician
 	KFactorDb float64 // rician: line of sight to scattered power
+	// ScattererMps is how fast scatterers move: 0 not at all; the TGn channel models take 1.2
+	// km/h in buildings.
+	ScattererMps float64
 }
 
 // ChannelErrorConfig is a two-state Markov channel (Gilbert–Elliott) on every

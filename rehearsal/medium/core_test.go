@@ -460,11 +460,11 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 			c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200}
 		},
 		"faded disc":    func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
-		"shadowed disc": func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{6, 20} },
+		"shadowed disc": func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20} },
 		"shadowing":     func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
 		"decorrelation": func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
 		"fading":        func(c *Config) { c.Fading.Model = "nakagami" },
-		"K factor":      func(c *Config) { c.Fading = FadingConfig{"rician", math.NaN()} },
+		"K factor":      func(c *Config) { c.Fading = FadingConfig{Model: "rician", KFactorDb: math.NaN()} },
 		"error mean":    func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
 		"error burst":   func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1} },
 		"two error bursts": func(c *Config) {
@@ -506,7 +506,7 @@ func benchmarkHop(b *testing.B, c *Core) {
 // What shadowing, fading and burst errors cost beside a moving peer.
 func BenchmarkSaturatedHopInAllWeathers(b *testing.B) {
 	cfg := testConfig(Standard80211g, 0, 2)
-	cfg.Shadowing, cfg.Fading = ShadowingConfig{4, 20}, FadingConfig{"rician", 6}
+	cfg.Shadowing, cfg.Fading = ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}, FadingConfig{Model: "rician", KFactorDb: 6}
 	cfg.ChannelError = ChannelErrorConfig{Mean: 0.01, BurstS: 0.01}
 	c := mustCore(b, cfg, func(n int, at time.Duration) (float64, float64) {
 		return 5 * float64(n), 10 * math.Sin(at.Seconds()) * float64(n)

@@ -37,7 +37,7 @@ const (
 
 // logSuccess is the natural logarithm of the chance that so many bits come
 // through at an SNR that stays the same.
-func (m Mode) logSuccess(snr, bits float64) float64 {
+func (m *Mode) logSuccess(snr, bits float64) float64 {
 	symbolBits := 1.0
 	switch m.modulation {
 	case cck16:

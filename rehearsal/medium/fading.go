@@ -3,6 +3,7 @@ package medium
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 const (
@@ -28,46 +29,108 @@ const (
 // with the Doppler frequency v/λ; under any other motion it needs no history, so
 // it depends on the seed and on where the nodes are at a model time only. The
 // line of sight turns with the distance itself.
+//
+// Scatterers that move turn the waves also while both nodes stand: each by a Doppler frequency of
+// its own, drawn from the bell of the TGn channel models (Erceg et al., IEEE 802.11-03/940r4,
+// section 4.7.1): 1 / (1 + 9 (f/f_d)²) up to 5 f_d, where f_d is their speed by the wavelength.
 type fader struct {
-	perM    float64 // 2π/λ
-	scatter float64 // amplitude of a wave
-	line    float64 // amplitude of the line of sight
-	phase0  float64
-	cos     [faderWaves]float64 // of the direction of arrival
-	sin     [faderWaves]float64
-	phase   [faderWaves]float64
+	waves  [faderWaves]faderWave
+	phase0 float64
+	of     *faderKind
+	drift  *[faderWaves]float64 // steps a second that moving scatterers turn; nil: they stand
 }
 
-func newFader(seed uint64, a, b int, cfg FadingConfig, waveM float64) *fader {
-	s := newStream(seed, forFading, a, b)
-	f := &fader{perM: 2 * math.Pi / waveM, scatter: math.Sqrt(1.0 / faderWaves)}
+// faderWave is a wave: six bytes, because a frame asks for the waves of many links.
+type faderWave struct {
+	cos, sin int16 // of the direction of arrival, times waveUnit
+	phase    uint16
+}
+
+const (
+	waveUnit  = 1<<15 - 1
+	placeUnit = 1 << 8 // parts of a step that places are in
+	waveShift = 15 + 8
+)
+
+// faderKind is what the faders of a field share.
+type faderKind struct {
+	perM          float64 // phase in steps that a metre turns
+	scatter, line float64 // amplitudes of a wave and of the line of sight
+	dopplerHz     float64 // of moving scatterers
+}
+
+func newFaderKind(cfg FadingConfig, waveM float64) *faderKind {
+	k := &faderKind{perM: phasorSteps / waveM, scatter: math.Sqrt(1.0 / faderWaves),
+		dopplerHz: cfg.ScattererMps / waveM}
 	if cfg.Model == fadingRician {
-		k := dbToRatio(cfg.KFactorDb)
-		f.line = math.Sqrt(k / (1 + k))
-		f.scatter *= math.Sqrt(1 / (1 + k))
+		ratio := dbToRatio(cfg.KFactorDb)
+		k.line = math.Sqrt(ratio / (1 + ratio))
+		k.scatter *= math.Sqrt(1 / (1 + ratio))
 	}
-	f.phase0 = s.phase()
-	for i := range faderWaves {
+	return k
+}
+
+func newFader(seed uint64, a, b int, kind *faderKind) *fader {
+	s := newStream(seed, forFading, a, b)
+	f := &fader{of: kind, phase0: inSteps(s.phase())}
+	for i := range f.waves {
 		angle := (2*math.Pi*float64(i) + s.phase() - math.Pi) / faderWaves
-		f.sin[i], f.cos[i] = math.Sincos(angle)
-		f.phase[i] = s.phase()
+		sin, cos := math.Sincos(angle)
+		f.waves[i] = faderWave{int16(math.Round(waveUnit * cos)), int16(math.Round(waveUnit * sin)),
+			uint16(inSteps(s.phase()))}
+	}
+	if kind.dopplerHz > 0 {
+		f.drift = newDrift(&s, kind.dopplerHz)
 	}
 	return f
 }
 
-// power is the ratio to the mean power at a relative place.
-func (f *fader) power(xM, yM float64) float64 {
-	im, re := math.Sincos(f.perM*math.Hypot(xM, yM) + f.phase0)
-	re, im = f.line*re, f.line*im
-	for i := range faderWaves {
-		s, c := math.Sincos(f.perM*(xM*f.cos[i]+yM*f.sin[i]) + f.phase[i])
-		re += f.scatter * c
-		im += f.scatter * s
+// bellDopplers is where the bell is cut off, in Doppler frequencies.
+const bellDopplers = 5
+
+// newDrift draws the waves' Doppler frequencies, one from each of as many strata, in steps a
+// second.
+func newDrift(s *stream, dopplerHz float64) *[faderWaves]float64 {
+	var out [faderWaves]float64
+	for i := range out {
+		share := 2*(float64(i)+s.unit())/faderWaves - 1
+		out[i] = phasorSteps * dopplerHz / 3 * math.Tan(share*math.Atan(3*bellDopplers))
 	}
-	return re*re + im*im
+	for i := range out { // which wave has which is chance
+		j := int(s.next() % uint64(i+1))
+		out[i], out[j] = out[j], out[i]
+	}
+	return &out
+}
+
+// power is the ratio to the mean power at a relative place and a time.
+func (f *fader) power(xM, yM float64, at time.Duration) float64 {
+	k := f.of
+	xUnits, yUnits := int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit)
+	var re, im float32
+	for i := range f.waves {
+		w := &f.waves[i]
+		steps := (xUnits*int64(w.cos)+yUnits*int64(w.sin))>>waveShift + int64(w.phase)
+		if f.drift != nil {
+			steps += int64(math.Floor(f.drift[i] * at.Seconds()))
+		}
+		p := &phasors[steps&(phasorSteps-1)]
+		re += p[0]
+		im += p[1]
+	}
+	x, y := k.scatter*float64(re), k.scatter*float64(im)
+	if k.line > 0 {
+		p := phasor(k.perM*math.Hypot(xM, yM) + f.phase0)
+		x += k.line * float64(p[0])
+		y += k.line * float64(p[1])
+	}
+	return x*x + y*y
 }
 
 func (cfg FadingConfig) validate() error {
+	if !(cfg.ScattererMps >= 0 && cfg.ScattererMps <= 100) || cfg.ScattererMps > 0 && cfg.Model == "" {
+		return fmt.Errorf("check fading: scatterers at %g m/s: 0 to 100 are possible, with a model", cfg.ScattererMps)
+	}
 	switch cfg.Model {
 	case "", fadingRayleigh:
 		return nil

@@ -131,8 +131,8 @@ func TestFadingDecorrelatesAsBessel(t *testing.T) {
 		// For a complex Gaussian the powers' correlation is the field's squared.
 		var p0, p1, both float64
 		for i := range links {
-			f := newFader(6, i, i+1, FadingConfig{Model: "rayleigh"}, testWaveM)
-			a, b := f.power(100, 20), f.power(100, 20+d*testWaveM)
+			f := newFader(6, i, i+1, newFaderKind(FadingConfig{Model: "rayleigh"}, testWaveM))
+			a, b := f.power(100, 20, 0), f.power(100, 20+d*testWaveM, 0)
 			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
 		}
 		got, want := both/(p0*p1)-1, math.Pow(math.J0(2*math.Pi*d), 2)
@@ -141,6 +141,91 @@ func TestFadingDecorrelatesAsBessel(t *testing.T) {
 		if math.Abs(got-want) > 0.07 || math.Abs(p0-1) > 0.03 {
 			t.Errorf("moved by %g wavelengths: correlation %g, want %g; mean power %g, want 1", d, got, want, p0)
 		}
+	}
+}
+
+// With scatterers that move, the field of two nodes that stand decorrelates as the bell of the TGn
+// models says: exp(-2π f_d τ / 3), a bell without its cut-off being Lorentz's.
+func TestMovingScatterersFadeStandingNodes(t *testing.T) {
+	const links, speedMps = 20000, 0.5
+	kind := newFaderKind(FadingConfig{Model: "rayleigh", ScattererMps: speedMps}, testWaveM)
+	for _, seconds := range []float64{0.02, 0.05, 0.1, 0.3} {
+		var p0, p1, both float64
+		for i := range links {
+			f := newFader(6, i, i+1, kind)
+			a, b := f.power(100, 20, time.Second), f.power(100, 20, time.Second+time.Duration(seconds*1e9))
+			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
+		}
+		got, want := both/(p0*p1)-1, math.Exp(-2*2*math.Pi*speedMps/testWaveM*seconds/3)
+		t.Logf("after %g s: correlation of power %.3f, want %.3f; mean power %.3f", seconds, got, want, p0)
+		if math.Abs(got-want) > 0.07 || math.Abs(p1-1) > 0.03 { // as for Bessel
+			t.Errorf("after %g s: correlation %g, want %g; mean power %g, want 1", seconds, got, want, p1)
+		}
+	}
+}
+
+// The tables of phasors against the sum of cosines that they stand for, in powers that
+// matter: 30 dB below the mean and above.
+func TestFaderAgainstItsFormula(t *testing.T) {
+	for _, cfg := range []FadingConfig{{Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}} {
+		kind, worst := newFaderKind(cfg, testWaveM), 0.0
+		for i := range 5000 {
+			f := newFader(3, i, i+1, kind)
+			x, y := 3000*math.Sin(float64(i)), 3000*math.Cos(float64(i))
+			sin, cos := math.Sincos(2*math.Pi*(math.Hypot(x, y)/testWaveM) + f.phase0*2*math.Pi/phasorSteps)
+			re, im := kind.line*cos, kind.line*sin
+			for _, w := range f.waves {
+				turns := (x*float64(w.cos)+y*float64(w.sin))/(1<<15)/testWaveM + float64(w.phase)/phasorSteps
+				s, c := math.Sincos(2 * math.Pi * turns)
+				re, im = re+kind.scatter*c, im+kind.scatter*s
+			}
+			if want := re*re + im*im; want > 1e-3 {
+				worst = math.Max(worst, math.Abs(ratioToDb(f.power(x, y, 0)/want)))
+			}
+		}
+		t.Logf("%s: at most %.3f dB from the formula", cfg.Model, worst)
+		if worst > 0.2 {
+			t.Errorf("%s: %g dB from the formula", cfg.Model, worst)
+		}
+	}
+}
+
+// A frame that is longer than the channel stays the same is lost as often as the error rate
+// says that goes with the power of each moment, and not as its start alone would have it.
+func TestFadingWithinLongFrames(t *testing.T) {
+	const frames, bytes, speedMps, parts = 4000, 1000, 17.0, 400
+	cfg := testConfig(Standard80211b, 1, 2) // 8.6 ms: 1.2 wavelengths
+	cfg.Fading = FadingConfig{Model: "rayleigh"}
+	cfg.Nodes[0].TxPowerDbm = 14
+	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
+		sin, cos := math.Sincos(speedMps / 160 * at.Seconds())
+		return 160 * float64(n) * cos, 160 * float64(n) * sin
+	}, newRecorder(2))
+	p, want, byStart := c.phy, 0.0, 0.0
+	m, bits := &p.modes[0], payloadBits(p.modes[0], mpduBytes(ethernetHeaderBytes+bytes))
+	for i := range frames {
+		c.Enqueue(0, ethernet(0, -1, i, bytes))
+		mean := c.links.meanMw(0, 1) / c.stations[1].noiseMw
+		start := mean * c.links.fadingNow(0, 1)
+		moments, whole := 0.0, math.Inf(-1)
+		for k := range parts {
+			at := c.Now() + p.preamble + time.Duration((float64(k)+0.5)/parts*float64(bits)*1e3)
+			moments += m.logSuccess(mean*c.links.fadingAt(0, 1, at), bits/parts)
+		}
+		if start >= p.lockSNR {
+			whole = p.header.logSuccess(start, p.headerBits)
+		}
+		want += lostShare(whole+moments) / frames
+		byStart += lostShare(whole+m.logSuccess(start, bits)) / frames
+		c.Advance(c.Now() + 20*time.Millisecond)
+	}
+	n := c.Counters(0)
+	got := float64(n.Lost.Total()) / frames
+	t.Logf("seed %d: %.3f of the frames lost, %.3f by the power of each moment, %.3f by that of their start", cfg.Seed,
+		got, want, byStart)
+	within(t, "lost in frames longer than the channel stays", got, want, 0.06)
+	if got < 1.2*byStart {
+		t.Errorf("%g of the frames lost, %g by the power of their start", got, byStart)
 	}
 }
 

@@ -29,14 +29,22 @@ const (
 type place struct {
 	xM, yM float64
 	moved  int64 // step at which it was last found elsewhere
+	cell   cell  // of the shadowing
 }
 
 // link is what two radios make of each other's power, on average over fading.
 // The channel is reciprocal: the way back is the same.
 type link struct {
-	ratio float64
-	step  int64 // at which it was worked out; 0 is never
-	fader *fader
+	ratio  float64
+	step   int64 // at which it was worked out; 0 is never
+	fader  *fader
+	shadow *shadowLink
+}
+
+// shadowLink is the last shadow of a link.
+type shadowLink struct {
+	from, to cell
+	gainDb   float64
 }
 
 // links knows who can hear whom. All is worked out when a radio transmits, and
@@ -50,10 +58,18 @@ type links struct {
 	pairs    []link
 	reach    []reach
 	props    []Propagation // by station
-	waveM    []float64     // wavelength, by station
+	faders   []*faderKind  // by station
 	disc     *Disc         // nil for the other models
 	shadow   *shadowField
-	headroom float64 // ratio that shadowing and fading may add to the mean
+	headroom float64 // dB that shadowing may add to the mean
+	exact    []exactPlace
+}
+
+// exactPlace is where a radio is at a moment.
+type exactPlace struct {
+	xM, yM float64
+	at     time.Duration
+	known  bool
 }
 
 // reach is the stations that may notice a radio's transmissions, ascending.
@@ -65,7 +81,7 @@ type reach struct {
 
 func newLinks(c *Core) (*links, error) {
 	n := len(c.cfg.Nodes)
-	l := &links{c: c, places: make([]place, n), pairs: make([]link, n*n), reach: make([]reach, n), headroom: 1}
+	l := &links{c: c, places: make([]place, n), pairs: make([]link, n*n), reach: make([]reach, n)}
 	for _, node := range c.cfg.Nodes {
 		channel := node.Channel
 		if channel == 0 {
@@ -82,18 +98,16 @@ func newLinks(c *Core) (*links, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.props, l.waveM = append(l.props, prop), append(l.waveM, speedOfLightMps/freq)
+		l.props, l.faders = append(l.props, prop), append(l.faders, newFaderKind(c.cfg.Fading, speedOfLightMps/freq))
 		if d, is := prop.(Disc); is {
 			l.disc = &d
 		}
 	}
 	if s := c.cfg.Shadowing; s.SigmaDb > 0 {
 		l.shadow = newShadowField(c.cfg.Seed, s)
-		l.headroom *= dbToRatio(shadowHeadroom * s.SigmaDb)
+		l.headroom = shadowHeadroom * s.SigmaDb
 	}
-	if c.cfg.Fading.Model != "" {
-		l.headroom *= fadingHeadroom
-	}
+	l.exact = make([]exactPlace, n)
 	return l, nil
 }
 
@@ -109,6 +123,9 @@ func (l *links) refresh() {
 		x, y := l.c.locate(i, l.c.now)
 		if x != p.xM || y != p.yM || p.moved == 0 {
 			p.xM, p.yM, p.moved, l.moved = x, y, step, step
+			if l.shadow != nil {
+				p.cell = l.shadow.cell(p)
+			}
 		}
 	}
 }
@@ -132,7 +149,7 @@ func (l *links) hearers(from int) []int32 {
 		if j == from || dx*dx+dy*dy > r.limitM2 || l.c.stations[j].channel != l.c.stations[from].channel {
 			continue
 		}
-		if l.disc != nil || l.meanMw(from, j) >= l.c.stations[j].floorMw/l.headroom {
+		if l.disc != nil || l.atLeast(from, j, l.c.stations[j].floorMw, l.c.stations[j].floorDbm) {
 			r.list = append(r.list, int32(j))
 		}
 	}
@@ -151,7 +168,7 @@ func (l *links) limitM2(from int) float64 {
 		floor = min(floor, l.c.stations[i].floorMw)
 	}
 	s := l.c.stations[from]
-	budgetDb := s.txPowerDbm + l.c.cfg.Nodes[from].AntennaGainDbi + gain + ratioToDb(l.headroom) - ratioToDb(floor)
+	budgetDb := s.txPowerDbm + l.c.cfg.Nodes[from].AntennaGainDbi + gain + l.headroom - ratioToDb(floor)
 	near, far := minDistanceM, 1e6 // a million metres are beyond any horizon
 	for far-near > 0.1 {
 		mid := (near + far) / 2
@@ -189,31 +206,112 @@ func (l *links) pair(a, b int) *link {
 		a, b = b, a
 	}
 	p := &l.pairs[a*len(l.places)+b]
-	from, to := &l.places[a], &l.places[b]
-	if p.step != 0 && p.step >= from.moved && p.step >= to.moved {
-		return p
+	if !l.fresh(p, a, b) {
+		l.work(p, a, b, l.gainDb(a, b))
 	}
-	p.step = l.step
-	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
-	gainDb := m.AntennaGainDbi + n.AntennaGainDbi
-	gainDb -= l.props[a].LossDb(math.Hypot(to.xM-from.xM, to.yM-from.yM), m.HeightM, n.HeightM)
-	if l.shadow != nil {
-		gainDb += l.shadow.atDb(a, b, *from, *to)
-	}
-	p.ratio = dbToRatio(gainDb)
 	return p
 }
 
+// fresh reports whether neither end has moved since a link was worked out.
+func (l *links) fresh(p *link, a, b int) bool {
+	return p.step != 0 && p.step >= l.places[a].moved && p.step >= l.places[b].moved
+}
+
+// work works a link out from its gain without shadowing.
+func (l *links) work(p *link, a, b int, gainDb float64) {
+	p.step = l.step
+	p.ratio = dbToRatio(gainDb + l.shadowDb(p, a, b))
+}
+
+// shadowDb is the shadow of a link, worked out again when an end has come into another square.
+func (l *links) shadowDb(p *link, a, b int) float64 {
+	if l.shadow == nil {
+		return 0
+	}
+	from, to := l.places[a].cell, l.places[b].cell
+	if s := p.shadow; s != nil && s.from == from && s.to == to {
+		return s.gainDb
+	}
+	if p.shadow == nil {
+		p.shadow = &shadowLink{}
+	}
+	*p.shadow = shadowLink{from, to, l.shadow.atDb(a, b, from, to)}
+	return p.shadow.gainDb
+}
+
+// atLeast reports whether a radio's mean power at another reaches a floor. Where no shadow could
+// make it so, none is worked out.
+func (l *links) atLeast(from, to int, floorMw, floorDbm float64) bool {
+	a, b := min(from, to), max(from, to)
+	p, s := &l.pairs[a*len(l.places)+b], l.c.stations[from]
+	if !l.fresh(p, a, b) {
+		gainDb := l.gainDb(a, b)
+		if s.txPowerDbm+gainDb+l.headroom < floorDbm {
+			return false
+		}
+		l.work(p, a, b, gainDb)
+	}
+	return s.txPowerMw*p.ratio >= floorMw
+}
+
+// gainDb is the gain of a link without shadowing.
+func (l *links) gainDb(a, b int) float64 {
+	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
+	from, to := &l.places[a], &l.places[b]
+	return m.AntennaGainDbi + n.AntennaGainDbi -
+		l.props[a].LossDb(math.Hypot(to.xM-from.xM, to.yM-from.yM), m.HeightM, n.HeightM)
+}
+
 // fadingNow is the power ratio of a link's fading at this very moment.
-func (l *links) fadingNow(a, b int) float64 {
+func (l *links) fadingNow(a, b int) float64 { return l.fadingAt(a, b, l.c.now) }
+
+// fadingAt is the same at a time.
+func (l *links) fadingAt(a, b int, at time.Duration) float64 {
 	if a > b {
 		a, b = b, a
 	}
-	p := l.pair(a, b)
+	p := &l.pairs[a*len(l.places)+b]
 	if p.fader == nil {
-		p.fader = newFader(l.c.cfg.Seed, a, b, l.c.cfg.Fading, l.waveM[a])
+		p.fader = newFader(l.c.cfg.Seed, a, b, l.faders[a])
 	}
-	x1, y1 := l.c.locate(a, l.c.now)
-	x2, y2 := l.c.locate(b, l.c.now)
-	return p.fader.power(x2-x1, y2-y1)
+	if at != l.c.now {
+		x, y := l.relative(a, b, at)
+		return p.fader.power(x, y, at)
+	}
+	from, to := l.exactly(a), l.exactly(b)
+	return p.fader.power(to.xM-from.xM, to.yM-from.yM, at)
+}
+
+// steadyTurns is the part of a wavelength over which fading counts as the same: of the field of
+// Rayleigh's fading 0.98 of the correlation is left in between (Clarke).
+const steadyTurns = 0.05
+
+// steady is for how long a link's fading stays the same during a frame: 0 is for all of it.
+func (l *links) steady(a, b int, from, to time.Duration) time.Duration {
+	x1, y1 := l.relative(a, b, from)
+	x2, y2 := l.relative(a, b, to)
+	kind := l.faders[a]
+	turns := math.Hypot(x2-x1, y2-y1) * kind.perM / phasorSteps
+	turns += bellDopplers * kind.dopplerHz * (to - from).Seconds()
+	if turns <= steadyTurns {
+		return 0
+	}
+	return max(time.Microsecond, time.Duration(float64(to-from)*steadyTurns/turns))
+}
+
+// relative is where one radio is at a time as the other sees it.
+func (l *links) relative(a, b int, at time.Duration) (xM, yM float64) {
+	x1, y1 := l.c.locate(a, at)
+	x2, y2 := l.c.locate(b, at)
+	return x2 - x1, y2 - y1
+}
+
+// exactly is where a radio is now.
+func (l *links) exactly(node int) *exactPlace {
+	p := &l.exact[node]
+	if !p.known || p.at != l.c.now {
+		x, y := l.c.locate(node, l.c.now)
+		*p = exactPlace{x, y, l.c.now, true}
+	}
+	return p
 }

@@ -34,6 +34,7 @@ type station struct {
 	txPowerMw  float64
 	noiseMw    float64
 	floorMw    float64 // a transmission that is weaker here is left out
+	floorDbm   float64
 	channel    int
 
 	// The receiver.
@@ -111,12 +112,15 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	}
 	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
 	floorMw := inaudibleRatio * min(noiseMw, c.carrierMw)
+	if c.cfg.Fading.Model != "" {
+		floorMw = min(floorMw, c.phy.lockSNR*noiseMw/fadingHeadroom)
+	}
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
 	}
 	return &station{core: c, index: index, mac: mac, channel: channel,
 		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
-		floorMw: floorMw, cw: c.phy.cwMin, slots: noBackoff,
+		floorMw: floorMw, floorDbm: ratioToDb(floorMw), cw: c.phy.cwMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 }
 

@@ -118,5 +118,5 @@ func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) 
 		cfg.Model)
 }
 
-func dbToRatio(db float64) float64    { return math.Pow(10, db/10) }
+func dbToRatio(db float64) float64    { return math.Exp(db * (math.Ln10 / 10)) }
 func ratioToDb(ratio float64) float64 { return 10 * math.Log10(ratio) }

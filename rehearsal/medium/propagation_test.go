@@ -56,40 +56,74 @@ func TestDiscHasNoCapture(t *testing.T) {
 	}
 }
 
-// Shadowing over independent links: mean 0, the deviation asked for, and a
+// Shadowing over independent links of several fields: mean 0, the deviation asked for, and a
 // correlation of exp(-d/d0) when one end moves, and the product when both do.
 func TestShadowingVarianceAndCorrelation(t *testing.T) {
-	const seed, links = 11, 4000
-	for _, cfg := range []ShadowingConfig{{7.5, 500}, {4.3, 8.3}} { // Gudmundson's suburb and city
-		f := newShadowField(seed, cfg)
-		at := func(link int, ax, by float64) float64 {
-			return f.atDb(link, links+link, place{xM: 100 + ax, yM: 50}, place{xM: 300, yM: by})
-		}
-		correlation := func(ax, by float64) float64 {
-			sum := 0.0
-			for i := range links {
-				sum += at(i, 0, 0) * at(i, ax, by)
+	const seed, fields, links = 11, 8, 1000
+	for _, cfg := range []ShadowingConfig{
+		{SigmaDb: 7.5, DecorrelationM: 500}, {SigmaDb: 4.3, DecorrelationM: 8.3}, // Gudmundson's suburb and city
+		{SigmaDb: 6, DecorrelationM: 20, NodeCorrelation: 0.25},
+	} {
+		correlation := func(ax, by float64) (correlation, mean float64) {
+			for n := range uint64(fields) {
+				f := newShadowField(seed+n, cfg)
+				at := func(link int, ax, by float64) float64 {
+					// Far apart, so that no two links have an end's part in common.
+					x := 100 * cfg.DecorrelationM * float64(link)
+					return f.atDb(link, links+link, f.cell(&place{xM: x + ax, yM: 50}),
+						f.cell(&place{xM: x, yM: by - 100*cfg.DecorrelationM}))
+				}
+				for i := range links {
+					was := at(i, 0, 0)
+					mean += was / links / fields
+					correlation += was * at(i, ax, by) / links / fields / (cfg.SigmaDb * cfg.SigmaDb)
+				}
 			}
-			return sum / links / (cfg.SigmaDb * cfg.SigmaDb)
+			return correlation, mean
 		}
-		mean := 0.0
-		for i := range links {
-			mean += at(i, 0, 0) / links
+		variance, mean := correlation(0, 0)
+		t.Logf("seeds from %d, %+v: mean %.3f dB, variance %.3f of what was asked", seed, cfg, mean, variance)
+		// Standard errors over 8000 links are 1.1 and 1.6 %.
+		if math.Abs(mean) > 0.045*cfg.SigmaDb {
+			t.Errorf("seeds from %d: mean %g dB", seed, mean)
 		}
-		t.Logf("seed %d, %+v: mean %.3f dB, variance %.3f of what was asked", seed, cfg, mean, correlation(0, 0))
-		// Standard errors over 4000 links are 1.6 and 2.2 %.
-		if math.Abs(mean) > 0.06*cfg.SigmaDb {
-			t.Errorf("seed %d: mean %g dB", seed, mean)
-		}
-		within(t, "variance", correlation(0, 0), 1, 0.08)
+		within(t, "variance", variance, 1, 0.065)
 		for _, d := range []float64{0.1, 0.25, 0.5, 1, 2} {
-			one, both := correlation(d*cfg.DecorrelationM, 0), correlation(d*cfg.DecorrelationM, -d*cfg.DecorrelationM)
-			t.Logf("moved by %g d0: correlation %.3f, want %.3f; both %.3f, want %.3f", d, one, math.Exp(-d), both,
-				math.Exp(-2*d))
-			if math.Abs(one-math.Exp(-d)) > 0.05 || math.Abs(both-math.Exp(-2*d)) > 0.05 {
-				t.Errorf("seed %d: moved by %g d0: correlation %g, want %g; both ends %g, want %g", seed, d, one,
-					math.Exp(-d), both, math.Exp(-2*d))
+			one, _ := correlation(d*cfg.DecorrelationM, 0)
+			both, _ := correlation(d*cfg.DecorrelationM, -d*cfg.DecorrelationM)
+			c := 2 * cfg.NodeCorrelation
+			wantOne := (1-c)*math.Exp(-d) + c*(1+math.Exp(-d))/2
+			wantBoth := (1-c)*math.Exp(-2*d) + c*math.Exp(-d)
+			t.Logf("moved by %g d0: correlation %.3f, want %.3f; both %.3f, want %.3f", d, one, wantOne, both, wantBoth)
+			if math.Abs(one-wantOne) > 0.05 || math.Abs(both-wantBoth) > 0.05 {
+				t.Errorf("seeds from %d: moved by %g d0: correlation %g, want %g; both ends %g, want %g", seed, d, one,
+					wantOne, both, wantBoth)
 			}
+		}
+	}
+}
+
+// Two links of one node whose other ends are far apart have the correlation asked for; two
+// without a common node none.
+func TestShadowsOfOneNodesLinksCorrelate(t *testing.T) {
+	const seeds = 4000
+	far := []place{{}, {xM: 9000, yM: 500}, {xM: -400, yM: 7000}, {xM: 6000, yM: -5000}}
+	for _, want := range []float64{0, 0.3, 0.5} {
+		cfg := ShadowingConfig{SigmaDb: 5, DecorrelationM: 20, NodeCorrelation: want}
+		common, apart, variance := 0.0, 0.0, 0.0
+		for seed := range uint64(seeds) {
+			f := newShadowField(seed, cfg)
+			link := func(a, b int) float64 { return f.atDb(a, b, f.cell(&far[a]), f.cell(&far[b])) / cfg.SigmaDb }
+			common += link(0, 1) * link(0, 2) / seeds
+			apart += link(0, 1) * link(2, 3) / seeds
+			variance += link(0, 1) * link(0, 1) / seeds
+		}
+		t.Logf("seeds 0 to %d: correlation %.3f, want %.1f; without a common node %.3f; variance %.3f", seeds-1, common,
+			want, apart, variance)
+		// The standard error of each is below 0.023.
+		if math.Abs(common-want) > 0.08 || math.Abs(apart) > 0.08 || math.Abs(variance-1) > 0.1 {
+			t.Errorf("correlation %g of one node's links, want %g; of others %g, want 0; variance %g", common, want, apart,
+				variance)
 		}
 	}
 }
@@ -101,12 +135,13 @@ func TestShadowingGivesGudmundsonsFigures(t *testing.T) {
 		cfg  ShadowingConfig
 		d    float64
 		want float64
-	}{{ShadowingConfig{7.5, 500}, 100, 0.82}, {ShadowingConfig{4.3, 8.3}, 10, 0.30}} {
+	}{{ShadowingConfig{SigmaDb: 7.5, DecorrelationM: 500}, 100, 0.82}, {ShadowingConfig{SigmaDb: 4.3, DecorrelationM: 8.3}, 10, 0.30}} {
 		const seeds = 8000
 		sum := 0.0
 		for seed := range uint64(seeds) {
 			f := newShadowField(seed, v.cfg)
-			sum += f.atDb(0, 1, place{}, place{xM: 40}) * f.atDb(0, 1, place{yM: v.d}, place{xM: 40})
+			far := f.cell(&place{xM: 40})
+			sum += f.atDb(0, 1, f.cell(&place{}), far) * f.atDb(0, 1, f.cell(&place{yM: v.d}), far)
 		}
 		got := sum / seeds / (v.cfg.SigmaDb * v.cfg.SigmaDb)
 		t.Logf("%g m: correlation %.3f, published %.2f", v.d, got, v.want)
@@ -120,7 +155,7 @@ func TestShadowingGivesGudmundsonsFigures(t *testing.T) {
 func TestShadowingIsTheSeedsAndThePlaces(t *testing.T) {
 	heard := func(seed uint64, at time.Duration) float64 {
 		cfg := testConfig(Standard80211g, 6, 2)
-		cfg.Seed, cfg.Shadowing = seed, ShadowingConfig{6, 20}
+		cfg.Seed, cfg.Shadowing = seed, ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
 		// There and back in 10 s.
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 			return float64(n) * (10 + 30*math.Sin(math.Pi*at.Seconds()/10)), 0

@@ -223,17 +223,15 @@ func audible(c *Core, locate Locate, i, j int) bool {
 		x, y := min(i, j), max(i, j)
 		px, py := locate(x, c.now)
 		qx, qy := locate(y, c.now)
-		dbm += c.links.shadow.atDb(x, y, place{xM: px, yM: py}, place{xM: qx, yM: qy})
+		dbm += c.links.shadow.atDb(x, y, c.links.shadow.cell(&place{xM: px, yM: py}),
+			c.links.shadow.cell(&place{xM: qx, yM: qy}))
 	}
 	if c.cfg.Radio == RadioNS2WaveLAN {
 		return dbm >= ratioToDb(1.559e-8)
 	}
 	floorDbm := math.Min(ratioToDb(c.stations[j].noiseMw), -82) - 13.0103
-	if c.cfg.Shadowing.SigmaDb > 0 {
-		floorDbm -= 4 * c.cfg.Shadowing.SigmaDb
-	}
-	if c.cfg.Fading.Model != "" {
-		floorDbm -= 10
+	if c.cfg.Fading.Model != "" { // a fade upwards lets it be noticed
+		floorDbm = math.Min(floorDbm, ratioToDb(c.stations[j].noiseMw*c.phy.lockSNR)-10)
 	}
 	return dbm >= floorDbm
 }

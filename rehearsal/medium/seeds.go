@@ -14,6 +14,7 @@ const (
 	forShadowLink
 	forFading
 	forChannelError
+	forShadowNode
 )
 
 func newStream(seed uint64, purpose, a, b int) stream {

@@ -26,17 +26,29 @@ const (
 // back finds the same shadow. Waves are common to all links; phases, and how
 // the waves are turned at either end, are each link's own: links are independent
 // of each other, and on average over them the correlation holds in one field.
+//
+// Links of one node are not, where NodeCorrelation says so: a part of the shadow is the sum of two
+// values of a field of its own over the places of single nodes, one at each end (after
+// Klingenbrunn and Mogensen, "Modelling cross-correlated shadowing in network simulations", VTC
+// 1999; Agrawal and Patwari, "Correlated link shadow fading in multi-hop wireless networks", IEEE
+// Trans. Wireless Comm. 8(8), 2009, measured correlations up to 0.33). That part's correlation is the
+// mean of both ends' when both move.
 type shadowField struct {
 	seed  uint64
-	scale float64 // dB a wave
+	scale float64 // dB a wave of what is the link's own
+	nodes float64 // dB a wave of what is an end's
+	cellM float64 // side of the squares within which it stays the same
 	waves [shadowWaves]shadowWave
 }
 
-// shadowWave is the wave numbers (rad/m) at either end of a link.
+// shadowWave is the wave numbers at either end of a link: the phase, in steps, that a metre turns.
 type shadowWave struct{ ax, ay, bx, by float64 }
 
 func newShadowField(seed uint64, cfg ShadowingConfig) *shadowField {
-	f := &shadowField{seed: seed, scale: cfg.SigmaDb * math.Sqrt(2.0/shadowWaves)}
+	wave := cfg.SigmaDb * math.Sqrt(2.0/shadowWaves)
+	f := &shadowField{seed: seed, scale: wave * math.Sqrt(1-2*cfg.NodeCorrelation),
+		nodes: wave * math.Sqrt(cfg.NodeCorrelation),
+		cellM: cfg.DecorrelationM / shadowCells}
 	s := newStream(seed, forShadowField, 0, 0)
 	first, second := shuffled(&s), shuffled(&s)
 	for i := range f.waves {
@@ -55,7 +67,7 @@ func shadowWaveNumber(s *stream, stratum int, decorrelationM float64) (kx, ky fl
 	left := 1 - (float64(stratum)+s.unit())/shadowWaves // in (0, 1]
 	k := math.Sqrt(1/(left*left)-1) / decorrelationM
 	sin, cos := math.Sincos(s.phase())
-	return k * cos, k * sin
+	return inSteps(k * cos), inSteps(k * sin)
 }
 
 func shuffled(s *stream) (out [shadowWaves]int) {
@@ -66,28 +78,60 @@ func shuffled(s *stream) (out [shadowWaves]int) {
 	return out
 }
 
-// atDb is the gain (negative: loss) of the link between two stations, a < b.
-func (f *shadowField) atDb(a, b int, from, to place) float64 {
-	s := newStream(f.seed, forShadowLink, a, b)
-	fromX, fromY := turned(from, s.phase())
-	toX, toY := turned(to, s.phase())
-	sum := 0.0
-	for i := range f.waves {
-		w := &f.waves[i]
-		sum += math.Cos(w.ax*fromX + w.ay*fromY + w.bx*toX + w.by*toY + s.phase())
-	}
-	return f.scale * sum
+// shadowCells is how many squares a side, within which the shadow stays the same, the
+// decorrelation distance has. The correlation over one of them is 0.95.
+const shadowCells = 20
+
+// cell is the square that a place is in.
+type cell struct{ x, y int32 }
+
+func (f *shadowField) cell(p *place) cell {
+	return cell{int32(math.Floor(p.xM / f.cellM)), int32(math.Floor(p.yM / f.cellM))}
 }
 
-func turned(p place, angle float64) (x, y float64) {
+// middle is the middle of a square, turned.
+func (f *shadowField) middle(c cell, angle float64) (x, y float64) {
 	sin, cos := math.Sincos(angle)
-	return cos*p.xM - sin*p.yM, sin*p.xM + cos*p.yM
+	xM, yM := (float64(c.x)+0.5)*f.cellM, (float64(c.y)+0.5)*f.cellM
+	return cos*xM - sin*yM, sin*xM + cos*yM
+}
+
+// atDb is the gain (negative: loss) of the link between two stations, a < b.
+func (f *shadowField) atDb(a, b int, from, to cell) float64 {
+	s := newStream(f.seed, forShadowLink, a, b)
+	fromX, fromY := f.middle(from, s.phase())
+	toX, toY := f.middle(to, s.phase())
+	sum := float32(0)
+	for i := range f.waves {
+		w := &f.waves[i]
+		phase := float64(s.next()>>40) * (phasorSteps / float64(1<<24))
+		sum += phasor(w.ax*fromX + w.ay*fromY + w.bx*toX + w.by*toY + phase)[0]
+	}
+	gainDb := f.scale * float64(sum)
+	if f.nodes > 0 {
+		gainDb += f.nodeDb(from) + f.nodeDb(to)
+	}
+	return gainDb
+}
+
+// nodeDb is an end's part of the gain.
+func (f *shadowField) nodeDb(c cell) float64 {
+	s := newStream(f.seed, forShadowNode, 0, 0)
+	x, y := f.middle(c, 0)
+	sum := float32(0)
+	for i := range f.waves {
+		w := &f.waves[i]
+		sum += phasor(w.ax*x + w.ay*y + inSteps(s.phase()))[0]
+	}
+	return f.nodes * float64(sum)
 }
 
 func (cfg ShadowingConfig) validate() error {
 	switch {
 	case !(cfg.SigmaDb >= 0 && cfg.SigmaDb <= 30):
 		return fmt.Errorf("check shadowing: standard deviation %g dB: 0 to 30 is possible", cfg.SigmaDb)
+	case !(cfg.NodeCorrelation >= 0 && cfg.NodeCorrelation <= 0.5):
+		return fmt.Errorf("check shadowing: correlation %g of a node's links: 0 to 0.5 is possible", cfg.NodeCorrelation)
 	case cfg.SigmaDb > 0 && !(cfg.DecorrelationM > 0 && cfg.DecorrelationM <= 1e6):
 		return fmt.Errorf("check shadowing: decorrelation distance %g m must be above 0", cfg.DecorrelationM)
 	}
