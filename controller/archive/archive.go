@@ -15,6 +15,10 @@
 //	                 records in NODE.unreadable
 //	late/0001-a1/    records that came after their attempt was sealed
 //	MANIFEST.sha256  once the run is finished
+//	PLAN.sha256      of run.json, campaign.yaml, schedule.json and what the campaign
+//	                 names, before the first trial
+//	*.signature.json the controller's signatures of those two
+//	shards/          of a run that was merged: each shard's manifests and signatures
 //
 // Files of records are only ever appended to, in whole lines. Names that begin
 // with a dot, and those of Derived, are not part of the record of the run.
@@ -35,6 +39,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -58,8 +63,14 @@ const (
 	journalFile  = "journal.ndjson"
 	cursorFile   = "cursors.ndjson"
 	manifestFile = "MANIFEST.sha256"
-	lockFile     = ".lock"
-	format       = 1
+	planSums     = "PLAN.sha256"
+	shardsDir    = "shards"
+
+	manifestSignature = "MANIFEST.signature.json"
+	planSignature     = "PLAN.signature.json"
+
+	lockFile = ".lock"
+	format   = 1
 )
 
 // ErrLocked is returned when another process writes the same run.
@@ -134,6 +145,8 @@ type Archive struct {
 	info RunInfo
 	disk disk
 	lock *os.File // nil: open for reading only
+
+	identity *keys.Identity // signs the run; nil: nobody does
 
 	mu        sync.Mutex
 	places    map[string]map[string]*place // node → epoch → how far its records are stored
@@ -298,7 +311,8 @@ func (a *Archive) Empty() bool {
 // Discard takes away a run that is empty, and closes it. Any other is closed only.
 func (a *Archive) Discard() (err error) {
 	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
-		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile} {
+		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, planSums,
+			planSignature, lockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
 			}

@@ -168,11 +168,29 @@ func (a *Archive) Finish() error {
 			files = append(files, rel)
 		}
 	}
-	if err := a.disk.writeManifest(".", files); err != nil {
+	if err := a.signed(files); err != nil {
 		return fmt.Errorf("finish run %q: %w", a.info.Run, err)
 	}
 	a.finished = true
 	return nil
+}
+
+// signed writes the run's manifest, and before it its signature, if the run is
+// to have one.
+func (a *Archive) signed(files []string) error {
+	text, err := a.disk.sums(".", files)
+	if err != nil {
+		return err
+	}
+	if a.identity == nil {
+		err = a.disk.remove(manifestSignature)
+	} else {
+		err = a.disk.sign(*a.identity, manifestSignature, signsRun, text)
+	}
+	if err != nil {
+		return err
+	}
+	return a.disk.replace(manifestFile, text)
 }
 
 // Finished reports whether the run has its manifest: nothing is left to drive.
@@ -238,27 +256,36 @@ func (d disk) walk(dir string) ([]string, error) {
 	return out, nil
 }
 
-// writeManifest lists files with their SHA-256 in the form that sha256sum -c
-// reads, from within dir. The sizes stand in comments, so that a file cut short
-// is told from one that was changed.
+// writeManifest writes a folder's manifest of files.
 func (d disk) writeManifest(dir string, files []string) error {
+	text, err := d.sums(dir, files)
+	if err != nil {
+		return err
+	}
+	return d.replace(filepath.Join(dir, manifestFile), text)
+}
+
+// sums lists files with their SHA-256 in the form that sha256sum -c reads, from
+// within dir. The sizes stand in comments, so that a file cut short is told from
+// one that was changed.
+func (d disk) sums(dir string, files []string) ([]byte, error) {
 	var sizes, sums bytes.Buffer
 	for _, rel := range files {
 		in, err := filepath.Rel(dir, rel)
 		if err != nil {
-			return fmt.Errorf("write manifest: %w", err)
+			return nil, fmt.Errorf("write manifest: %w", err)
 		}
-		if in == manifestFile {
+		if in == manifestFile || in == manifestSignature {
 			continue
 		}
 		sum, size, err := d.sum(rel)
 		if err != nil {
-			return fmt.Errorf("write manifest: %w", err)
+			return nil, fmt.Errorf("write manifest: %w", err)
 		}
 		fmt.Fprintf(&sizes, "# %d bytes: %s\n", size, filepath.ToSlash(in))
 		fmt.Fprintf(&sums, "%s  %s\n", sum, filepath.ToSlash(in))
 	}
-	return d.replace(filepath.Join(dir, manifestFile), append(sizes.Bytes(), sums.Bytes()...))
+	return append(sizes.Bytes(), sums.Bytes()...), nil
 }
 
 // sum gives a file's SHA-256 in hex and its size in bytes.

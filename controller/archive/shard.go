@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -188,16 +189,24 @@ func (a *Archive) take(parts []*Archive) error {
 }
 
 // takeFile copies one file of a shard. The run's own files are made again, and
-// those that several shards may have are appended to.
-func (a *Archive) takeFile(p *Archive, rel string) (err error) {
+// those that several shards may have are appended to. What a shard signed stays
+// beside: its manifest vouches for the attempts.
+func (a *Archive) takeFile(p *Archive, rel string) error {
 	switch rel {
-	case runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile, manifestFile:
+	case runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile:
 		return nil
+	case manifestFile, manifestSignature, planSums, planSignature:
+		return a.takeAs(p, rel, filepath.Join(shardsDir, strconv.Itoa(p.info.Shard.Number), rel))
 	}
 	if Derived(rel) || filepath.Dir(rel) == movementDir && a.disk.exists(rel) {
 		return nil
 	}
-	if err := a.disk.mkdir(filepath.Dir(rel)); err != nil {
+	return a.takeAs(p, rel, rel)
+}
+
+// takeAs appends a file of a shard to one of the whole.
+func (a *Archive) takeAs(p *Archive, rel, as string) (err error) {
+	if err := a.disk.mkdir(filepath.Dir(as)); err != nil {
 		return err
 	}
 	from, err := os.Open(p.disk.path(rel))
@@ -205,7 +214,7 @@ func (a *Archive) takeFile(p *Archive, rel string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := os.OpenFile(a.disk.path(rel), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	to, err := os.OpenFile(a.disk.path(as), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,7 @@ func Verify(dir string) ([]Finding, error) {
 		return c.findings, nil
 	}
 	c.basics()
+	c.signatures()
 	finished := c.disk.exists(manifestFile)
 	if finished {
 		c.manifest(".")
@@ -199,8 +200,8 @@ func (c *check) manifest(dir string) {
 			}
 			continue
 		}
-		sum, name, ok := strings.Cut(line, "  ")
-		if !ok || len(sum) != 64 || !filepath.IsLocal(filepath.FromSlash(name)) {
+		sum, name, ok := manifestLine(line)
+		if !ok {
 			c.found(rel, Unreadable, fmt.Sprintf("not a line of a manifest: %.80q", line))
 			continue
 		}
@@ -210,6 +211,12 @@ func (c *check) manifest(dir string) {
 	if len(raw) == 0 || raw[len(raw)-1] != '\n' {
 		c.found(rel, Truncated, "its last line is not whole")
 	}
+}
+
+// manifestLine reads a line that names a file of the folder.
+func manifestLine(line string) (sum, name string, ok bool) {
+	sum, name, ok = strings.Cut(line, "  ")
+	return sum, name, ok && len(sum) == 64 && filepath.IsLocal(filepath.FromSlash(name))
 }
 
 func (c *check) compare(rel, want string, size int64, sizeKnown bool) {
@@ -288,11 +295,11 @@ func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
 func ours(rel string) bool {
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	switch parts[0] {
-	case runFile, campaignFile, scheduleFile, journalFile, cursorFile:
+	case runFile, campaignFile, scheduleFile, journalFile, cursorFile, planSums, planSignature, manifestSignature:
 		return len(parts) == 1
 	case "between", movementDir:
 		return len(parts) == 2
-	case "late":
+	case "late", shardsDir:
 		return len(parts) == 3
 	case "trials":
 		_, ok := attemptOf(rel)

@@ -48,6 +48,7 @@ type verifyJSON struct {
 	Run      string        `json:"run"`
 	OK       bool          `json:"ok"`
 	Findings []findingJSON `json:"findings"`
+	Signed   []string      `json:"signed"` // who signed what, as verify says it; null where files were altered
 }
 
 // reportJSON is what `report --json` prints.

@@ -124,6 +124,9 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.
 		}
 	}()
 	identity, err := controllerIdentity(filepath.Join(dir, "controller"))
+	if err == nil {
+		err = s.archive.SignWith(identity)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,19 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // ReportCommand is `fieldmesh report RUN`.
@@ -87,15 +90,17 @@ func exportRun(a *archive.Archive, to string, o export.Options, out io.Writer) e
 
 // VerifyCommand is `fieldmesh verify RUN`.
 func VerifyCommand() *cobra.Command {
-	var runs string
+	var runs, fleetFile string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify RUN",
-		Short: "Compare a run's files with their checksums",
+		Short: "Compare a run's files with their checksums and signatures, and say who signed",
 		Long: "Verify names every file of the run that is missing, changed, truncated, unreadable, or there without " +
 			"being named by a " +
 			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
-			"own yet: that is said too.",
+			"own yet: that is said too.\n" +
+			"It says by which keys the run, its plan and each node's records are signed. Whose those are, only a fleet " +
+			"file can tell: with --fleet, a key that is not of the fleet is an error.",
 		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
@@ -106,19 +111,21 @@ func VerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				if err := writeJSON(c.OutOrStdout(), verifyJSON{dir, len(findings) == 0,
-					findingsJSON(findings)}); err != nil {
+			var signed []string
+			if len(archive.Altered(findings)) == 0 {
+				var more []archive.Finding
+				if signed, more, err = signers(dir, fleetFile); err != nil {
 					return err
 				}
+				findings = append(findings, more...)
 			}
-			for _, f := range findings {
-				if asJSON {
-					break
-				}
-				if _, err := fmt.Fprintln(c.OutOrStdout(), f); err != nil {
-					return err
-				}
+			if asJSON {
+				err = writeJSON(c.OutOrStdout(), verifyJSON{dir, len(findings) == 0, findingsJSON(findings), signed})
+			} else {
+				err = writeFindings(c.OutOrStdout(), signed, findings)
+			}
+			if err != nil {
+				return err
 			}
 			if len(findings) > 0 {
 				return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
@@ -132,6 +139,90 @@ func VerifyCommand() *cobra.Command {
 	}
 	addRuns(c, &runs)
 	addJSON(c, &asJSON)
+	c.Flags().StringVar(&fleetFile, "fleet", "", "fail unless the run is signed by this fleet's keys")
 	c.ValidArgsFunction = completeRuns
 	return c
+}
+
+// writeFindings prints who signed, and what was found.
+func writeFindings(out io.Writer, signed []string, findings []archive.Finding) error {
+	for _, line := range signed {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintln(out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signers returns who signed a run, and what is wrong with its signatures.
+func signers(dir, fleetFile string) (said []string, findings []archive.Finding, err error) {
+	a, err := archive.Read(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := a.Signed()
+	plan, perr := a.PlanSealed()
+	if err = errors.Join(err, perr); err != nil {
+		return nil, nil, err
+	}
+	nodes, findings, err := archive.VerifyRecords(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The controller's own words, and a field's, are the run's, and signed with it.
+	nodes = slices.DeleteFunc(nodes, func(n archive.NodeSigned) bool {
+		return !slices.ContainsFunc(a.Info().Plan.Nodes, func(p wire.PlanNode) bool { return p.Name == n.Node })
+	})
+	said = []string{"the run is not signed", "its plan was not sealed before the first trial"}
+	if run.Pin != "" {
+		said[0] = "the run is signed by key " + run.Pin
+	}
+	if plan.Pin != "" {
+		said[1] = "its plan, SHA-256 " + plan.SHA256 + ", was sealed before the first trial by key " + plan.Pin
+	}
+	for _, n := range nodes {
+		said = append(said, n.String())
+	}
+	if fleetFile == "" {
+		return said, findings, nil
+	}
+	strange, err := strangers(a, run, plan, nodes, fleetFile)
+	return said, append(findings, strange...), err
+}
+
+// strangers finds signatures that are not the fleet's, and those that are missing.
+func strangers(a *archive.Archive, run, plan archive.Signature, nodes []archive.NodeSigned, fleetFile string) (
+	out []archive.Finding, err error) {
+	fl, identity, err := loadFleet(fleetFile)
+	if err != nil {
+		return nil, err
+	}
+	check := func(what, pin, want string) {
+		switch {
+		case pin == "": // also of a node that the fleet does not have
+			out = append(out, archive.Finding{Path: what, Problem: archive.Missing, Detail: "it is not signed"})
+		case pin != want:
+			out = append(out, archive.Finding{Path: what, Problem: archive.Changed,
+				Detail: "it is signed by key " + pin + ", which is not of the fleet"})
+		}
+	}
+	if a.Finished() {
+		check("the run", run.Pin, identity.Pin)
+	}
+	check("the plan", plan.Pin, identity.Pin)
+	for _, n := range nodes {
+		want := fl.Nodes[n.Node].Pin
+		if len(n.Pins) == 0 {
+			check("records of "+n.Node, "", want)
+		}
+		for _, pin := range n.Pins {
+			check("records of "+n.Node, pin, want)
+		}
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // typed runs a command as a user types it and returns what he sees.
@@ -106,5 +111,47 @@ func TestVerifyNamesTheFileAndFails(t *testing.T) {
 	}
 	if _, err := typed(t, ReportCommand(), filepath.Join(a.Dir(), "nothing-here")); err == nil {
 		t.Error("a folder that is not there has a report")
+	}
+}
+
+// Verify says who signed, and with a fleet whether those are its keys.
+func TestVerifySaysWhoSigned(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := fleet.Init(filepath.Join(dir, "fleet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(name string, by keys.Identity) string {
+		a, err := archive.Create(filepath.Join(dir, name), synthetic.Info(synthetic.Options{Seed: 2,
+			Speeds: []float64{2.8}, Repetitions: 1}))
+		if err == nil {
+			err = errors.Join(a.SignWith(by), a.Finish(), a.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Dir()
+	}
+	own, others := signed("own", mine), signed("others", testnet.Identity(t, "controller"))
+	unsigned := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1}).Dir()
+	list := filepath.Join(dir, "fleet", "fleet.yaml")
+	for _, c := range []struct {
+		args []string
+		want string // "": it is fine
+		says string
+	}{
+		{[]string{own}, "", "the run is signed by key " + mine.Pin},
+		{[]string{own}, "", "was sealed before the first trial by key " + mine.Pin},
+		{[]string{own, "--fleet", list}, "", "OK"},
+		{[]string{others}, "", "the run is signed by key "},
+		{[]string{others, "--fleet", list}, "2 findings", "changed the run: it is signed by key "},
+		{[]string{unsigned}, "", "the run is not signed"},
+		{[]string{unsigned, "--fleet", list}, "4 findings", "missing records of car: it is not signed"},
+	} {
+		out, err := typed(t, VerifyCommand(), c.args...)
+		if !strings.Contains(out, c.says) || (err == nil) != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("verify %q: %v, want %q; it says\n%s, want %q", c.args, err, c.want, out, c.says)
+		}
 	}
 }

@@ -63,6 +63,9 @@ func (s *session) lane(name, fleetFile string, field run.Field) (*run.Lane, func
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.archive.SignWith(identity); err != nil {
+		return nil, nil, err
+	}
 	lane := &run.Lane{Name: name, Nodes: map[string]*fleet.Client{}, Field: field}
 	closeAll := func() {
 		for _, c := range lane.Nodes {

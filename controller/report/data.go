@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,8 @@ type data struct {
 	warnings []string       // events of the nodes above info
 	notes    []archive.JournalEntry
 	altered  []archive.Finding // files that are not as the run wrote them
+	sealed   archive.Signature // of the plan
+	signed   archive.Signature // of the run
 	origin   origin
 	stop     *archive.Stop       // nil: the run did not stop by itself
 	compared *effects.Comparison // once compare was asked
@@ -109,7 +112,14 @@ func gather(a *archive.Archive) (*data, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gather run %q: %w", d.info.Run, err)
 	}
-	d.altered = archive.Altered(found)
+	if d.altered = archive.Altered(found); len(d.altered) == 0 {
+		sealed, err := a.PlanSealed()
+		signed, serr := a.Signed()
+		if err = errors.Join(err, serr); err != nil {
+			return nil, fmt.Errorf("gather run %q: %w", d.info.Run, err)
+		}
+		d.sealed, d.signed = sealed, signed
+	}
 	d.decidedAt(journal)
 	d.stop = a.Stopped()
 	d.sessions()

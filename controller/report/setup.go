@@ -151,6 +151,8 @@ func runPairs(d *data) []pair {
 		{"routing", of(func(t wire.Trial) string { return t.Routing.Protocol })},
 		{"radio", of(func(t wire.Trial) string { return radioText(t.Radio) })},
 		{"campaign file, SHA-256", d.info.Plan.CampaignSHA256},
+		{"plan, sealed before the first trial, SHA-256", d.sealed.SHA256},
+		{"signed by key", d.signed.Pin},
 		{"seed of the order", fmt.Sprint(d.info.Seed)},
 		{"clock", clockText(d.info.Clock)},
 		{"channel", drawsText(d.info)},

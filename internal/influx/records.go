@@ -454,5 +454,18 @@ func Schema() []Measurement {
 				{"probe_rtt_us", Float, "µs", "there and back", ""},
 			},
 		},
+		{
+			Name: "fm_signature", Kind: "signature",
+			Meaning: "A node's word for its records of an attempt, or of no trial, since its last one on that.",
+			Fields: []Field{
+				{"records", Integer, "", "how many are signed", ""},
+				{"first_seq", Integer, "", "the first of them", ""},
+				{"last_seq", Integer, "", "the last of them", ""},
+				{"after_seq", Integer, "", "seq of the signature before this one, whatever it is on; 0: the first of the agent's life or of the run", ""},
+				{"sha256", Text, "", "SHA-256 of their SHA-256s, one after another, each of a line without its newline; hexadecimal", ""},
+				{"key", Text, "", "the node's public key, SubjectPublicKeyInfo in base64", ""},
+				{"signature", Text, "", "ECDSA of the message's SHA-256, ASN.1 in base64", ""},
+			},
+		},
 	}
 }

@@ -348,3 +348,49 @@ func TestPeersOfARoleAreReplaced(t *testing.T) {
 		t.Errorf("without apps the list is %+v, %v", list.Peers(), err)
 	}
 }
+
+// A signature is of one key and one text, and the same each time.
+func TestSignaturesAreOfOneKeyAndText(t *testing.T) {
+	made := func(name string) keys.Identity {
+		certPEM, keyPEM, _, err := keys.New(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := keys.ParseIdentity(certPEM, keyPEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	id, other := made("controller"), made("other")
+	text := []byte("fieldmesh manifest 1\nabc\n")
+	signed, err := id.Sign(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pin, err := signed.Check(text); err != nil || pin != id.Pin {
+		t.Errorf("signed by %s, %v, want %s", pin, err, id.Pin)
+	}
+	if again, err := id.Sign(text); err != nil || again != signed {
+		t.Errorf("signed again: %+v, %v, was %+v", again, err, signed)
+	}
+	theirs, err := other.Sign(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]keys.Signed{
+		"another's signature": {signed.Key, theirs.Signature}, "another's key": {theirs.Key, signed.Signature},
+		"no key": {"", signed.Signature}, "no signature": {signed.Key, ""}, "no base64": {signed.Key, "!"},
+		"no key but text": {"AAAA", signed.Signature},
+	} {
+		if pin, err := s.Check(text); err == nil {
+			t.Errorf("%s: signed by %s", name, pin)
+		}
+	}
+	if _, err := signed.Check(append(text, '\n')); err == nil {
+		t.Error("another text was signed")
+	}
+	if _, err := (keys.Identity{}).Sign(text); err == nil {
+		t.Error("nobody signed")
+	}
+}

@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	f, err := open(ctx, cfg, log)
+	f, err := open(ctx, cfg, identity, log)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,13 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	return f.serve(ctx, api.New(identity, authorized, f, f.spool, log), listener)
 }
 
-func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, error) {
+// endsAttempt reports whether a record says that an attempt is kept.
+func endsAttempt(b wire.Body) bool {
+	t, ok := b.(*wire.TrialState)
+	return ok && t.State == wire.StateKept
+}
+
+func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *slog.Logger) (*Face, error) {
 	leave := cfg.QuotaFreeBytes
 	if leave == 0 {
 		leave = -1 // none, and not the spool's default
@@ -110,7 +116,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err != nil {
 		return nil, err
 	}
-	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: leave})
+	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: leave,
+		Sign: identity.Sign, Last: endsAttempt})
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	MinFreeBytes int64         // disk space that is left to others; default 64 MiB, negative for none
 	SyncEvery    time.Duration // longest time from Append to the sync that covers it; default 200 ms, at most 250 ms
 	SegmentBytes int64         // size at which a new segment is begun; default 8 MiB or an eighth of the quota
+	Sign         Signer        // signs records as they are taken; nil: they stay unsigned
+	// Last reports whether a record is the last of what it belongs to, and is to be
+	// signed at once; nil: none is.
+	Last func(wire.Body) bool
 }
 
 const (
@@ -104,6 +108,8 @@ type Spool struct {
 	failure   error      // why the last flush failed; nil when it did not
 	changed   chan struct{}
 	closed    bool
+	unsigned  map[subject]*unsigned
+	signed    map[string]uint64 // run → seq of its newest signature
 }
 
 // Open opens the spool in dir, or makes one, for records of the node. Only
@@ -128,6 +134,7 @@ func open(dir, node string, opt Options, openSegment func(string) (file, error),
 		dir: dir, node: node, opt: opt, openSegment: openSegment, diskFree: free,
 		requests: make(chan chan error), wake: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), changed: make(chan struct{}),
+		unsigned: map[subject]*unsigned{}, signed: map[string]uint64{},
 	}
 	if s.lock, err = lockFolder(dir); err != nil {
 		return nil, err
@@ -162,17 +169,32 @@ func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	if s.failure != nil {
 		return 0, fmt.Errorf("append to spool %q: %w", s.dir, s.failure)
 	}
+	h, line, err := s.take(h, b)
+	if err != nil {
+		return 0, err
+	}
+	if s.opt.Sign != nil {
+		u := s.toSign(h, line)
+		if h.TBootNs-u.fromNs >= signEveryNs || s.opt.Last != nil && s.opt.Last(b) {
+			s.sign(u)
+		}
+	}
+	return h.Seq, nil
+}
+
+// take puts a record among those that are pending. mu is held.
+func (s *Spool) take(h wire.Header, b wire.Body) (wire.Header, []byte, error) {
 	h.Kind, h.Version, h.Node, h.Epoch, h.Seq = b.Kind(), wire.SchemaVersion, s.node, s.epoch, s.next
 	json, err := wire.Record{Header: h, Body: b}.MarshalJSON()
 	if err != nil {
-		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
+		return h, nil, fmt.Errorf("append to spool %q: %w", s.dir, err)
 	}
 	if len(json) > maxRecordBytes {
-		return 0, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind,
+		return h, nil, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind,
 			len(json), maxRecordBytes)
 	}
 	if err := s.room(int64(len(json)) + sumline.Overhead); err != nil {
-		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
+		return h, nil, fmt.Errorf("append to spool %q: %w", s.dir, err)
 	}
 	s.pending = sumline.Append(s.pending, json)
 	s.next++
@@ -180,7 +202,7 @@ func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	case s.wake <- struct{}{}:
 	default: // the flusher is already told
 	}
-	return h.Seq, nil
+	return h, json, nil
 }
 
 // Sync returns when all that was appended before it is durable, or cannot be
@@ -239,6 +261,7 @@ func (s *Spool) Close() error {
 		s.mu.Unlock()
 		return nil
 	}
+	s.signAll()
 	s.closed = true
 	s.mu.Unlock()
 	close(s.stop)

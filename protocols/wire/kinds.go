@@ -57,6 +57,8 @@ func newBody(kind string) Body {
 		return &RoutingEvent{}
 	case "probe":
 		return &Probe{}
+	case "signature":
+		return &Signature{}
 	}
 	return nil
 }

@@ -253,5 +253,8 @@ func kinds() []wire.Body {
 		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, EarlyMs: p(0.75),
 			Sockets: 6, Unknown: 1, Refused: p(uint64(12)), Error: "operation not supported", Filtered: p(uint64(3)),
 			FilteredFlow: "load", Unwatched: 4},
+		&wire.Signature{Records: 812, FirstSeq: 4101, LastSeq: 4920, AfterSeq: 4099,
+			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+			Key:    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE", Signature: "MEUCIQD0"},
 	}
 }

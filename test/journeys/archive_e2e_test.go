@@ -3,7 +3,9 @@
 package journeys
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -21,8 +23,20 @@ type kept struct {
 // openRun verifies a run with the command that a user has, and reads it.
 func openRun(t *testing.T, dir string) kept {
 	t.Helper()
-	t.Logf("verify: %s", fieldmesh(t, "verify", dir))
-	return readRun(t, dir)
+	said := fieldmesh(t, "verify", dir)
+	t.Logf("verify: %s", said)
+	a := readRun(t, dir)
+	for _, want := range []string{"the run is signed by key ", "was sealed before the first trial by key "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("verify does not say %q", want)
+		}
+	}
+	for _, n := range a.Info().Plan.Nodes {
+		if !regexp.MustCompile(n.Name + `: \d+ of \d+ records are signed by key [0-9a-f]{64}`).MatchString(said) {
+			t.Errorf("no record of %s is signed", n.Name)
+		}
+	}
+	return a
 }
 
 func readRun(t *testing.T, dir string) kept {

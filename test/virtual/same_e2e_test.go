@@ -20,6 +20,8 @@ func named() map[string]string {
 	return map[string]string{
 		"note.t_wall":                    "what is noted outside bears this machine's time",
 		"MANIFEST.sha256 journal.ndjson": "for this reason",
+
+		"MANIFEST.signature.json.signature": "of that manifest",
 	}
 }
 

@@ -1,0 +1,233 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// NodeSigned says how many of a node's records its key vouches for.
+type NodeSigned struct {
+	Node            string
+	Pins            []string // of the keys that signed, sorted; a node has another one when it was set up anew
+	Records, Signed int
+}
+
+// VerifyRecords holds the nodes' records against the signatures that stand among
+// them. It reads each once, and holds the checksums of one file's at most.
+func VerifyRecords(dir string) ([]NodeSigned, []Finding, error) {
+	a, err := Read(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("verify records: %w", err)
+	}
+	v := &vouching{check: check{disk: a.disk}, nodes: map[string]*NodeSigned{}, signatures: map[life]map[uint64]signedAt{}}
+	groups, err := a.groups()
+	if err != nil {
+		return nil, nil, fmt.Errorf("verify records: %w", err)
+	}
+	for _, g := range groups {
+		if err := v.group(g); err != nil {
+			return nil, nil, fmt.Errorf("verify records: %w", err)
+		}
+	}
+	v.chains()
+	var out []NodeSigned
+	for _, name := range slices.Sorted(maps.Keys(v.nodes)) {
+		slices.Sort(v.nodes[name].Pins)
+		out = append(out, *v.nodes[name])
+	}
+	return out, v.findings, nil
+}
+
+// groups are the files of one node's records of one attempt, or of none, in the
+// order in which they were stored.
+func (a *Archive) groups() ([][]string, error) {
+	attempts, err := a.folders()
+	if err != nil {
+		return nil, err
+	}
+	var out [][]string
+	for _, k := range attempts {
+		files, err := a.recordFiles(k)
+		if err != nil {
+			return nil, err
+		}
+		byNode := map[string][]string{}
+		for _, rel := range files {
+			byNode[filepath.Base(rel)] = append(byNode[filepath.Base(rel)], rel)
+		}
+		for _, node := range slices.Sorted(maps.Keys(byNode)) {
+			out = append(out, byNode[node])
+		}
+	}
+	between, err := a.betweenFiles()
+	for _, rel := range between {
+		out = append(out, []string{rel})
+	}
+	return out, err
+}
+
+// mostUnsigned bounds the records of a file whose signature is waited for; a node
+// signs every ten seconds.
+const mostUnsigned = 1 << 20
+
+// vouching is one look at a run's signatures.
+type vouching struct {
+	check
+	nodes      map[string]*NodeSigned
+	signatures map[life]map[uint64]signedAt // by their seq
+}
+
+// life is what the signatures of a chain have in common.
+type life struct{ node, epoch, run string }
+
+type signedAt struct {
+	after uint64
+	rel   string
+}
+
+// subject is what a signature is on.
+type subject struct {
+	epoch, run     string
+	trial, attempt int
+}
+
+// waiting are records whose signature has not come yet.
+type waiting struct {
+	seqs []uint64
+	sums [][sha256.Size]byte
+}
+
+func (v *vouching) group(files []string) error {
+	open := map[subject]*waiting{}
+	name := strings.TrimSuffix(filepath.Base(files[0]), ".ndjson")
+	for _, rel := range files {
+		err := v.disk.lines(rel, func(line []byte) error { return v.line(open, rel, name, line) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *vouching) line(open map[subject]*waiting, rel, name string, line []byte) error {
+	var h wire.Header
+	if err := json.Unmarshal(line, &h); err != nil {
+		v.found(rel, Unreadable, err.Error())
+		return nil
+	}
+	node := v.nodes[name]
+	if node == nil {
+		node = &NodeSigned{Node: name}
+		v.nodes[name] = node
+	}
+	if h.Node != name {
+		v.found(rel, Changed, fmt.Sprintf("record %d names node %.80q", h.Seq, h.Node))
+		return nil
+	}
+	of := subject{h.Epoch, h.Run, h.Trial, h.Attempt}
+	if h.Kind == (*wire.Signature)(nil).Kind() {
+		var s wire.Signature
+		if err := json.Unmarshal(line, &s); err != nil {
+			v.found(rel, Unreadable, err.Error())
+			return nil
+		}
+		v.signed(open[of], rel, node, h, s)
+		return nil
+	}
+	node.Records++
+	w := open[of]
+	if w == nil || len(w.seqs) >= mostUnsigned {
+		w = &waiting{}
+		open[of] = w
+	}
+	w.seqs, w.sums = append(w.seqs, h.Seq), append(w.sums, sha256.Sum256(line))
+	return nil
+}
+
+// signed holds what waits against its signature.
+func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Header, s wire.Signature) {
+	pin, err := keys.Signed{Key: s.Key, Signature: s.Signature}.Check(s.Message(h))
+	if err != nil {
+		v.found(rel, Changed, fmt.Sprintf("signature %d: %v", h.Seq, err))
+		return
+	}
+	if !slices.Contains(node.Pins, pin) {
+		node.Pins = append(node.Pins, pin)
+	}
+	chain := life{h.Node, h.Epoch, h.Run}
+	if v.signatures[chain] == nil {
+		v.signatures[chain] = map[uint64]signedAt{}
+	}
+	v.signatures[chain][h.Seq] = signedAt{s.AfterSeq, rel}
+	sum, held := w.take(s.FirstSeq, s.LastSeq)
+	switch {
+	case sum == s.SHA256 && held == s.Records:
+		node.Signed += int(held)
+	case h.Run == "" && held < s.Records:
+		// Of no run: it began before this one, of which its first records are no part.
+	default:
+		v.found(rel, Changed, fmt.Sprintf("%d of %d records, %d to %d, are there, and they are not as %s signed them",
+			held, s.Records, s.FirstSeq, s.LastSeq, h.Node))
+	}
+}
+
+// take gives up what waits up to a record, and returns the sum of what is signed
+// of it, and how many that are.
+func (w *waiting) take(first, last uint64) (sum string, held uint64) {
+	all := sha256.New()
+	if w != nil {
+		rest := &waiting{}
+		for i, seq := range w.seqs {
+			switch {
+			case seq > last:
+				rest.seqs, rest.sums = append(rest.seqs, seq), append(rest.sums, w.sums[i])
+			case seq >= first:
+				all.Write(w.sums[i][:])
+				held++
+			}
+		}
+		*w = *rest
+	}
+	return hex.EncodeToString(all.Sum(nil)), held
+}
+
+// chains finds signatures that are missing, with what they signed.
+func (v *vouching) chains() {
+	order := func(x, y life) int {
+		return cmp.Or(cmp.Compare(x.node, y.node), cmp.Compare(x.epoch, y.epoch), cmp.Compare(x.run, y.run))
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(v.signatures), order) {
+		if of.run == "" {
+			continue
+		}
+		all := v.signatures[of]
+		for _, seq := range slices.Sorted(maps.Keys(all)) {
+			if s := all[seq]; s.after != 0 {
+				if _, there := all[s.after]; !there {
+					v.found(s.rel, Missing, fmt.Sprintf("%s's signature %d, which %d follows", of.node, s.after, seq))
+				}
+			}
+		}
+	}
+}
+
+// String is for people.
+func (n NodeSigned) String() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s: %d of %d records are signed", n.Node, n.Signed, n.Records)
+	for i, pin := range n.Pins {
+		fmt.Fprintf(&b, "%s key %s", []string{" by", " and"}[min(i, 1)], pin)
+	}
+	return b.String()
+}

@@ -1,0 +1,294 @@
+package archive_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// signature is a node's on its records of an attempt, as its spool makes it.
+func signature(t *testing.T, by keys.Identity, node string, seq, after uint64, trial int, lines ...[]byte) []byte {
+	t.Helper()
+	h := wire.Header{Node: node, Epoch: "e1", Seq: seq, Run: "synthetic-4", Trial: trial, Attempt: min(trial, 1)}
+	all := sha256.New()
+	var s wire.Signature
+	for i, l := range lines {
+		var of wire.Header
+		must(t, json.Unmarshal(l, &of))
+		if i == 0 {
+			s.FirstSeq = of.Seq
+		}
+		s.LastSeq = of.Seq
+		sum := sha256.Sum256(l)
+		all.Write(sum[:])
+	}
+	s.Records, s.AfterSeq, s.SHA256 = uint64(len(lines)), after, hex.EncodeToString(all.Sum(nil))
+	signed, err := by.Sign(s.Message(h))
+	must(t, err)
+	s.Key, s.Signature = signed.Key, signed.Signature
+	b, err := json.Marshal(wire.Record{Header: h, Body: &s})
+	must(t, err)
+	return b
+}
+
+// signedRun is a finished run whose plan and manifest a controller signed, and the
+// records of its first two trials their node.
+func signedRun(t *testing.T, controller, car keys.Identity) string {
+	t.Helper()
+	a := create(t)
+	must(t, a.SignWith(controller))
+	var lines [][]byte
+	for seq := range uint64(9) {
+		lines = append(lines, line("car", "e1", seq+1, 0, 0))
+	}
+	for trial, first := range map[int]uint64{1: 2, 2: 6} {
+		for seq := first; seq < first+3; seq++ {
+			lines[seq-1] = line("car", "e1", seq, trial, 1)
+		}
+	}
+	lines[4] = signature(t, car, "car", 5, 0, 1, lines[1:4]...)
+	lines[8] = signature(t, car, "car", 9, 5, 2, lines[5:8]...)
+	must(t, a.Append("car", lines))
+	for trial := 1; trial <= 2; trial++ {
+		must(t, a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: wire.Accepted,
+			Final: true}))
+	}
+	must(t, a.Finish())
+	return a.Dir()
+}
+
+// resum writes every manifest anew, as whoever edits an archive would.
+func resum(t *testing.T, dir string) {
+	t.Helper()
+	for _, in := range []string{"trials/0001-a1", "trials/0002-a1", "."} {
+		path := filepath.Join(dir, in, "MANIFEST.sha256")
+		old, err := os.ReadFile(path)
+		must(t, err)
+		var out bytes.Buffer
+		for l := range strings.Lines(string(old)) {
+			if _, name, ok := strings.Cut(strings.TrimSuffix(l, "\n"), "  "); ok {
+				if raw, err := os.ReadFile(filepath.Join(dir, in, name)); err == nil {
+					fmt.Fprintf(&out, "%x  %s\n", sha256.Sum256(raw), name)
+				}
+			}
+		}
+		must(t, os.WriteFile(path, out.Bytes(), 0o644))
+	}
+}
+
+func all(t *testing.T, dir string) (out []string, nodes []archive.NodeSigned) {
+	t.Helper()
+	findings, err := archive.Verify(dir)
+	must(t, err)
+	nodes, more, err := archive.VerifyRecords(dir)
+	must(t, err)
+	for _, f := range append(findings, more...) {
+		out = append(out, f.String())
+	}
+	return out, nodes
+}
+
+func TestASignedRunSaysByWhom(t *testing.T) {
+	controller, car := testnet.Identity(t, "controller"), testnet.Identity(t, "car")
+	dir := signedRun(t, controller, car)
+	found, nodes := all(t, dir)
+	if len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	a := read(t, dir)
+	run, err := a.Signed()
+	must(t, err)
+	plan, err := a.PlanSealed()
+	must(t, err)
+	if run.Pin != controller.Pin || plan.Pin != controller.Pin || len(plan.SHA256) != 64 {
+		t.Errorf("signed by %+v, planned by %+v, want %s", run, plan, controller.Pin)
+	}
+	if len(nodes) != 1 || nodes[0].Records != 7 || nodes[0].Signed != 6 || len(nodes[0].Pins) != 1 ||
+		nodes[0].Pins[0] != car.Pin {
+		t.Errorf("%+v, want 6 of 7 records by %s", nodes, car.Pin)
+	}
+}
+
+// Who edits a signed archive, and its checksums too, is found.
+func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
+	const records = "trials/0001-a1/records/car.ndjson"
+	without := func(part string) func([]byte) []byte {
+		return func(b []byte) (out []byte) {
+			for l := range bytes.Lines(b) {
+				if !bytes.Contains(l, []byte(part)) {
+					out = append(out, l...)
+				}
+			}
+			return out
+		}
+	}
+	signatures := []string{"MANIFEST.signature.json", "PLAN.signature.json", "PLAN.sha256"}
+	strip := func(t *testing.T, dir string) { // as if the run were of a version that signs nothing
+		for _, name := range signatures {
+			must(t, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   string
+	}{
+		"a record is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/"+records, func(b []byte) []byte {
+				return bytes.Replace(b, []byte("record 3"), []byte("record 7"), 1)
+			})
+		}, "changed MANIFEST.sha256: check signature"},
+		"the manifest's signature is taken off": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/MANIFEST.signature.json"))
+		}, "missing MANIFEST.signature.json"},
+		"the plan's signature is taken off": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/PLAN.signature.json"))
+		}, "changed MANIFEST.sha256"},
+		"the campaign is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) })
+		}, "changed campaign.yaml: it is not what was sealed before the first trial"},
+		"the plan is sealed anew": {func(t *testing.T, d string) {
+			edit(t, d+"/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) })
+		}, "changed PLAN.sha256: check signature"},
+		"a signature of another text": {func(t *testing.T, d string) {
+			raw, err := os.ReadFile(d + "/PLAN.signature.json")
+			must(t, err)
+			must(t, os.WriteFile(d+"/MANIFEST.signature.json", raw, 0o644))
+		}, "changed MANIFEST.sha256: check signature"},
+		"a signature that is none": {func(t *testing.T, d string) {
+			must(t, os.WriteFile(d+"/MANIFEST.signature.json", []byte(`{"key":"AAAA","signature":"AAAA"}`), 0o644))
+		}, "changed MANIFEST.sha256: check signature"},
+		"no controller's, and a record is edited": {func(t *testing.T, d string) {
+			strip(t, d)
+			edit(t, d+"/"+records, func(b []byte) []byte {
+				return bytes.Replace(b, []byte("record 3"), []byte("record 7"), 1)
+			})
+		}, "changed " + records + ": 3 of 3 records, 2 to 4, are there, and they are not as car signed them"},
+		"no controller's, and a record is taken out": {func(t *testing.T, d string) {
+			strip(t, d)
+			edit(t, d+"/"+records, without("record 3"))
+		}, "changed " + records + ": 2 of 3 records"},
+		"no controller's, and a record is put in": {func(t *testing.T, d string) {
+			strip(t, d)
+			edit(t, d+"/"+records, func(b []byte) []byte { return append(append(line("car", "e1", 3, 1, 1), '\n'), b...) })
+		}, "changed " + records + ": 4 of 3 records"},
+		"no controller's, and two records change places": {func(t *testing.T, d string) {
+			strip(t, d)
+			edit(t, d+"/"+records, func(b []byte) []byte {
+				l := bytes.SplitAfter(b, []byte("\n"))
+				l[0], l[1] = l[1], l[0]
+				return bytes.Join(l, nil)
+			})
+		}, "changed " + records + ": 3 of 3 records"},
+		"no controller's, and an attempt's signature is taken out with a record": {func(t *testing.T, d string) {
+			strip(t, d)
+			edit(t, d+"/"+records, func(b []byte) []byte { return without("record 3")(without(`"signature"`)(b)) })
+		}, "missing trials/0002-a1/records/car.ndjson: car's signature 5, which 9 follows"},
+		"no controller's, and an attempt's records become another's": {func(t *testing.T, d string) {
+			strip(t, d)
+			raw, err := os.ReadFile(d + "/trials/0002-a1/records/car.ndjson")
+			must(t, err)
+			must(t, os.WriteFile(d+"/"+records, bytes.ReplaceAll(raw, []byte(`"trial":2`), []byte(`"trial":1`)), 0o644))
+		}, "check signature: it is not of this key and text"},
+		"no controller's, and one node's records become another's": {func(t *testing.T, d string) {
+			strip(t, d)
+			must(t, os.Rename(d+"/"+records, d+"/trials/0001-a1/records/roadside.ndjson"))
+		}, `names node "car"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := signedRun(t, testnet.Identity(t, "controller"), testnet.Identity(t, "car"))
+			c.change(t, dir)
+			resum(t, dir)
+			if found, _ := all(t, dir); !strings.Contains(strings.Join(found, "\n"), c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// A run of a version that signed nothing is read, and verifies as what it is.
+func TestARunWithoutSignaturesIsNotSigned(t *testing.T) {
+	dir := synthetic.Run(t, options()).Dir()
+	found, nodes := all(t, dir)
+	if len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	a := read(t, dir)
+	for _, of := range []func() (archive.Signature, error){a.Signed, a.PlanSealed} {
+		if s, err := of(); err != nil || s.Pin != "" {
+			t.Errorf("signed by %+v, %v", s, err)
+		}
+	}
+	for _, n := range nodes {
+		if n.Signed != 0 || len(n.Pins) != 0 || n.Records == 0 {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// A run that is resumed and finished again is signed again, and its plan stays
+// sealed as it was.
+func TestARunThatIsWrittenAgainIsSignedAgain(t *testing.T) {
+	controller, car := testnet.Identity(t, "controller"), testnet.Identity(t, "car")
+	dir := signedRun(t, controller, car)
+	sealed, err := os.ReadFile(dir + "/PLAN.signature.json")
+	must(t, err)
+	// The lock of the first is the test's own: a copy stands for the folder after it.
+	second := filepath.Join(t.TempDir(), "run")
+	must(t, archive.Copy(dir, second))
+	a, err := archive.Open(second)
+	must(t, err)
+	must(t, a.SignWith(controller))
+	must(t, a.Note("once more"))
+	if found, _ := all(t, second); len(found) != 1 || !strings.Contains(found[0], "unfinished") {
+		t.Errorf("while it is written: %q", found)
+	}
+	must(t, a.Finish())
+	must(t, a.Close())
+	if found, _ := all(t, second); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	if again, err := os.ReadFile(second + "/PLAN.signature.json"); err != nil || !bytes.Equal(again, sealed) {
+		t.Errorf("the plan is sealed by %s, was by %s: %v", again, sealed, err)
+	}
+}
+
+// What shards signed vouches for the whole's attempts.
+func TestAMergedRunKeepsItsShardsSignatures(t *testing.T) {
+	info, dir := synthetic.Info(options()), t.TempDir()
+	var shards []string
+	for _, part := range []string{"1/2", "2/2"} {
+		path := filepath.Join(dir, strings.ReplaceAll(part, "/", "-"))
+		shards = append(shards, synthetic.Shard(t, path, info, shard(t, part)))
+		a, err := archive.Open(path)
+		must(t, err)
+		must(t, a.SignWith(testnet.Identity(t, "controller")))
+		must(t, a.Note("signed"))
+		must(t, errors.Join(a.Finish(), a.Close()))
+	}
+	whole := filepath.Join(dir, "whole")
+	must(t, archive.Merge(whole, shards))
+	if found, _ := all(t, whole); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	edit(t, whole+"/trials/0001-a1/verdict.json", func(b []byte) []byte {
+		return bytes.Replace(b, []byte("accepted"), []byte("rejected"), 1)
+	})
+	resum(t, whole)
+	want := "changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"
+	if found, _ := all(t, whole); !strings.Contains(strings.Join(found, "\n"), want) {
+		t.Errorf("found %q", found)
+	}
+}
