@@ -76,8 +76,8 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 		warnings = append(warnings, w.Error())
 	}
 	if c.NeedsSite() {
-		warnings = append(warnings, fmt.Sprintf("%s: warning: it can be rehearsed, but not driven on a road: %v", c.Path,
-			errNoSite))
+		warnings = append(warnings, fmt.Sprintf("%s: warning: it can be rehearsed, but not driven on a road: %v",
+			c.Path, errNoSite))
 	}
 	for _, w := range show.Estimable(c, all).Warnings {
 		warnings = append(warnings, fmt.Sprintf("%s: warning: %s", c.Path, w))

@@ -31,8 +31,8 @@ absent while an attempt is not judged.
 func writeDictionary(w io.Writer, results []column, tables []string, unknown map[string]int) error {
 	var b strings.Builder
 	b.WriteString(dictionaryHead)
-	b.WriteString("\n## results.csv\n\nEvery accepted attempt, one a row. A number of one flow has the flow's name " +
-		"and a dot before its own.\n\n| column | unit | meaning |\n|---|---|---|\n")
+	b.WriteString("\n## results.csv and results.parquet\n\nEvery accepted attempt, one a row. A number of one flow " +
+		"has the flow's name and a dot before its own.\n\n| column | unit | meaning |\n|---|---|---|\n")
 	// Factors and flows have names from outside.
 	plain := strings.NewReplacer("|", `\|`, "`", "'", "<", "&lt;", "\n", " ", "\r", " ")
 	for _, c := range results {

@@ -117,6 +117,13 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 		return nil, err
 	}
 	files = append(files, tidy)
+	const typed = "results.parquet"
+	if written, err := results.parquet(filepath.Join(dir, typed)); err != nil {
+		return nil, err
+	} else if written {
+		files = append(files, file{typed, "The same as results.csv, with the columns' types.",
+			"application/vnd.apache.parquet", nil})
+	}
 	tables, unknown, err := writeTables(from, dir)
 	if err != nil {
 		return nil, err

@@ -237,7 +237,8 @@ func TestTheDescriptionNamesEveryFileAndColumn(t *testing.T) {
 		if _, sum, err := measure(path); err != nil || described[filepath.ToSlash(rel)] != sum {
 			t.Errorf("%s is described with %v, has %s (%v)", rel, described[rel], sum, err)
 		}
-		if strings.HasSuffix(rel, ".parquet") && !strings.Contains(string(dictionary), "\n## "+rel+"\n") {
+		if strings.HasSuffix(rel, ".parquet") && rel != "results.parquet" &&
+			!strings.Contains(string(dictionary), "\n## "+rel+"\n") {
 			t.Errorf("the dictionary lacks %s", rel)
 		}
 		return nil
@@ -461,7 +462,48 @@ func TestAFlowsNumbersAreItsOwn(t *testing.T) {
 	r := &resultsTable{}
 	r.add(a, trial, archive.Attempt{TrialKey: verdict.TrialKey, Verdict: &verdict}, []metrics.Row{
 		{Flow: "cbr", Name: "delivery_fraction", Value: 0.5}, {Name: "cbr_delivery_fraction", Value: 0.75}})
-	if row := r.rows[0]; row["cbr.delivery_fraction"] != "0.5" || row["cbr_delivery_fraction"] != "0.75" {
-		t.Errorf("of the flow %q, of all %q", row["cbr.delivery_fraction"], row["cbr_delivery_fraction"])
+	if row := r.rows[0]; row["cbr.delivery_fraction"].Float != 0.5 || row["cbr_delivery_fraction"].Float != 0.75 {
+		t.Errorf("of the flow %v, of all %v", row["cbr.delivery_fraction"], row["cbr_delivery_fraction"])
+	}
+}
+
+// results.parquet has the cells of results.csv with their types; what is unknown is
+// null.
+func TestResultsAreTyped(t *testing.T) {
+	_, dir := exported(t)
+	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf(t, filepath.Join(dir, "results.parquet"))
+	if len(rows) != len(lines)-1 || len(rows) == 0 {
+		t.Fatalf("%d rows, %d lines", len(rows), len(lines)-1)
+	}
+	for i, line := range lines[1:] {
+		for j, name := range lines[0] {
+			v := rows[i][name]
+			got := v.String()
+			switch {
+			case v.IsNull():
+				got = ""
+			case v.Kind() == parquet.Double:
+				got = metrics.Number(v.Double())
+			case v.Kind() == parquet.Int64:
+				got = strconv.FormatInt(v.Int64(), 10)
+			}
+			if got != line[j] {
+				t.Errorf("row %d, %s: %q, results.csv has %q", i, name, got, line[j])
+			}
+		}
+		if k := rows[i]["throughput_mbps"].Kind(); k != parquet.Double {
+			t.Errorf("throughput is a %v", k)
+		}
+		if k := rows[i]["trial"].Kind(); k != parquet.Int64 {
+			t.Errorf("trial is a %v", k)
+		}
 	}
 }

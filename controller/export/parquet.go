@@ -126,7 +126,10 @@ func (t *tables) add(name string, cells []influx.Cell) error {
 }
 
 func (t *tables) create(name string) (*table, error) {
-	path := filepath.Join(t.dir, fileOf(name))
+	return createTable(filepath.Join(t.dir, fileOf(name)), name, columnsOf(t.schema[name]))
+}
+
+func createTable(path, name string, columns []influx.Column) (*table, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for tables: %w", err)
 	}
@@ -134,7 +137,7 @@ func (t *tables) create(name string) (*table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make table: %w", err)
 	}
-	w := &table{file: f, columns: columnsOf(t.schema[name])}
+	w := &table{file: f, columns: columns}
 	schema := schemaOf(name, w.columns)
 	for _, c := range w.columns {
 		leaf, ok := schema.Lookup(c.Name)
@@ -206,10 +209,12 @@ func value(t influx.Type, c influx.Cell) parquet.Value {
 func (t *tables) close() error {
 	var all error
 	for _, w := range t.open {
-		all = errors.Join(all, w.writer.Close(), w.file.Sync(), w.file.Close())
+		all = errors.Join(all, w.close())
 	}
 	return all
 }
+
+func (w *table) close() error { return errors.Join(w.writer.Close(), w.file.Sync(), w.file.Close()) }
 
 // writeTables writes every record of the run into its table and lists the
 // files, and the kinds of records that no table holds.

@@ -12,17 +12,22 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// column is one of results.csv.
-type column struct{ name, unit, meaning string }
+// column is one of results.csv and results.parquet.
+type column struct {
+	name, unit, meaning string
+	kind                influx.Type
+}
 
 // resultsTable is one row for each accepted attempt, with all that was planned and
-// measured: results.csv. The columns of numbers are those that any attempt has.
+// measured: results.csv and results.parquet. The columns of numbers are those that
+// any attempt has.
 type resultsTable struct {
 	columns []column
-	rows    []map[string]string // by the columns' names
+	rows    []map[string]influx.Cell // by the columns' names
 }
 
 // resultsOf makes the table of a run's numbers as metrics.csv has them, each with its
@@ -79,43 +84,50 @@ func readMetrics(path string) (map[wire.TrialKey][]metrics.Row, error) {
 }
 
 func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt, rows []metrics.Row) {
-	row := map[string]string{}
-	put := func(name, unit, meaning, value string) {
+	row := map[string]influx.Cell{}
+	put := func(name, unit, meaning string, kind influx.Type, value influx.Cell) {
 		if !slices.ContainsFunc(r.columns, func(c column) bool { return c.name == name }) {
-			r.columns = append(r.columns, column{name, unit, meaning})
+			r.columns = append(r.columns, column{name, unit, meaning, kind})
 		}
+		value.Present = kind != influx.Text || value.Text != ""
 		row[name] = value
+	}
+	text := func(name, meaning, value string) {
+		put(name, "", meaning, influx.Text, influx.Cell{Text: value})
+	}
+	whole := func(name, meaning string, value int) {
+		put(name, "", meaning, influx.Integer, influx.Cell{Integer: int64(value)})
 	}
 	number := func(name, unit, meaning string, value *float64) {
 		if value != nil {
-			put(name, unit, meaning, metrics.Number(*value))
+			put(name, unit, meaning, influx.Float, influx.Cell{Float: *value})
 		}
 	}
 	info := a.Info()
 	pass := design.Of(info.Plan.Nodes, t)
 	mb, mbps := metrics.Measured(t, rows)
-	put("run", "", "name of the run", metrics.Cell(info.Run))
-	put("trial", "", "number of the trial in the schedule", strconv.Itoa(t.Number))
-	put("attempt", "", "which attempt at the trial was accepted", strconv.Itoa(at.Attempt))
-	counts := "0"
+	text("run", "name of the run", info.Run)
+	whole("trial", "number of the trial in the schedule", t.Number)
+	whole("attempt", "which attempt at the trial was accepted", at.Attempt)
+	counts := 0
 	if archive.Counts(t, at.Verdict, a.Stopped()) {
-		counts = "1"
+		counts = 1
 	}
-	put("counts", "", "1 where the attempt is a result: no calibration, and driven before the run had enough", counts)
-	put("block", "", "block of the design", strconv.Itoa(t.Block))
-	put("repetition", "", "repetition of the cell", strconv.Itoa(t.Repetition))
-	put("section", "", "section: A, B and so on; empty where the campaign has none", metrics.Cell(pass.Section))
-	put("direction", "", "direction of travel", metrics.Cell(t.Direction))
-	put("sender", "", "node that sends", metrics.Cell(t.Sender))
-	put("receiver", "", "node that receives", metrics.Cell(t.Receiver))
-	put("car", "", "node in the car", metrics.Cell(t.Car))
-	put("car_unit", "", "hardware in the car", metrics.Cell(pass.Unit))
-	put("tcp_variant", "", "congestion control", metrics.Cell(t.TCP.Variant))
-	put("routing_protocol", "", "routing protocol", metrics.Cell(t.Routing.Protocol))
+	whole("counts", "1 where the attempt is a result: no calibration, and driven before the run had enough", counts)
+	whole("block", "block of the design", t.Block)
+	whole("repetition", "repetition of the cell", t.Repetition)
+	text("section", "section: A, B and so on; empty where the campaign has none", pass.Section)
+	text("direction", "direction of travel", t.Direction)
+	text("sender", "node that sends", t.Sender)
+	text("receiver", "node that receives", t.Receiver)
+	text("car", "node in the car", t.Car)
+	text("car_unit", "hardware in the car", pass.Unit)
+	text("tcp_variant", "congestion control", t.TCP.Variant)
+	text("routing_protocol", "routing protocol", t.Routing.Protocol)
 	for _, name := range factorsOf(info.Plan) {
-		put("factor_"+name, "", "level of the factor "+name, metrics.Cell(t.Factors[name]))
+		text("factor_"+name, "level of the factor "+name, t.Factors[name])
 	}
-	put("duration_s", "s", "length of the measuring window", metrics.Number(t.DurationS))
+	number("duration_s", "s", "length of the measuring window", &t.DurationS)
 	number("throughput_mbps", "Mbit/s", "throughput of the measured flows together", mbps)
 	number("transferred_mb", "MB", "what arrived in the measured flows together", mb)
 	for _, m := range rows {
@@ -141,7 +153,7 @@ func (r *resultsTable) write(w io.Writer) error {
 	for _, row := range r.rows {
 		var line []string
 		for _, col := range r.columns {
-			line = append(line, row[col.name])
+			line = append(line, cellText(col.kind, row[col.name]))
 		}
 		if err := c.Write(line); err != nil {
 			return fmt.Errorf("write results: %w", err)
@@ -149,4 +161,44 @@ func (r *resultsTable) write(w io.Writer) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// cellText is a cell as CSV has it.
+func cellText(kind influx.Type, c influx.Cell) string {
+	switch {
+	case !c.Present:
+		return ""
+	case kind == influx.Integer:
+		return strconv.FormatInt(c.Integer, 10)
+	case kind == influx.Float:
+		return metrics.Number(c.Float)
+	}
+	return metrics.Cell(c.Text)
+}
+
+// parquet writes the same table as Parquet, with the columns' types, and reports
+// whether there is one: a run without an accepted attempt has no columns.
+func (r *resultsTable) parquet(path string) (written bool, err error) {
+	if len(r.rows) == 0 {
+		return false, nil
+	}
+	var columns []influx.Column
+	for _, c := range r.columns {
+		columns = append(columns, influx.Column{Name: c.name, Type: c.kind, Unit: c.unit, Meaning: c.meaning})
+	}
+	w, err := createTable(path, "results", columns)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for _, row := range r.rows {
+		cells := make([]influx.Cell, len(columns))
+		for i, c := range columns {
+			cells[i] = row[c.Name]
+		}
+		if err := w.add(cells); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

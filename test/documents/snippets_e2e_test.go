@@ -162,6 +162,9 @@ func TestSnippetsGiveTheReportsNumbers(t *testing.T) {
 	want := meansOf(all, func(r reported) float64 { return r.mb })
 	db := published(t, a)
 	for i, s := range allSnippets(t) {
+		if s.page == "duckdb.md" {
+			continue // over several runs: TestQuestionsOverAllRunsAreAnswered
+		}
 		t.Run(fmt.Sprintf("%d %s of %s", i+1, s.language, s.page), func(t *testing.T) {
 			var got map[string]float64
 			switch s.language {

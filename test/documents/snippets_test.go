@@ -20,6 +20,11 @@ type snippet struct {
 var snippets = []struct{ page, language string }{
 	{"desk.md", "pandas"},
 	{"desk.md", "duckdb"},
+	{"duckdb.md", "duckdb"}, // these, over several runs: TestQuestionsOverAllRunsAreAnswered
+	{"duckdb.md", "duckdb"},
+	{"duckdb.md", "duckdb"},
+	{"duckdb.md", "duckdb"},
+	{"duckdb.md", "duckdb"},
 	{"README.md", "influxql"}, // of the dashboards
 }
 
