@@ -52,8 +52,8 @@ func ExportCommand() *cobra.Command {
 	c := ofRun(&cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
-		Long: "Export writes results.csv and results.parquet (every accepted attempt, one a line, with its factors and " +
-			"all its numbers), " +
+		Long: "Export writes results.csv and results.parquet (every accepted attempt, one a line, with its factors " +
+			"and all its numbers), " +
 			"trials.csv (every attempt, and what happened to it), " +
 			"metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz), " +
 			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx " +
