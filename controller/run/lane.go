@@ -105,9 +105,10 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 		_, err := c.Abort(ctx, run, op.Request)
 		return failed(err)
 	case engine.Tell:
+		told := l.s.withResults(op.Verdicts)
 		ctx, cancel := context.WithTimeout(ctx, tellWithin)
 		defer cancel()
-		_, err := c.Verdicts(ctx, run, l.s.withResults(op.Verdicts))
+		_, err := c.Verdicts(ctx, run, told)
 		return failed(err)
 	case engine.End:
 		return l.endRun(ctx, c)

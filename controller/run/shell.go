@@ -225,8 +225,8 @@ func (s *shell) show(p Progress) {
 		return
 	}
 	s.work.Go(func() {
-		if at, err := metrics.Load(s.Archive, wire.TrialKey{Trial: p.Trial.Number, Attempt: p.Attempt}); err == nil {
-			_, p.Mbps = metrics.Measured(*p.Trial, at.Rows())
+		if bps := s.results.of(s.Archive, *p.Trial, p.Attempt); bps != nil {
+			p.Mbps = new(*bps / 1e6)
 		}
 		s.Watch(p)
 	})
@@ -241,36 +241,38 @@ func (s *shell) withResults(vs []wire.Verdict) []wire.Verdict {
 		if v.Outcome != wire.Accepted || at < 0 {
 			continue
 		}
-		vs[i].ThroughputBps = s.results.of(v.TrialKey, func() *float64 {
-			loaded, err := metrics.Load(s.Archive, v.TrialKey)
-			if err != nil {
-				return nil
-			}
-			if _, mbps := metrics.Measured(s.Plan.Trials[at], loaded.Rows()); mbps != nil {
-				return new(*mbps * 1e6)
-			}
-			return nil
-		})
+		vs[i].ThroughputBps = s.results.of(s.Archive, s.Plan.Trials[at], v.Attempt)
 	}
 	return vs
 }
 
-// results are what attempts measured, which is told to every node: each is read once.
+// results are what accepted attempts measured: each is read once, though every node
+// and whoever watches is told.
 type results struct {
 	mu    sync.Mutex
 	known map[wire.TrialKey]*float64
 }
 
-func (r *results) of(k wire.TrialKey, read func() *float64) *float64 {
+// of returns an attempt's throughput, nil when the archive cannot tell it.
+func (r *results) of(a *archive.Archive, t wire.Trial, attempt int) *float64 {
+	k := wire.TrialKey{Trial: t.Number, Attempt: attempt}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if bps, known := r.known[k]; known {
 		return bps
 	}
+	at, err := metrics.Load(a, k)
+	if err != nil {
+		return nil // it may be told the next time
+	}
 	if r.known == nil {
 		r.known = map[wire.TrialKey]*float64{}
 	}
-	r.known[k] = read()
+	if _, mbps := metrics.Measured(t, at.Rows()); mbps != nil {
+		r.known[k] = new(*mbps * 1e6)
+	} else {
+		r.known[k] = nil
+	}
 	return r.known[k]
 }
 
