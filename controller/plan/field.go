@@ -43,8 +43,10 @@ type Field struct {
 	RateControl string `json:"rate_control,omitempty"`
 	// at which control and broadcast frames go
 	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
-	// summed power at which the channel is busy
-	CarrierSenseDbm   *float64 `json:"carrier_sense_dbm,omitempty"`
+	// power at which a frame whose start is noticed keeps the channel busy
+	CarrierSenseDbm *float64 `json:"carrier_sense_dbm,omitempty"`
+	// summed power of any kind that does
+	EnergyDetectDbm   *float64 `json:"energy_detect_dbm,omitempty"`
 	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
 	LongRetryLimit    *int     `json:"long_retry_limit,omitempty"`
 	ShortPreamble     bool     `json:"short_preamble,omitempty"` // 802.11b
@@ -99,12 +101,16 @@ func DrawsText(draws string) string {
 type Shadowing struct {
 	SigmaDb        float64 `json:"sigma_db"`
 	DecorrelationM float64 `json:"decorrelation_m"` // after which 1/e of the correlation is left
+	// of two links that have one node in common
+	NodeCorrelation float64 `json:"node_correlation,omitempty"`
 }
 
 // Fading is small-scale fading, as fast as the nodes move.
 type Fading struct {
 	Model     string   `json:"model"`                 // rayleigh | rician
 	KFactorDb *float64 `json:"k_factor_db,omitempty"` // rician: line of sight to scattered power
+	// how fast scatterers move
+	ScattererMps float64 `json:"scatterer_mps,omitempty"`
 }
 
 // ChannelError loses data frames in bursts on top of all else: two states.
@@ -146,10 +152,14 @@ func (s schema) fieldModel() object {
 			required("sigma_db", number{0, 20, true, false, "dB"}, "Standard deviation"),
 			required("decorrelation_m", number{0, 1000, true, false, "m"}, "The way after which 1/e of the "+
 				"correlation is left"),
+			optional("node_correlation", number{0, 0.5, false, false, ""}, "Correlation of two links that have one "+
+				"node in common").or(0),
 		}}, "Log-normal shadowing, correlated over distance; absent: none"),
 		optional("fading", object{[]field{
 			required("model", choice{"rayleigh", "rician"}, "Whether there is a line of sight (rician) or none"),
 			optional("k_factor_db", kFactor(), "rician: line of sight to scattered power"),
+			optional("scatterer_mps", number{0, 100, false, false, "m/s"}, "How fast scatterers move; with 0 the "+
+				"fading of nodes that stand stands too").or(0),
 		}}, "Small-scale fading, as fast as the nodes move; absent: none"),
 		optional("channel_error", object{[]field{
 			required("mean", number{0, 0.95, true, false, ""}, "Share of frames lost"),
@@ -160,8 +170,10 @@ func (s schema) fieldModel() object {
 			or("snr"),
 		optional("basic_rates_mbps", list{1, 8, anyRate(), true}, "Rates that every station knows, at which control "+
 			"and broadcast frames go; absent: 1 and 2 of 802.11b, 6, 12 and 24 of the others"),
-		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which the channel is busy").
-			or(-82),
+		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which a frame whose start is "+
+			"noticed keeps the channel busy").or(-82),
+		optional("energy_detect_dbm", number{-110, 0, false, false, "dBm"}, "Power of any kind at which the "+
+			"channel is busy; absent: -62 dBm of 802.11a and g, -70 to -76 dBm of 802.11b by the own power"),
 		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
 		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most").or(7),
 		optional("long_retry_limit", number{1, 255, false, true, ""},
@@ -239,7 +251,7 @@ func namedRadios() []namedRadio {
 	receiver := []string{"noise_figure_db"}
 	way := []string{"propagation", "path_loss_exponent", "reference_m"}
 	all := slices.Concat(way, receiver, []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db",
-		"shadowing", "fading", "carrier_sense_dbm"})
+		"shadowing", "fading", "carrier_sense_dbm", "energy_detect_dbm"})
 	return []namedRadio{
 		{"ns2_wavelan", []string{"802.11b"}, append(all, "range_m", "carrier_sense_m")},
 		{"dsss_orinoco", []string{"802.11b"}, receiver},

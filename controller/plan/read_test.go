@@ -57,7 +57,8 @@ design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	}
 	field := Field{Propagation: "log_distance", PathLossExponent: new(3.0),
 		UnitPowerOffsetDb: map[string]float64{"laptop-1": -3.5},
-		Shadowing:         &Shadowing{4, 20}, Fading: &Fading{"rician", new(6.0)}, ShortRetryLimit: new(5),
+		Shadowing:         &Shadowing{SigmaDb: 4, DecorrelationM: 20}, ShortRetryLimit: new(5),
+		Fading:   &Fading{Model: "rician", KFactorDb: new(6.0)},
 		LongSlot: true,
 		Channels: map[string]int{"alpha": 11},
 		Mobility: &Mobility{Model: "placed", Area: &Area{300, 200}, Moves: []Move{{"alpha", 1.5, 7, 8, 2}},

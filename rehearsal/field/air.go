@@ -104,7 +104,7 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	m := medium.Config{
 		Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
 		Radio: c.Radio, RateControl: c.RateControl, BasicRatesMbps: c.BasicRatesMbps,
-		CarrierSenseDbm: c.CarrierSenseDbm,
+		CarrierSenseDbm: c.CarrierSenseDbm, EnergyDetectDbm: c.EnergyDetectDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
@@ -114,10 +114,11 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
 	}
 	if s := c.Shadowing; s != nil {
-		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM}
+		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM,
+			NodeCorrelation: s.NodeCorrelation}
 	}
 	if s := c.Fading; s != nil {
-		m.Fading = medium.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb}
+		m.Fading = medium.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb, ScattererMps: s.ScattererMps}
 	}
 	if e := c.ChannelError; e != nil {
 		m.ChannelError = medium.ChannelErrorConfig{Mean: e.Mean, BurstFrames: e.BurstFrames, BurstS: e.BurstS}

@@ -101,6 +101,8 @@ type Settings struct {
 	BasicRatesMbps []float64 `yaml:"basic_rates_mbps" json:"basic_rates_mbps,omitempty"`
 	// default -82
 	CarrierSenseDbm *float64 `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`
+	// default the standard's
+	EnergyDetectDbm *float64 `yaml:"energy_detect_dbm" json:"energy_detect_dbm,omitempty"`
 	// default 7
 	ShortRetryLimit int `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`
 	// default 4
@@ -135,12 +137,16 @@ type Settings struct {
 type ShadowingConfig struct {
 	SigmaDb        float64 `yaml:"sigma_db" json:"sigma_db"`
 	DecorrelationM float64 `yaml:"decorrelation_m" json:"decorrelation_m"`
+	// of two links of one node
+	NodeCorrelation float64 `yaml:"node_correlation" json:"node_correlation,omitempty"`
 }
 
 // FadingConfig is small-scale fading: rayleigh, or rician with its K factor.
 type FadingConfig struct {
 	Model     string  `yaml:"model" json:"model"`
 	KFactorDb float64 `yaml:"k_factor_db" json:"k_factor_db,omitempty"`
+	// of moving scatterers
+	ScattererMps float64 `yaml:"scatterer_mps" json:"scatterer_mps,omitempty"`
 }
 
 // ChannelErrConfig is the two-state channel error of a mean share of frames.

@@ -10,7 +10,7 @@ import (
 // receiver to take it among others whose preambles overlap: 10 dB, ns-2's
 // CPThresh_. That capture happens within the preamble, and not later, is what
 // Kochut et al. measured ("Sniffing out the correct physical layer capture
-// model in 802.11b", ICNP 2004).
+// model in 802.11b", ICNP 2004); for radios of which that is not so see radio.relocks.
 const captureRatio = 10.0
 
 type frameKind uint8
@@ -50,6 +50,7 @@ type arrival struct {
 	powerMw float64
 	meanMw  float64 // without fading
 	deaf    bool    // the receiver sends while it is detected; kept for ns-2's
+	sensed  bool    // its preamble was noticed
 }
 
 // reception is what a receiver that has locked on to a frame knows of it.
@@ -99,6 +100,7 @@ func (c *Core) startTx(tx *transmission) {
 		if c.fades(r, a.meanMw) {
 			a.powerMw *= c.links.fadingNow(tx.from, int(j))
 		}
+		a.sensed = c.sensesPreamble(r, a)
 		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
 		r.air = append(r.air, a)
 		c.settle(r)
@@ -111,6 +113,50 @@ func (c *Core) startTx(tx *transmission) {
 		c.events.push(event{at: c.now + c.phy.detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
+}
+
+// sensesPreamble reports whether a receiver's carrier sense notices the start of a frame: it is
+// strong enough, the receiver neither sends nor receives, and it stands out from what was on the air
+// before. Frames that begin together do not hide each other.
+func (c *Core) sensesPreamble(r *station, a arrival) bool {
+	if a.powerMw*c.interferes < c.carrierMw {
+		return false
+	}
+	if c.ns2() || c.links.disc != nil {
+		return true
+	}
+	before := 0.0
+	for i := range r.air {
+		if r.air[i].tx.start+c.phy.detection <= c.now {
+			before += r.air[i].powerMw
+		}
+	}
+	return r.tx == nil && r.rx.tx == nil && a.powerMw >= c.phy.lockSNR*(r.noiseMw+before)
+}
+
+// energyMw is the power of any kind at which a station must take the channel for busy. OFDM: 20 dB
+// above the least sensitivity of the lowest rate, where a preamble was missed (IEEE 802.11-2020,
+// 17.3.10.6). HR/DSSS: the more, the less it sends itself (16.3.8.5). ns-2's radio and the disc
+// sense all that exists to them.
+func (c *Core) energyMw(s *station) float64 {
+	if c.ns2() || c.links.disc != nil {
+		return c.carrierMw
+	}
+	dbm := -62.0
+	if c.cfg.Standard == Standard80211b {
+		switch {
+		case s.txPowerMw > 100:
+			dbm = -76
+		case s.txPowerMw > 50:
+			dbm = -73
+		default:
+			dbm = -70
+		}
+	}
+	if c.cfg.EnergyDetectDbm != nil {
+		dbm = *c.cfg.EnergyDetectDbm
+	}
+	return max(dbToRatio(dbm), c.carrierMw)
 }
 
 // fades reports whether the fading of a transmission counts: what is too weak to be noticed or
@@ -129,6 +175,10 @@ func (c *Core) interrupt(s *station) {
 			c.spoil(s)
 		}
 		return
+	}
+	for i := range s.air { // it sends as they begin, and misses their preambles
+		a := &s.air[i]
+		a.sensed = a.sensed && (c.links.disc != nil || a.tx.start+c.phy.detection <= c.now)
 	}
 	if s.rx.tx != nil {
 		s.rx.tx.miss[s.rx.slot] = Collision
@@ -209,7 +259,7 @@ func (c *Core) resolve(r *station) {
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
-	case clear && best.tx.start < locked.headerEnd && best.powerMw >= captureRatio*(r.noiseMw+others):
+	case clear && (c.relocks || best.tx.start < locked.headerEnd) && best.powerMw >= captureRatio*(r.noiseMw+others):
 		locked.miss[r.rx.slot] = Collision
 		r.lock(best, others)
 	}

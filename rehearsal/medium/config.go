@@ -64,9 +64,12 @@ type Config struct {
 	// LongSlot uses the 20 µs slot for 802.11g, as a strict reading of the
 	// standard wants in an IBSS; the default is ERP's short slot of 9 µs.
 	LongSlot bool
-	// CarrierSenseDbm is the summed power at which the channel counts as busy;
-	// nil means -82 dBm. A frame that is being received keeps it busy besides.
+	// CarrierSenseDbm is the power from which on a frame whose preamble is noticed keeps the
+	// channel busy to its end; nil means -82 dBm. One that is being received does so besides.
 	CarrierSenseDbm *float64
+	// EnergyDetectDbm is the summed power of any kind at which the channel counts as busy, at
+	// least CarrierSenseDbm; nil means the standard's (energyDetectDbm).
+	EnergyDetectDbm *float64
 
 	Nodes []NodeConfig
 
@@ -154,6 +157,10 @@ func (cfg Config) validate() (Config, error) {
 	if cfg.CarrierSenseDbm == nil {
 		level := defaultCarrierSenseDbm
 		cfg.CarrierSenseDbm = &level
+	}
+	if e := cfg.EnergyDetectDbm; e != nil && !(*e >= *cfg.CarrierSenseDbm) {
+		return cfg, fmt.Errorf("check medium: energy is detected from %g dBm on, below carrier sense at %g dBm", *e,
+			*cfg.CarrierSenseDbm)
 	}
 	if len(cfg.Nodes) < 2 {
 		return cfg, fmt.Errorf("check medium: %d nodes: a channel needs at least 2", len(cfg.Nodes))

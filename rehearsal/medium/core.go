@@ -30,6 +30,7 @@ type Core struct {
 	stations []*station
 	byMAC    map[MAC]int
 	dead     bool
+	relocks  bool // receivers go over to a much stronger frame at any time
 
 	carrierMw  float64
 	interferes float64 // weight of an interferer's power; above 1 in a disc
@@ -55,6 +56,11 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		byMAC: make(map[MAC]int, n), interferes: 1,
 		carrierMw: dbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
+	r, err := radioNamed(cfg.Radio, cfg.Standard)
+	if err != nil {
+		return nil, err
+	}
+	c.relocks = r.relocks
 	if c.ns2() {
 		c.carrierMw = ns2CarrierSenseMw
 	}
@@ -219,6 +225,7 @@ func (c *Core) SetDead(dead bool) { c.dead = dead }
 func (c *Core) SetTxPower(node int, txPowerDbm float64) {
 	c.stations[node].txPowerDbm = txPowerDbm
 	c.stations[node].txPowerMw = dbToRatio(txPowerDbm)
+	c.stations[node].energyMw = c.energyMw(c.stations[node])
 	c.links.forget(node)
 }
 

@@ -204,8 +204,8 @@ func checkOneHop(t *testing.T, name string, cfg Config, udpBytes int, rts bool, 
 	// Uniform on 0 … window: its standard deviation over √frames, five times.
 	spread := math.Sqrt((math.Pow(float64(window+1), 2)-1)/12) / math.Sqrt(float64(frames))
 	if math.Abs(mean-float64(window)/2) > 5*spread || len(slots) != window+1 {
-		t.Errorf("%s: backoffs of %.2f slots on average, %d different ones, want %.1f ± %.2f and all of %d", name, mean,
-			len(slots), float64(window)/2, 5*spread, window+1)
+		t.Errorf("%s: backoffs of %.2f slots on average, %d different ones, want %.1f ± %.2f and all of %d", name,
+			mean, len(slots), float64(window)/2, 5*spread, window+1)
 	}
 	got := float64(frames) / (float64(starts[frames]-starts[0]) / 1e3)
 	return got*(us+mean*slotUs) - 1
@@ -459,8 +459,19 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		"carrier sense": func(c *Config) {
 			c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200}
 		},
-		"faded disc":    func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
-		"shadowed disc": func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20} },
+		"faded disc": func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
+		"shadowed disc": func(c *Config) {
+			*c = disc(*c, 550)
+			c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
+		},
+		"node correlation": func(c *Config) {
+			c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20, NodeCorrelation: 0.6}
+		},
+		"scatterers without fading": func(c *Config) { c.Fading.ScattererMps = 1 },
+		"energy below carrier sense": func(c *Config) {
+			low := -90.0
+			c.EnergyDetectDbm = &low
+		},
 		"shadowing":     func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
 		"decorrelation": func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
 		"fading":        func(c *Config) { c.Fading.Model = "nakagami" },
@@ -506,7 +517,8 @@ func benchmarkHop(b *testing.B, c *Core) {
 // What shadowing, fading and burst errors cost beside a moving peer.
 func BenchmarkSaturatedHopInAllWeathers(b *testing.B) {
 	cfg := testConfig(Standard80211g, 0, 2)
-	cfg.Shadowing, cfg.Fading = ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}, FadingConfig{Model: "rician", KFactorDb: 6}
+	cfg.Shadowing = ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}
+	cfg.Fading = FadingConfig{Model: "rician", KFactorDb: 6}
 	cfg.ChannelError = ChannelErrorConfig{Mean: 0.01, BurstS: 0.01}
 	c := mustCore(b, cfg, func(n int, at time.Duration) (float64, float64) {
 		return 5 * float64(n), 10 * math.Sin(at.Seconds()) * float64(n)

@@ -21,10 +21,9 @@
 //   - rateControl: which rate a frame goes at,
 //   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //
-// What it leaves out, so that nobody reads it into a result: fading within a
-// frame (a 1500-byte frame at 1 Mbit/s lasts 12 ms, longer than the channel
-// stays the same at 17 m/s; one at 54 Mbit/s lasts 0.3 ms), disturbance from other
-// channels, propagation delay (at most 1 µs in 300 m, inside the slot),
+// What it leaves out, so that nobody reads it into a result: how well a receiver
+// tracks a channel that changes within a frame (its power does), frequency
+// selectivity, disturbance from other channels, propagation delay (at most 1 µs in 300 m, inside the slot),
 // beacons, power save, fragmentation, QoS and aggregation, and the DSSS rates
 // of a mixed 802.11g cell. An 802.11g cell here is pure ERP-OFDM.
 //

@@ -98,8 +98,8 @@ func TestNoFavourites(t *testing.T) {
 		{Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}},
 		{Propagation: PropagationConfig{Model: "two_ray_ground"}},
 		{Propagation: PropagationConfig{Model: "disc", RangeM: 200}},
-		{Propagation: PropagationConfig{Model: "free_space"}, Shadowing: ShadowingConfig{SigmaDb: 4, DecorrelationM: 20},
-			Fading: FadingConfig{Model: "rayleigh"}},
+		{Propagation: PropagationConfig{Model: "free_space"},
+			Shadowing: ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}, Fading: FadingConfig{Model: "rayleigh"}},
 		{Radio: RadioNS2WaveLAN},
 	}
 	traffic := []struct {

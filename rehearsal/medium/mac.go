@@ -35,6 +35,7 @@ type station struct {
 	noiseMw    float64
 	floorMw    float64 // a transmission that is weaker here is left out
 	floorDbm   float64
+	energyMw   float64 // of any kind, that keeps the channel busy
 	channel    int
 
 	// The receiver.
@@ -118,10 +119,12 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
 	}
-	return &station{core: c, index: index, mac: mac, channel: channel,
+	s := &station{core: c, index: index, mac: mac, channel: channel,
 		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
 		floorMw: floorMw, floorDbm: ratioToDb(floorMw), cw: c.phy.cwMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
+	s.energyMw = c.energyMw(s)
+	return s
 }
 
 func (s *station) queued() int   { return s.queue.len }
@@ -188,10 +191,23 @@ func (s *station) pushAccess(at time.Duration) {
 	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
 }
 
+// senses reports whether a frame whose preamble was noticed is on the air, or enough energy
+// of any kind.
+func (s *station) senses() bool {
+	sum := 0.0
+	for i := range s.air {
+		if s.air[i].sensed {
+			return true
+		}
+		sum += s.air[i].powerMw
+	}
+	return sum*s.core.interferes >= s.energyMw
+}
+
 // updateCarrier checks whether the channel is busy: own transmission, a frame
-// being received, or enough power of any kind.
+// being received or noticed, or enough power of any kind.
 func (s *station) updateCarrier() {
-	busy := s.tx != nil || s.rx.tx != nil || s.core.interference(s, nil) >= s.core.carrierMw
+	busy := s.tx != nil || s.rx.tx != nil || s.senses()
 	if busy == s.busy {
 		return
 	}

@@ -122,8 +122,8 @@ func TestShadowsOfOneNodesLinksCorrelate(t *testing.T) {
 			want, apart, variance)
 		// The standard error of each is below 0.023.
 		if math.Abs(common-want) > 0.08 || math.Abs(apart) > 0.08 || math.Abs(variance-1) > 0.1 {
-			t.Errorf("correlation %g of one node's links, want %g; of others %g, want 0; variance %g", common, want, apart,
-				variance)
+			t.Errorf("correlation %g of one node's links, want %g; of others %g, want 0; variance %g", common, want,
+				apart, variance)
 		}
 	}
 }
@@ -135,7 +135,10 @@ func TestShadowingGivesGudmundsonsFigures(t *testing.T) {
 		cfg  ShadowingConfig
 		d    float64
 		want float64
-	}{{ShadowingConfig{SigmaDb: 7.5, DecorrelationM: 500}, 100, 0.82}, {ShadowingConfig{SigmaDb: 4.3, DecorrelationM: 8.3}, 10, 0.30}} {
+	}{
+		{ShadowingConfig{SigmaDb: 7.5, DecorrelationM: 500}, 100, 0.82},
+		{ShadowingConfig{SigmaDb: 4.3, DecorrelationM: 8.3}, 10, 0.30},
+	} {
 		const seeds = 8000
 		sum := 0.0
 		for seed := range uint64(seeds) {

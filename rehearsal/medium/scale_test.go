@@ -105,7 +105,7 @@ func (w *airWatch) see(e Trace) {
 func (w *airWatch) senses(node, other int) bool {
 	for _, a := range w.c.stations[node].air {
 		if a.tx.from == other {
-			return a.powerMw*w.c.interferes >= w.c.carrierMw
+			return a.sensed || a.powerMw*w.c.interferes >= w.c.stations[node].energyMw
 		}
 	}
 	return false

@@ -131,7 +131,8 @@ func (cfg ShadowingConfig) validate() error {
 	case !(cfg.SigmaDb >= 0 && cfg.SigmaDb <= 30):
 		return fmt.Errorf("check shadowing: standard deviation %g dB: 0 to 30 is possible", cfg.SigmaDb)
 	case !(cfg.NodeCorrelation >= 0 && cfg.NodeCorrelation <= 0.5):
-		return fmt.Errorf("check shadowing: correlation %g of a node's links: 0 to 0.5 is possible", cfg.NodeCorrelation)
+		return fmt.Errorf("check shadowing: correlation %g of a node's links: 0 to 0.5 is possible",
+			cfg.NodeCorrelation)
 	case cfg.SigmaDb > 0 && !(cfg.DecorrelationM > 0 && cfg.DecorrelationM <= 1e6):
 		return fmt.Errorf("check shadowing: decorrelation distance %g m must be above 0", cfg.DecorrelationM)
 	}

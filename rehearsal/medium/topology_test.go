@@ -130,7 +130,7 @@ func waveLAN(t *testing.T, cfg Config) Config {
 		n.TxPowerDbm, n.NoiseFigureDb = 0, 10
 	}
 	senseDbm := -TwoRayGround{freqHz}.LossDb(551, 1.5, 1.5)
-	cfg.CarrierSenseDbm = &senseDbm
+	cfg.CarrierSenseDbm, cfg.EnergyDetectDbm = &senseDbm, &senseDbm // ns-2 knows energy only
 	return cfg
 }
 

@@ -70,7 +70,8 @@ func leastWait(t *testing.T, places []float64, senseDbm float64, at time.Duratio
 	least := time.Hour
 	for seed := range uint64(200) {
 		cfg := testConfig(Standard80211b, 11, len(places))
-		cfg.Seed, cfg.ShortRetryLimit, cfg.CarrierSenseDbm = seed, 1, &senseDbm
+		cfg.Seed, cfg.ShortRetryLimit = seed, 1
+		cfg.CarrierSenseDbm, cfg.EnergyDetectDbm = &senseDbm, &senseDbm
 		sent := starts(t, cfg, func(n int, _ time.Duration) (float64, float64) { return places[n], 0 }, len(places),
 			time.Second, func(c *Core) {
 				do(c)
