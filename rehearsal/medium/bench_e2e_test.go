@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -81,16 +79,6 @@ func TestBenchGrowthWithNodes(t *testing.T) {
 	}
 }
 
-// cpuTime is what the process has used of processors.
-func cpuTime(t *testing.T) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // What a frame costs where 200 saturated nodes move under Rayleigh fading and shadowing.
 func TestBenchCrowdWithFadingAndShadowing(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
@@ -104,11 +92,11 @@ func TestBenchCrowdWithFadingAndShadowing(t *testing.T) {
 	for i := range 200 {
 		hearers += len(c.links.hearers(i))
 	}
-	began := cpuTime(t)
+	began := testnet.CPUTime(t)
 	for *frames = 0; *frames < 50_000; {
 		saturate(c, 1500, time.Millisecond, flows...)
 	}
-	perFrame := (cpuTime(t) - began) / time.Duration(*frames)
+	perFrame := (testnet.CPUTime(t) - began) / time.Duration(*frames)
 	row(fmt.Sprintf("200 moving nodes, fading and shadowing, %d hear each", hearers/200),
 		fmt.Sprintf("%.1f µs of CPU a frame", float64(perFrame)/1e3), "<= 10 µs")
 }
