@@ -211,7 +211,7 @@ func yardstick(t *testing.T, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := attach(spec, program, fmt.Sprintf("%.4s_%x_%x", program, os.Getpid(), registered.Add(1)))
+	c, err := loaded{}.congestion(spec, program, fmt.Sprintf("%.4s_%x_%x", program, os.Getpid(), registered.Add(1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 
@@ -27,29 +28,49 @@ const MostTraced = 8192
 // EventTrace is the kernel telling what connections do about losses, until it
 // is closed or the process ends.
 type EventTrace struct {
-	links []link.Link
+	links []io.Closer
 	ring  *ebpf.Map
 }
 
 // TraceEvents attaches to the kernel's tracepoints for the connections of a
 // network namespace that have these ports. It needs root; an UnsupportedError
 // says what this kernel lacks.
-func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err error) {
-	const feature = "tracepoints of TCP"
+func TraceEvents(cookie uint64, connections []Ports) (*EventTrace, error) {
 	if cookie == 0 {
-		return nil, &UnsupportedError{Feature: feature, Needs: "Linux " + cookieSince.String()}
+		return nil, &UnsupportedError{Feature: tracepoints, Needs: "Linux " + cookieSince.String()}
 	}
 	if len(connections) > MostTraced {
 		return nil, fmt.Errorf("trace %d connections: at most %d", len(connections), MostTraced)
 	}
-	failures, err := tellsFailure()
-	if err != nil {
-		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19",
-			Err: err}
-	}
 	spec, err := specOf(tcpcc.Events)
 	if err != nil {
 		return nil, err
+	}
+	p, err := providerHere()
+	if err != nil {
+		return nil, err
+	}
+	return p.events(spec, cookie, connections)
+}
+
+// tracepoints is what events are called that a kernel does not tell.
+const tracepoints = "tracepoints of TCP"
+
+// choose puts the connections into their map.
+func choose(sockets *ebpf.Map, connections []Ports) error {
+	for _, c := range connections {
+		if err := sockets.Put(c, uint8(1)); err != nil {
+			return fmt.Errorf("choose connections: %w", err)
+		}
+	}
+	return nil
+}
+
+func (loaded) events(spec *ebpf.CollectionSpec, cookie uint64, connections []Ports) (trace *EventTrace, err error) {
+	failures, err := tellsFailure()
+	if err != nil {
+		return nil, &UnsupportedError{Feature: tracepoints, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19",
+			Err: err}
 	}
 	if err := errors.Join(spec.Variables["namespace_cookie"].Set(cookie),
 		spec.Variables["tells_failure"].Set(failures)); err != nil {
@@ -57,21 +78,19 @@ func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err err
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF programs on tracepoints, " +
+		return nil, &UnsupportedError{Feature: tracepoints, Needs: "a kernel that takes BPF programs on tracepoints, " +
 			"Linux 5.19", Err: loadError(err)}
 	}
 	defer coll.Close() // the links and the ring's own copy keep what they need
-	for _, c := range connections {
-		if err := coll.Maps["sockets"].Put(c, uint8(1)); err != nil {
-			return nil, fmt.Errorf("choose connections: %w", err)
-		}
+	if err := choose(coll.Maps["sockets"], connections); err != nil {
+		return nil, err
 	}
 	trace = &EventTrace{ring: coll.Maps["events"]}
 	delete(coll.Maps, "events")
 	for _, program := range []string{"retransmitted", "state_set"} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[program]})
 		if err != nil {
-			return nil, errors.Join(&UnsupportedError{Feature: feature, Needs: "a kernel that attaches BPF programs " +
+			return nil, errors.Join(&UnsupportedError{Feature: tracepoints, Needs: "a kernel that attaches BPF programs " +
 				"to tracepoints", Err: err}, trace.Close())
 		}
 		trace.links = append(trace.links, l)

@@ -13,7 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
@@ -24,7 +23,7 @@ const opsVariable = "ops"
 // Congestion is a congestion control in the kernel.
 type Congestion struct {
 	Name string // in the kernel
-	link link.Link
+	link io.Closer
 	// losses is the reference TCP's map of causes, nil for all others.
 	losses *ebpf.Map
 }
@@ -39,10 +38,14 @@ func Register(program, name string) (*Congestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return attach(spec, program, name)
+	p, err := providerHere()
+	if err != nil {
+		return nil, err
+	}
+	return p.congestion(spec, program, name)
 }
 
-func attach(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error) {
+func (loaded) congestion(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error) {
 	if err := rename(spec, name); err != nil {
 		return nil, fmt.Errorf("name congestion control %q: %w", program, err)
 	}
@@ -53,12 +56,8 @@ func attach(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error
 	}
 	defer coll.Close() // the link and the map's own copies keep what they need
 	l, err := link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps[opsVariable]})
-	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("register congestion control %q: there is one of this name; another agent of this "+
-			"network namespace may have made it", name)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("register congestion control %q: %w", name, err)
+		return nil, registering(name, err)
 	}
 	c := &Congestion{Name: name, link: l}
 	if losses := coll.Maps[lossesVariable]; losses != nil {

@@ -32,6 +32,9 @@ func Here() (Machine, error) {
 	if m.Native, err = native(filepath.Join("/lib/modules", release)); err != nil {
 		return Machine{}, err
 	}
+	if m.CompiledIn, err = compiledIn(); err != nil {
+		return Machine{}, err
+	}
 	if m.Kernel.AtLeast(cookieSince) {
 		if m.Cookie, err = Cookie(); err != nil {
 			return Machine{}, err
@@ -84,6 +87,10 @@ func Probe(feedback bool) []wire.Ability {
 	if err != nil {
 		return []wire.Ability{{Feature: "tcp", How: "none", Reason: err.Error()}}
 	}
+	p, err := providerHere()
+	if err != nil {
+		return []wire.Ability{{Feature: "tcp", How: "none", Reason: err.Error()}}
+	}
 	var out []wire.Ability
 	add := func(feature, how string, err error) { out = append(out, ability(feature, how, err)) }
 	for _, name := range m.Native {
@@ -98,11 +105,11 @@ func Probe(feedback bool) []wire.Ability {
 		case slices.Contains(m.Native, program):
 			continue // the kernel's own is preferred
 		case program == tcpcc.Reference && !feedback:
-			add(feature, "bpf", &UnsupportedError{Feature: feature, Needs: "a rehearsal: only an emulated radio " +
+			add(feature, m.provider(), &UnsupportedError{Feature: feature, Needs: "a rehearsal: only an emulated radio " +
 				"knows why a frame was lost"})
 			continue
 		}
-		add(feature, "bpf", tryProgram(m, program, feature))
+		add(feature, m.provider(), p.able(m, program, feature))
 	}
 	add("fixed_rto", "bpf", tryTimer(m))
 	add("rto_min_ms", "native", hasRTOMin())
@@ -128,8 +135,8 @@ func ability(feature, how string, err error) wire.Ability {
 	return a
 }
 
-// tryProgram loads a program without making it a congestion control.
-func tryProgram(m Machine, program, feature string) error {
+// able loads a program without making it a congestion control.
+func (loaded) able(m Machine, program, feature string) error {
 	if err := canLoad(m, feature); err != nil {
 		return err
 	}
@@ -164,7 +171,7 @@ func canLoad(m Machine, feature string) error {
 		return &UnsupportedError{Feature: feature, Needs: "Linux " + structOpsLink.String(),
 			Err: fmt.Errorf("this is Linux %s", m.Kernel)}
 	}
-	if _, err := os.Stat(kernelTypes); err != nil {
+	if _, err := os.Stat(kernelTypes); err != nil && m.CompiledIn == "" { // else the kernel's types are not asked for
 		return &UnsupportedError{Feature: feature, Needs: needsBTF, Err: err}
 	}
 	if os.Geteuid() != 0 {

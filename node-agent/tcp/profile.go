@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -18,6 +19,17 @@ type Machine struct {
 	Native []string // congestion controls that the kernel has or has modules of
 	// Kernel is the running kernel's version; the zero value is unknown.
 	Kernel Version
+	// CompiledIn is the SHA-256 of the list of the sources whose programs the
+	// kernel has compiled in; empty where they are loaded as BPF.
+	CompiledIn string
+}
+
+// provider is how programs get into the kernel, as records have it.
+func (m Machine) provider() string {
+	if m.CompiledIn != "" {
+		return "compiled"
+	}
+	return "bpf"
 }
 
 // Profile is a plan's transport, worked out for a machine.
@@ -82,7 +94,7 @@ func (p *Profile) describe(t wire.TCP, m Machine) error {
 			return err
 		}
 		sum := sha256.Sum256(object)
-		f.Provider, f.Program, f.SHA256 = "bpf", p.Program, hex.EncodeToString(sum[:])
+		f.Provider, f.Program, f.SHA256 = m.provider(), p.Program, cmp.Or(m.CompiledIn, hex.EncodeToString(sum[:]))
 		if !m.Kernel.AtLeast(congControlOfFour) && m.Kernel != (Version{}) {
 			f.Notes = append(f.Notes, fmt.Sprintf("cong_control has two arguments before Linux %s, where the program "+
 				"is not proved", congControlOfFour))

@@ -7,7 +7,10 @@
 package tcpcc
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +21,19 @@ import (
 
 //go:embed bpf/*.bpf.o
 var objects embed.FS
+
+//go:embed bpf/sources.sha256
+var sources []byte
+
+// Sources is the SHA-256 of the list of the programs' sources with their
+// SHA-256, by which a kernel says what it has compiled in.
+func Sources() string {
+	sum := sha256.Sum256(sources)
+	return hex.EncodeToString(sum[:])
+}
+
+// SourceList is that list, as sha256sum has it.
+func SourceList() []byte { return bytes.Clone(sources) }
 
 // The programs, by the names of their files.
 const (

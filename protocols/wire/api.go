@@ -192,7 +192,7 @@ const DestroySockets = "destroy_sockets"
 // Ability is whether a machine can do something, and how.
 type Ability struct {
 	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto", "destroy_sockets"
-	How     string `json:"how"`              // native: the kernel's own; bpf: loaded into it; none
+	How     string `json:"how"`              // native: the kernel's own; bpf: loaded into it; compiled: into it; none
 	Reason  string `json:"reason,omitempty"` // none: what stands in the way
 	Needs   string `json:"needs,omitempty"`  // none: what would do, such as "Linux 6.15"
 }

@@ -151,9 +151,9 @@ func (*Provenance) Kind() string { return "provenance" }
 type TCPInForce struct {
 	Variant  string `json:"variant"`           // as the plan has it
 	Kernel   string `json:"kernel"`            // what sockets name: the kernel's own, or a program's name with a suffix
-	Provider string `json:"provider"`          // native | bpf
-	Program  string `json:"program,omitempty"` // bpf: which
-	SHA256   string `json:"sha256,omitempty"`  // of the program's object
+	Provider string `json:"provider"`          // native | bpf | compiled, into the kernel for virtual time
+	Program  string `json:"program,omitempty"` // bpf, compiled: which
+	SHA256   string `json:"sha256,omitempty"`  // bpf: of the program's object; compiled: of the list of all programs' sources
 	FixedRTO bool   `json:"fixed_rto,omitempty"`
 	// the least RTO as read back from the kernel; absent where it does not tell, or a route has one of its own
 	RTOMinUs      *int     `json:"rto_min_us,omitempty"`

@@ -19,7 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-//go:embed build config sources patches/*.patch
+//go:embed build config sources patches/*.patch tcpcc/*
 var files embed.FS
 
 // Kernel is a kernel that is there.
@@ -78,8 +78,8 @@ func at(path, hash string) (Kernel, error) {
 	return Kernel{Path: path, Version: strings.TrimSpace(string(out)), Configuration: hash}, nil
 }
 
-// congestion are the congestion controls that the kernel is built with. There
-// are no others in it: it has no modules, and no BPF that could be one.
+// congestion are the kernel's own congestion controls that it is built with. The
+// only others in it are tcpcc's: it has no modules, and no BPF that could be one.
 func congestion() ([]string, error) {
 	text, err := files.ReadFile("config")
 	if err != nil {
@@ -102,16 +102,16 @@ func Check(trials []wire.Trial) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range trials {
-		variant := t.TCP.Variant
-		if variant == tcpcc.Reno && t.TCP.Classic {
-			variant += " of RFC 2581"
-		} else if variant == "sack" || slices.Contains(has, variant) {
-			continue
+	for _, program := range tcpcc.Programs() {
+		if !slices.Contains(has, program) {
+			has = append(has, program)
 		}
-		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no "+
-			"JIT for BPF, which such programs need. It has %s: choose one of them, or rehearse with --clock real",
-			t.Number, variant, strings.Join(has, ", "))
+	}
+	for _, t := range trials {
+		if variant := t.TCP.Variant; variant != "sack" && !slices.Contains(has, variant) {
+			return fmt.Errorf("trial %d wants TCP variant %s, which the kernel in virtual time is not built with. It "+
+				"has %s: choose one of them, or rehearse with --clock real", t.Number, variant, strings.Join(has, ", "))
+		}
 	}
 	return nil
 }
@@ -129,12 +129,14 @@ func hashOf(version string) (string, error) {
 	h := sha256.New()
 	h.Write([]byte(line + "\n"))
 	names := []string{"build", "config"}
-	patches, err := files.ReadDir("patches") // sorted, as the shell sorts them
-	if err != nil {
-		return "", fmt.Errorf("list the kernel's patches: %w", err)
-	}
-	for _, p := range patches {
-		names = append(names, "patches/"+p.Name())
+	for _, folder := range []string{"patches", "tcpcc"} {
+		entries, err := files.ReadDir(folder)
+		if err != nil {
+			return "", fmt.Errorf("list the kernel's sources: %w", err)
+		}
+		for _, e := range entries { // in order, as the script has them
+			names = append(names, folder+"/"+e.Name())
+		}
 	}
 	for _, name := range names {
 		body, err := files.ReadFile(name)
@@ -143,6 +145,7 @@ func hashOf(version string) (string, error) {
 		}
 		h.Write(body)
 	}
+	h.Write(tcpcc.SourceList())
 	return hex.EncodeToString(h.Sum(nil))[:hashDigits], nil
 }
 

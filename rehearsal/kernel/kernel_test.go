@@ -85,7 +85,7 @@ func TestAKernelIsFoundWhereItWasBuilt(t *testing.T) {
 	}
 }
 
-func TestAVariantThatIsBPFIsRefused(t *testing.T) {
+func TestAVariantThatTheKernelLacksIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		tcp  wire.TCP
 		want string // part of the refusal; "": none
@@ -93,8 +93,10 @@ func TestAVariantThatIsBPFIsRefused(t *testing.T) {
 		{wire.TCP{Variant: "reno"}, ""},
 		{wire.TCP{Variant: "sack"}, ""},
 		{wire.TCP{Variant: "westwood"}, ""},
-		{wire.TCP{Variant: "reno", Classic: true}, "reno of RFC 2581"},
-		{wire.TCP{Variant: "tahoe"}, "tahoe"},
+		{wire.TCP{Variant: "reno", Classic: true}, ""},
+		{wire.TCP{Variant: "tahoe"}, ""},
+		{wire.TCP{Variant: "reference"}, ""},
+		{wire.TCP{Variant: "illinois"}, "illinois"},
 	} {
 		err := Check([]wire.Trial{{Number: 3, TCP: c.tcp}})
 		if (err != nil) != (c.want != "") || err != nil &&

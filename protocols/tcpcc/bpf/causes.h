@@ -29,7 +29,7 @@ struct {
 	u32 *value;
 } losses SEC(".maps");
 
-static void *(*const map_lookup)(void *map, const void *key) = (void *)1; /* bpf_map_lookup_elem */
+HELPER(void *, map_lookup, 1, void *map, const void *key); /* bpf_map_lookup_elem */
 
 INLINE u32 cause_of(u32 seq, u16 from_port, u16 to_port)
 {

@@ -12,34 +12,7 @@
  */
 #include "kernel.h"
 
-struct net {
-	u64 net_cookie;
-} CORE;
-
-struct in6_addr {
-	u8 bytes[16];
-};
-
-struct sock_common {
-	u32 skc_daddr;
-	u32 skc_rcv_saddr;
-	u16 skc_dport; /* network byte order */
-	u16 skc_num;
-	u16 skc_family;
-	struct {
-		struct net *net;
-	} skc_net;
-	struct in6_addr skc_v6_daddr;
-	struct in6_addr skc_v6_rcv_saddr;
-} CORE;
-
-struct tcp_skb_cb {
-	u32 seq;
-	u16 tcp_gso_segs;
-} CORE;
-
 #define FAMILY_IPV6 10
-#define FIELD_EXISTS 2 /* enum bpf_field_info_kind */
 
 enum { RETRANSMISSION = 1, FAILED_RETRANSMISSION, TIMEOUT, RECOVERY, RECOVERY_END };
 
@@ -82,17 +55,17 @@ struct {
 	int (*max_entries)[RING_BYTES];
 } events SEC(".maps");
 
-static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
-static u64 (*const socket_cookie)(void *sk) = (void *)46;
-static struct tcp_sock *(*const to_tcp)(const void *sk) = (void *)137; /* bpf_skc_to_tcp_sock */
-static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
-static u64 (*const boot_ns)(void) = (void *)125;
-static void *(*const reserve)(void *ring, u64 size, u64 flags) = (void *)131;
-static void (*const submit)(void *data, u64 flags) = (void *)132;
+HELPER(void *, map_lookup, 1, void *map, const void *key);
+HELPER(u64, socket_cookie, 46, void *sk);
+HELPER(struct tcp_sock *, to_tcp, 137, const void *sk); /* bpf_skc_to_tcp_sock */
+HELPER(long, read_kernel, 113, void *to, u32 size, const void *from);
+HELPER(u64, boot_ns, 125, void);
+HELPER(void *, reserve, 131, void *ring, u64 size, u64 flags);
+HELPER(void, submit, 132, void *data, u64 flags);
 
-const volatile u64 namespace_cookie = 0;
+VARIABLE(u64, namespace_cookie, 0);
 /* From Linux 6.17 on the tracepoint tells of failures too, by a third argument. */
-const volatile u32 tells_failure = 0;
+VARIABLE(u32, tells_failure, 0);
 
 u32 told = 0;
 
@@ -111,7 +84,7 @@ INLINE void addresses(struct event *e, const struct sock_common *c)
 	__builtin_memset(e->local, 0, sizeof(e->local));
 	__builtin_memset(e->remote, 0, sizeof(e->remote));
 	if (e->family == FAMILY_IPV6) {
-		if (__builtin_preserve_field_info(c->skc_v6_daddr, FIELD_EXISTS)) {
+		if (EXISTS(c->skc_v6_daddr)) {
 			read_kernel(e->local, sizeof(e->local), &c->skc_v6_rcv_saddr);
 			read_kernel(e->remote, sizeof(e->remote), &c->skc_v6_daddr);
 		}

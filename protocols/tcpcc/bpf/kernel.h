@@ -18,12 +18,42 @@ typedef long long s64;
 #define SEC(name) __attribute__((section(name), used))
 #define CORE __attribute__((preserve_access_index))
 #define INLINE static __attribute__((always_inline)) inline
+/* A function of the kernel's by its number (enum bpf_func_id of linux/bpf.h). */
+#define HELPER(type, name, number, ...) static type (*const name)(__VA_ARGS__) = (void *)(number)
+/* What the loader fills in. */
+#define VARIABLE(type, name, value) const volatile type name = value
 
 /* The kernel takes struct_ops programs under a licence that fits the GPL only. */
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 struct sk_buff {
 	char cb[48];
+} CORE;
+
+struct tcp_skb_cb {
+	u32 seq;
+	u16 tcp_gso_segs;
+} CORE;
+
+struct net {
+	u64 net_cookie;
+} CORE;
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport; /* network byte order */
+	u16 skc_num;
+	u16 skc_family;
+	struct {
+		struct net *net;
+	} skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 } CORE;
 
 struct sock {
@@ -104,7 +134,7 @@ struct tcp_congestion_ops {
  * A bit field's place is the kernel's business too. The kinds are those of
  * enum bpf_field_info_kind, the compiler's contract with the loader.
  */
-enum { FIELD_OFFSET = 0, FIELD_SIZE = 1, FIELD_SIGNED = 3, FIELD_LSHIFT = 4, FIELD_RSHIFT = 5 };
+enum { FIELD_OFFSET = 0, FIELD_SIZE = 1, FIELD_EXISTS = 2, FIELD_SIGNED = 3, FIELD_LSHIFT = 4, FIELD_RSHIFT = 5 };
 
 #define BITS(from, field) ({ \
 	const void *at_ = (const void *)(from) + __builtin_preserve_field_info((from)->field, FIELD_OFFSET); \
@@ -118,6 +148,9 @@ enum { FIELD_OFFSET = 0, FIELD_SIZE = 1, FIELD_SIGNED = 3, FIELD_LSHIFT = 4, FIE
 	word_ <<= __builtin_preserve_field_info((from)->field, FIELD_LSHIFT); \
 	word_ >>= __builtin_preserve_field_info((from)->field, FIELD_RSHIFT); \
 	(u32)word_; })
+
+/* Whether the kernel's type has a member. */
+#define EXISTS(field) __builtin_preserve_field_info(field, FIELD_EXISTS)
 
 INLINE u32 min(u32 a, u32 b) { return a < b ? a : b; }
 INLINE u32 max(u32 a, u32 b) { return a > b ? a : b; }

@@ -21,11 +21,6 @@
 
 #define VARIANT "reference"
 
-struct sock_common {
-	u16 skc_num;
-	u16 skc_dport;
-} CORE;
-
 INLINE u32 first_cause(struct sock *sk)
 {
 	const struct sock_common *c = (const struct sock_common *)sk;

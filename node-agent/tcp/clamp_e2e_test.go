@@ -1,0 +1,51 @@
+//go:build e2e
+
+package tcp
+
+import (
+	"net/netip"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// A bound in segments holds for whatever variant, from the first window on, and
+// where slow start would long have gone beyond it. Connections of other
+// namespaces do not know of it.
+func TestAWindowInPacketsIsNeverExceeded(t *testing.T) {
+	testnet.Need(t)
+	for program, segments := range map[string]int{tcpcc.Tahoe: 1, tcpcc.NewReno: 8, tcpcc.Vegas: 20, "reno": 4} {
+		name := program
+		if program != "reno" { // the kernel's own
+			name = register(t, program).Name
+		}
+		for _, elsewhere := range []uint64{0, 1} {
+			p := newPeer(t, false)
+			p.ns.Do(t, func() error {
+				c, err := ClampWindow(Clamp{Of: Of{Cookie: cookieHere(t) + elsewhere,
+					Peers: netip.MustParsePrefix("10.55.0.0/24")}, Segments: segments})
+				if err == nil {
+					testnet.CloseAtEnd(t, c)
+				}
+				return err
+			})
+			c := p.dial(t, name, 0)
+			c.write(t, 400)
+			p.drain(t)
+			seen := c.sent / mss
+			for c.acked < 200*mss {
+				c.acked += mss
+				p.give(t, p.ack(c, c.acked))
+				p.drain(t)
+				seen = max(seen, (c.sent-c.acked)/mss)
+			}
+			switch {
+			case elsewhere == 0 && seen != uint32(segments):
+				t.Errorf("%s: up to %d segments were in flight, want %d", name, seen, segments)
+			case elsewhere != 0 && seen <= uint32(segments):
+				t.Errorf("%s: another namespace's bound of %d holds here: %d were in flight", name, segments, seen)
+			}
+		}
+	}
+}
