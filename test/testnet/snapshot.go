@@ -53,7 +53,7 @@ func Snapshot(t testing.TB, ns string, own ...string) string {
 	}
 	keep := func(link string) bool { return ns != "" || len(own) == 0 || hasPrefix(link, own) }
 	err := within(ns, func() error {
-		h, err := netlink.NewHandle()
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return err
 		}

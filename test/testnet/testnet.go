@@ -103,7 +103,7 @@ func (n *NS) remove(t testing.TB) {
 		}
 	}
 	if fd, err := netns.GetFromName(n.Name); err == nil {
-		if h, err := netlink.NewHandleAt(fd); err == nil {
+		if h, err := netlink.NewHandleAt(fd, unix.NETLINK_ROUTE); err == nil {
 			links, _ := h.LinkList()
 			for _, l := range links {
 				if l.Type() == "veth" {
@@ -226,7 +226,7 @@ func withHandle(name string, f func(*netlink.Handle) error) error {
 		return err
 	}
 	defer fd.Close()
-	h, err := netlink.NewHandleAt(fd)
+	h, err := netlink.NewHandleAt(fd, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
