@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
@@ -113,6 +114,35 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 	return picture.SVG(s), nil
 }
 
+// readCampaign reads a campaign at one of its scales, and leads those of its flows
+// that cross others over their relays, by the links of the emulated field.
+func readCampaign(path, scale string) (*plan.Campaign, error) {
+	c, err := plan.LoadAt(path, scale)
+	if err != nil || !c.Crosses() {
+		return c, err
+	}
+	cfg, err := sceneConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]draw.Links{} // many cells of a repetition have the same
+	return c, c.DrawAcross(func(t wire.Trial, atS float64) (draw.Links, error) {
+		place := wire.Conditions{}
+		if own := t.Conditions; own != nil {
+			place = wire.Conditions{WidthM: own.WidthM, HeightM: own.HeightM, SpeedMinMps: own.SpeedMinMps,
+				SpeedMaxMps: own.SpeedMaxMps}
+		}
+		key, err := json.Marshal([]any{t.Repetition, t.Still, t.Course, place, t.Radio, t.Nodes(), atS})
+		if err != nil {
+			return nil, fmt.Errorf("name the links of trial %d: %w", t.Number, err)
+		}
+		if known[string(key)] == nil {
+			known[string(key)], err = field.Links(cfg, t, time.Duration(atS*float64(time.Second)))
+		}
+		return known[string(key)], err
+	})
+}
+
 // sceneConfig is what a field must know of a campaign's nodes and field,
 // wherever it is made.
 func sceneConfig(c *plan.Campaign) (field.Config, error) {
@@ -125,10 +155,7 @@ func sceneConfig(c *plan.Campaign) (field.Config, error) {
 		return field.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
 	}
 	cfg := field.Config{Seed: c.Design.Seed, Field: settings, FilesDir: dir}
-	taking, err := c.Participants()
-	if err != nil {
-		return field.Config{}, err
-	}
+	taking := c.Participants()
 	for _, n := range c.Nodes {
 		cfg.Nodes = append(cfg.Nodes, field.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress,
 			Bare: !slices.Contains(taking, n.Name)})
@@ -154,10 +181,7 @@ func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 			course.SiteLatDeg, course.SiteLonDeg = field.SiteLatDeg, field.SiteLonDeg
 		}
 	}
-	taking, err := c.Participants()
-	if err != nil {
-		return err
-	}
+	taking := c.Participants()
 	p.Nodes = slices.DeleteFunc(p.Nodes, func(n wire.PlanNode) bool { return !slices.Contains(taking, n.Name) })
 	return checkScene(c)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -104,7 +103,7 @@ func findParts(whole string) (*parts, error) {
 // beginParts makes all parts of a new run before one is driven: a folder of
 // parts is there whole, or not at all.
 func (f *rehearseFlags) beginParts(file string) (*parts, error) {
-	c, err := plan.LoadAt(file, f.scale)
+	c, err := readCampaign(file, f.scale)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 // checkPlanJSON prints what is found as one document; faults end it with an error too.
 func checkPlanJSON(w io.Writer, path, scale string) error {
 	out := checkJSON{File: path, Problems: tree.Problems{}, Warnings: []string{}}
-	c, err := plan.LoadAt(path, scale)
+	c, err := readCampaign(path, scale)
 	if err == nil {
 		var warnings []string
 		out.Campaign = c.Name
@@ -145,7 +145,7 @@ func planShowCommand() *cobra.Command {
 // loadCampaign reads a campaign and prints each of its faults on a line of its
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
 func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
-	campaign, err := plan.LoadAt(path, scale)
+	campaign, err := readCampaign(path, scale)
 	problems, faulty := problemsOf(err)
 	if !faulty {
 		return campaign, err
@@ -164,6 +164,7 @@ type planJSON struct {
 	Nodes     []plan.Node      `json:"nodes"`
 	Factors   []plan.Factor    `json:"factors"`
 	Design    plan.Design      `json:"design"`
+	Paper     *plan.Paper      `json:"paper,omitempty"`
 	Site      *plan.Site       `json:"site,omitempty"`
 	Field     *plan.Field      `json:"field,omitempty"`
 	Trials    []wire.Trial     `json:"trials"`
@@ -177,7 +178,8 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 		return err
 	}
 	return writeJSON(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
-		Factors: c.Factors, Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
+		Factors: c.Factors, Design: c.Design, Paper: c.Paper,
+		Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
 		Estimable: show.Estimable(c, trials)})
 }
 

@@ -95,7 +95,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err := checkRoom(f.runs); err != nil {
 		return nil, err
 	}
-	c, err := plan.LoadAt(file, f.scale)
+	c, err := readCampaign(file, f.scale)
 	if err != nil {
 		return nil, err
 	}

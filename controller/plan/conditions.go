@@ -36,11 +36,14 @@ func (c *check) conditions() {
 	}
 	least, most := m.NumberAt("speed_min_mps"), m.NumberAt("speed_max_mps")
 	if model := c.p.fieldTree.TextAt("mobility.model"); model != "random_waypoint" {
-		for _, key := range []string{"speed_min_mps", "speed_max_mps"} {
-			c.unfit("conditions."+key, "with this field.mobility, whose speeds are its own",
+		for _, key := range []string{"speed_min_mps", "speed_max_mps", "width_m", "height_m"} {
+			c.unfit("conditions."+key, "with this field.mobility, whose speeds and places are its own",
 				"model: random_waypoint, or leave it out")
 		}
 		return
+	}
+	for _, key := range []string{"width_m", "height_m"} {
+		c.withinArea(key)
 	}
 	if least == nil {
 		least = c.p.fieldTree.NumberAt("mobility.speed_min_mps")
@@ -51,6 +54,15 @@ func (c *check) conditions() {
 	if least != nil && most != nil && *most < *least {
 		c.add(m.Home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from "+
 			"speed_min_mps on", formatNumber(*least), formatNumber(*most))
+	}
+}
+
+// withinArea keeps a trial's area inside the field's, in which every place was found good.
+func (c *check) withinArea(key string) {
+	own, whole := c.tree.NumberAt("conditions."+key), c.p.fieldTree.NumberAt("mobility.area."+key)
+	if own != nil && whole != nil && *own > *whole {
+		c.add(c.tree.Lookup("conditions."+key).At, "trial.conditions.%s: %s is more than the area of field.mobility "+
+			"has; allowed: up to %s m", key, formatNumber(*own), formatNumber(*whole))
 	}
 }
 

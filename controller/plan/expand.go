@@ -193,6 +193,9 @@ func (c *check) decodeFlow(e tree.Entry) wire.Flow {
 	m.Into(&c.p.findings, &f)
 	f.Name, f.From, f.To = e.Key, c.flowEnd(m, "from"), c.flowEnd(m, "to")
 	f.WindowBytes, f.BitrateBps = c.tcpWindow(m), rate(m)
+	if f.Across == acrossNone {
+		f.Across = ""
+	}
 	if f.Kind == "cbr" {
 		f.Kind, f.Background = "iperf3_udp", true
 	}

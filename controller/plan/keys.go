@@ -59,6 +59,8 @@ func (s schema) gateKeys() []field {
 func (s schema) conditionsKeys() []field {
 	return []field{
 		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the queue of a node's interface holds"),
+		optional("width_m", side(), "Width of the area, in random_waypoint"),
+		optional("height_m", side(), "Height of the area, in random_waypoint"),
 		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in random_waypoint"),
 		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in random_waypoint"),
 	}
@@ -116,6 +118,8 @@ func (s schema) flowKeys() []field {
 		optional("payload_bytes", number{16, maxPayloadBytes, false, true, "bytes"}, "Payload of a datagram, or TCP's MSS"),
 		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, "Constant bit rate of a UDP flow"),
 		optional("start_s", number{-maxWarmupS, 3600, false, false, "s after the window opens"}, "When the flow begins, after the window opens; below 0 for a flow that warms the network up"),
+		optional("start_within_s", number{0, 3600, true, false, "s"}, "How much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s"),
+		optional("across", flowName(), "The flow over one of whose relays this one is led, as the links of a rehearsal are when it begins; absent: none, which a campaign may say too"),
 		optional("duration_s", number{0.1, 3600, false, false, "s"}, "How long the flow lasts; absent in a campaign: to the window's end"),
 	}
 }

@@ -102,6 +102,8 @@ const planeMost = 100_000 // metres; a receiver's plane does not serve farther
 
 func plane() number { return number{-planeMost, planeMost, false, false, "m"} }
 
+func side() number { return number{1, planeMost, false, false, "m"} }
+
 func placeRule() object {
 	return object{[]field{required("x_m", plane(), "How far east"), required("y_m", plane(), "How far north")}}
 }
@@ -109,7 +111,6 @@ func placeRule() object {
 func (s schema) mobility() object {
 	name := pattern{regexp.MustCompile(nameForm), nameWords}
 	speed := number{0, maxSpeedMps, false, false, "m/s"}
-	side := number{1, planeMost, false, false, "m"}
 	file := pattern{regexp.MustCompile(movementFile), "a file in the folder movement beside the campaign, such as " +
 		"movement/walk.tcl"}
 	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`),
@@ -117,8 +118,8 @@ func (s schema) mobility() object {
 	return object{[]field{
 		required("model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"},
 			"How the nodes move, or stand"),
-		optional("area", object{[]field{required("width_m", side,
-			"From west to east"), required("height_m", side, "From south to north")}},
+		optional("area", object{[]field{required("width_m", side(),
+			"From west to east"), required("height_m", side(), "From south to north")}},
 			"The rectangle that nodes stay in, with a corner at the origin"),
 		optional("spacing_m", number{0, 5000, true, false, "m"}, "chain, grid: distance between neighbours"),
 		optional("columns", number{1, 200, false, true, ""}, "grid: nodes in a row"),

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,8 +97,8 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 	}
 }
 
-// A factor may set what the field is like in a trial, and a scale may leave
-// levels out and shorten those that it keeps.
+// Factors may set what the field is like in a trial, each a part of it, and a
+// scale may leave levels out and shorten those that it keeps.
 func TestConditionsOfCases(t *testing.T) {
 	c, err := shippedAt(t, "reference-tcp.yaml", "quick")
 	if err != nil {
@@ -105,24 +106,49 @@ func TestConditionsOfCases(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, x := range c.trials {
-		seen[x.Factors["case"]] = true
-		switch x.Factors["case"] {
-		case "error_1_congestion":
-			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS !=
-				26 || x.Sender != "s" {
+		cell := x.Factors["speed"] + " " + x.Factors["congestion"]
+		seen[cell] = true
+		if *x.Conditions.ChannelErrorMean != 0 || *x.TCP.WindowPackets != 8 || x.Sender != "s" {
+			t.Fatalf("%+v", x)
+		}
+		switch cell {
+		case "0 udp":
+			if !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS != 26 || x.Traffic[1].Across != "tcp" {
 				t.Fatalf("%+v", x)
 			}
-		case "speed_10":
+		case "10 none":
 			if *x.Conditions.SpeedMaxMps != 10 || x.Still || len(x.Traffic) != 1 {
-				t.Fatalf("%+v", x)
-			}
-		case "window_2":
-			if *x.TCP.WindowPackets != 2 || x.Conditions != nil {
 				t.Fatalf("%+v", x)
 			}
 		}
 	}
-	if len(c.trials) != 30 || len(seen) != 5 {
+	if len(c.trials) != 24 || len(seen) != 4 {
 		t.Errorf("%d trials of %v", len(c.trials), seen)
+	}
+	if c, err = shippedAt(t, "reference-tcp-settings.yaml", FullScale); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range c.trials {
+		if x.Factors["setting"] == "hops_9" && (*x.Conditions.HeightM != 1700 || *x.Conditions.ChannelErrorMean !=
+			0.01 || x.Receiver != "r09" || len(x.Nodes()) != 64) {
+			t.Fatalf("%+v", x)
+		}
+	}
+}
+
+// Each campaign of a paper says in what it is not as the paper has it, at every scale.
+func TestPapersDeviationsAreDeclared(t *testing.T) {
+	files, err := filepath.Glob("../../campaigns/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v: %v", files, err)
+	}
+	for _, file := range files {
+		c, err := LoadAt(file, FullScale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Paper != nil && len(c.Paper.Deviations) == 0 {
+			t.Errorf("%s names %s and no deviation", file, c.Paper.Name)
+		}
 	}
 }

@@ -17,10 +17,10 @@ func TestACampaignNamesItsPaper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Paper == nil || *c.Paper != (Paper{"p2", "chain"}) {
+	if c.Paper == nil || c.Paper.Name != "p2" || c.Paper.Scenario != "chain" {
 		t.Errorf("paper %+v", c.Paper)
 	}
-	_, err = Parse("chain", []byte(strings.Replace(string(raw), "paper: {name: p2", "paper: {name: p9", 1)))
+	_, err = Parse("chain", []byte(strings.Replace(string(raw), "  name: p2", "  name: p9", 1)))
 	if err == nil || !strings.Contains(err.Error(), "paper.name") ||
 		!strings.Contains(err.Error(), "p1, p2, p3, p4, p5") {
 		t.Errorf("%v", err)

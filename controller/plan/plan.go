@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -51,6 +52,7 @@ type Campaign struct {
 	SHA256 string // of Raw, in hexadecimal
 
 	trials []wire.Trial
+	drawn  bool // flows that are led across others have their ends
 }
 
 // Paper is the paper whose question a campaign puts, so that the report sets
@@ -58,6 +60,8 @@ type Campaign struct {
 type Paper struct {
 	Name     string `json:"name"`               // p1 to p5
 	Scenario string `json:"scenario,omitempty"` // the paper's word for it, where it has several
+	// in what the campaign is not as the paper has it, or as it was read where the paper is silent
+	Deviations []string `json:"deviations,omitempty"`
 }
 
 // Node is one node that the campaign names.
@@ -126,6 +130,7 @@ func parseAs(name string, raw []byte, scale string, prepare func(*tree.Node, str
 	if !p.checkVersion(root) {
 		return nil, p.findings.Problems(name, 0)
 	}
+	root = p.spreadRanges(root)
 	p.defineNodes(root.Child("nodes"))
 	root = p.scaled(root, scale)
 	p.checkFile(root)
@@ -280,7 +285,32 @@ func (c *Campaign) Schedule() ([]wire.Trial, error) {
 	if len(c.trials) == 0 {
 		return nil, fmt.Errorf("expand campaign %q: it was not read from a file", c.Name)
 	}
+	if c.Crosses() && !c.drawn {
+		return nil, fmt.Errorf("expand campaign %q: flows are led across others, and by no links yet", c.Name)
+	}
 	return cloneTrials(c.trials)
+}
+
+// Crosses reports whether there are flows that are led across others, so that
+// their ends hang on the links of the field: see DrawAcross.
+func (c *Campaign) Crosses() bool {
+	return slices.ContainsFunc(c.trials, func(t wire.Trial) bool {
+		return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.Across != "" })
+	})
+}
+
+// DrawAcross gives the flows that are led across others their ends, by the links
+// that a trial's nodes have so long after its window opened.
+func (c *Campaign) DrawAcross(links func(t wire.Trial, atS float64) (draw.Links, error)) error {
+	for i := range c.trials {
+		t := &c.trials[i]
+		err := draw.Across(c.Design.Seed, t, func(atS float64) (draw.Links, error) { return links(*t, atS) })
+		if err != nil {
+			return fmt.Errorf("%s: trial %d: %w", c.Path, t.Number, err)
+		}
+	}
+	c.drawn = true
+	return nil
 }
 
 // Estimate is the time and the road that the schedule takes.

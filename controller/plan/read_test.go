@@ -49,7 +49,7 @@ func TestWholeSectionsAreRead(t *testing.T) {
     positions: {alpha: {x_m: 1, y_m: 2}, bravo: {x_m: 3, y_m: 4}, relay-1: {x_m: 5, y_m: 6}}
     moves: [{node: alpha, at_s: 1.5, x_m: 7, y_m: 8, speed_mps: 2}]
 site: {road: straight, occupants: 2, temperature_c: -4.5}
-paper: {name: p2, scenario: chain}
+paper: {name: p2, scenario: chain, deviations: [a longer chain]}
 design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	c, err := Parse("f", []byte(strings.Replace(raw, "repetitions: 2", "repetitions: 9", 1)))
 	if err != nil {
@@ -66,7 +66,7 @@ design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	for _, x := range [][2]any{
 		{c.Field, &field},
 		{c.Site, &Site{Road: "straight", Occupants: new(2), TemperatureC: new(-4.5)}},
-		{c.Paper, &Paper{"p2", "chain"}},
+		{c.Paper, &Paper{"p2", "chain", []string{"a longer chain"}}},
 		{c.Design.StopWhen, &StopWhen{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1,
 			Confidence: 0.95}},
 	} {

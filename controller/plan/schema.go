@@ -19,6 +19,7 @@ var roleNames = []string{"car", "roadside", "sender", "receiver", "initiator", "
 
 const (
 	nameForm  = `^[a-z0-9][a-z0-9-]{0,31}$`
+	nodesForm = `^[a-z0-9][a-z0-9-]{0,31}(\[[0-9]{1,3}-[0-9]{1,3}\])?$`
 	nameWords = "1 to 32 of a-z, 0-9 and -, not beginning with -"
 	wordForm  = `^[a-z][a-z0-9_]{0,31}$`
 	wordWords = "1 to 32 of a-z, 0-9 and _, beginning with a letter"
@@ -88,6 +89,8 @@ func paper() object {
 		required("name", choice(papers.IDs()), "The paper"),
 		optional("scenario", pattern{regexp.MustCompile(wordForm), wordWords},
 			"The paper's word for the scenario, where it has several"),
+		optional("deviations", list{1, 40, text{500}, true},
+			"In what the campaign is not as the paper has it, and how it was read where the paper is silent"),
 	}}
 }
 
@@ -102,10 +105,11 @@ func (s schema) nodeTable() table {
 	name := pattern{regexp.MustCompile(nameForm), nameWords}
 	address := checked{text{32}, "an IPv4 host address with its prefix length, such as 10.77.0.1/24", isHostPrefix,
 		map[string]any{"pattern": `^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])(\.|/\b)){4}([89]|[12][0-9]|3[0-2])$`}}
-	return table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, reserved: roleNames,
-		row: object{[]field{
+	return table{what: "node", name: regexp.MustCompile(nodesForm),
+		names: nameWords + ", or several, such as n[01-28]", reserved: roleNames, row: object{[]field{
 			optional("unit", name, "The hardware that carries the node"),
-			required("mesh_address", address, "IPv4 address on the interface under test, with the prefix length"),
+			required("mesh_address", address, "IPv4 address on the interface under test, with the prefix length; of "+
+				"several nodes the first one's, and the others have those after it"),
 		}}}
 }
 
@@ -229,6 +233,8 @@ func serverPort() rule {
 		func(n *tree.Node) bool { return n.Number < clientPortFirst || n.Number > clientPortLast },
 		map[string]any{"not": map[string]any{"minimum": clientPortFirst, "maximum": clientPortLast}}}
 }
+
+func flowName() pattern { return pattern{regexp.MustCompile(wordForm), wordWords} }
 
 func flowKinds() choice { return choice{"iperf3_tcp", "iperf3_udp", "cbr"} }
 

@@ -118,6 +118,7 @@ func (c *check) flow(name string, m *tree.Node) {
 	if b := m.BoolAt("background"); m.TextAt("kind") == "cbr" && b != nil && !*b {
 		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
 	}
+	c.across(name, m)
 	window, warmup := c.duration(), c.warmupS()
 	start := m.NumberOrZero("start_s")
 	end := start + m.NumberOrZero("duration_s")
@@ -131,7 +132,44 @@ func (c *check) flow(name string, m *tree.Node) {
 		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: %s to %s s",
 			name, formatNumber(start), formatNumber(max(start, end)), formatNumber(0-warmup), formatNumber(window))
 	}
+	if within := m.NumberAt("start_within_s"); within != nil {
+		c.unfit(path+"duration_s", "beside start_within_s, with which a flow lasts to the window's end", "leave it out")
+		if window > 0 && start+*within >= window {
+			c.add(m.Child("start_within_s").At, "trial.%sstart_within_s: a flow may begin at %s s, when the window of "+
+				"%s s has closed; allowed: below %s s", path, formatNumber(start+*within), formatNumber(window),
+				formatNumber(window-start))
+		}
+	}
 	c.wholeSeconds(name, m, start, window)
+}
+
+// acrossNone is for a level that takes back what the section trial says.
+const acrossNone = "none"
+
+// across judges a flow that is led over a relay of another.
+func (c *check) across(name string, m *tree.Node) {
+	path := "traffic." + name + ".across"
+	if m.Child("across") == nil || m.TextAt("across") == acrossNone {
+		return
+	}
+	if c.p.fieldTree.Lookup("mobility") == nil {
+		c.unfit(path, "without field.mobility, which says where nodes are", "leave it out, or write the section")
+	}
+	if c.flowEnd(m, "from") != draw.Random {
+		c.unfit(path, "between two nodes that are named", "from: random and to: random")
+	}
+	c.unfit("traffic."+name+".flows", "beside across", "several flows, each with across")
+	crossed := c.tree.Lookup("traffic." + m.TextAt("across"))
+	if crossed == nil || crossed.Child("across") != nil || crossed.Child("flows") != nil {
+		var could []string
+		for _, e := range c.tree.Child("traffic").EntriesOrNone() {
+			if e.Value.Child("across") == nil && e.Value.Child("flows") == nil {
+				could = append(could, e.Key)
+			}
+		}
+		c.add(m.Child("across").At, "trial.%s: %s is no flow that can be crossed; allowed: %s", path,
+			m.Child("across").Show(), orNone(could))
+	}
 }
 
 // wholeSeconds: iperf3 sends for whole seconds only, so that a flow of a part of

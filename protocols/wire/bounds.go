@@ -63,6 +63,12 @@ func (x *Conditions) bounds(c *checker) {
 	if x.QueueFrames != nil {
 		c.integer("queue_frames", *x.QueueFrames, 1, 10_000)
 	}
+	if x.WidthM != nil {
+		c.numberAbove("width_m", *x.WidthM, 0, maxMetres)
+	}
+	if x.HeightM != nil {
+		c.numberAbove("height_m", *x.HeightM, 0, maxMetres)
+	}
 	if x.SpeedMinMps != nil {
 		c.number("speed_min_mps", *x.SpeedMinMps, 0, maxSpeedMps)
 	}
@@ -142,6 +148,13 @@ func (x *Flow) bounds(c *checker) {
 		c.numberAbove("bitrate_bps", *x.BitrateBps, 0, 1e12)
 	}
 	c.number("start_s", x.StartS, -MaxLeadS, maxSeconds)
+	if x.StartWithinS != nil {
+		c.numberAbove("start_within_s", *x.StartWithinS, 0, maxSeconds)
+	}
+	c.text("across", x.Across, 0, maxTextRunes)
+	if x.AcrossNode != "" {
+		c.match("across_node", x.AcrossNode, nodeForm)
+	}
 	c.numberAbove("duration_s", x.DurationS, 0, maxSeconds)
 	c.integer("client_port", x.ClientPort, 0, maxPort)
 }

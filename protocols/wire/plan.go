@@ -314,6 +314,10 @@ type Conditions struct {
 	ChannelErrorBurstFrames *float64 `json:"channel_error_burst_frames,omitempty" min:"1" max:"1e6" campaign:"-"`
 	// frames that the queue of a node's interface holds
 	QueueFrames *int `json:"queue_frames,omitempty" min:"1" max:"10_000"`
+	// width of the area, in random_waypoint
+	WidthM *float64 `json:"width_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
+	// height of the area, in random_waypoint
+	HeightM *float64 `json:"height_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
 	// least speed of a trip, in random_waypoint
 	SpeedMinMps *float64 `json:"speed_min_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
 	// greatest speed of a trip, in random_waypoint
@@ -345,6 +349,13 @@ type Flow struct {
 	BitrateBps *float64 `json:"bitrate_bps,omitempty" unit:"bit/s" above:"0" max:"1e12" campaign:"min=100,max=1e9"`
 	// when the flow begins, after the window opens; below 0 for a flow that warms the network up
 	StartS float64 `json:"start_s" unit:"s after the window opens" min:"-MaxLeadS" max:"maxSeconds" campaign:"min=-maxWarmupS,max=3600"`
+	// how much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s
+	StartWithinS *float64 `json:"start_within_s,omitempty" unit:"s" above:"0" max:"maxSeconds" campaign:"max=3600"`
+	// the flow over one of whose relays this one is led, as the links of a rehearsal are when it begins; absent: none,
+	// which a campaign may say too
+	Across string `json:"across,omitempty" max:"maxTextRunes" campaign:"rule=flowName()"`
+	// that relay
+	AcrossNode string `json:"across_node,omitempty" form:"nodeForm" campaign:"-"`
 	// how long the flow lasts; absent in a campaign: to the window's end
 	DurationS float64 `json:"duration_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=0.1,max=3600"`
 	// first of as many consecutive ports of the client's data sockets as there are streams

@@ -142,6 +142,7 @@ func sampleTrial() wire.Trial {
 		Gate:      wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3},
 		DurationS: 10, Still: true,
 		Conditions: &wire.Conditions{ChannelErrorMean: p(0.01), ChannelErrorBurstFrames: p(10.0), QueueFrames: p(20),
+			WidthM: p(400.0), HeightM: p(800.0),
 			SpeedMinMps: p(0.5), SpeedMaxMps: p(20.0)},
 		Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh",
 			BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0),
@@ -152,7 +153,8 @@ func sampleTrial() wire.Trial {
 			RTOMinMs: p(500), WindowPackets: p(8)},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6,
-				WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
+				WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, StartWithinS: p(3.0), Across: "cross",
+				AcrossNode: "relay", DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1,
 				PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 		},

@@ -55,8 +55,8 @@ type MoveConfig struct {
 }
 
 // movement makes every node's path for trials, which it tells apart only by
-// their repetition and their speeds: in Random Waypoint each repetition is a
-// scenario of its own, and all cells of one that move as fast see the same.
+// their repetition, their area and their speeds: in Random Waypoint each repetition is a
+// scenario of its own, and all cells of one that move alike see the same.
 type movement struct {
 	cfg   *MobilityConfig
 	seed  uint64
@@ -151,10 +151,16 @@ func (m *movement) script(places []mobility.Place) error {
 // drawn reports whether movement has no beginning that would mean something.
 func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" }
 
-// waypoint is the campaign's, at the speeds of a trial that has its own.
+// waypoint is the campaign's, with the area and at the speeds of a trial that has its own.
 func (m *movement) waypoint(c *wire.Conditions) mobility.Waypoint {
 	w := mobility.Waypoint{Area: m.area, SpeedMinMps: m.cfg.SpeedMinMps, SpeedMaxMps: m.cfg.SpeedMaxMps,
 		Pause: time.Duration(m.cfg.PauseS * float64(time.Second))}
+	if c != nil && c.WidthM != nil {
+		w.Area.WidthM = *c.WidthM
+	}
+	if c != nil && c.HeightM != nil {
+		w.Area.HeightM = *c.HeightM
+	}
 	if c != nil && c.SpeedMinMps != nil {
 		w.SpeedMinMps = *c.SpeedMinMps
 	}

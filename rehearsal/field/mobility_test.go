@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -258,5 +259,40 @@ func TestSketchKnowsRolesLinksAndReach(t *testing.T) {
 	}
 	if len(s.Links) != 1 || s.Links[0].RateMbps == 0 || s.LowestMbps != 6 || s.HighestMbps != 54 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Links are between the nodes of the trial that carry its rate both ways, where
+// they are then; a trial with an area of its own is played in it.
+func TestLinksAreThoseOfTheMoment(t *testing.T) {
+	cfg := Config{Nodes: []Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "idle"}},
+		Field: Settings{Radio: "ns2_wavelan", Mobility: &MobilityConfig{Model: "chain", SpacingM: 240,
+			Moves: []MoveConfig{{Node: "c", AtS: 0, XM: 1000, YM: 0, SpeedMps: 10}}}}}
+	x := noCar(1)
+	x.Relays, x.Radio = []string{"b"}, wire.Radio{Standard: "802.11b", RateMbps: new(2.0)}
+	for atS, want := range map[int]map[string][]string{
+		0: {"a": {"b"}, "b": {"a", "c"}, "c": {"b"}}, // ns-2's radio reaches 250 m
+		5: {"a": {"b"}, "b": {"a"}},
+	} {
+		if got, err := Links(cfg, x, time.Duration(atS)*time.Second); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("after %d s %v, %v", atS, got, err)
+		}
+	}
+	s, err := staged(t, MobilityConfig{Model: "random_waypoint", Area: &AreaConfig{WidthM: 500, HeightM: 500},
+		SpeedMinMps: 5, SpeedMaxMps: 10}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := noCar(1)
+	small.Conditions = &wire.Conditions{WidthM: new(20.0), HeightM: new(30.0)}
+	scene, err := s.arrange(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range 20 {
+		p := scene.departing(0).at(1, time.Duration(at)*time.Second)
+		if p.XM > 20 || p.YM > 30 {
+			t.Errorf("after %d s at %g, %g", at, p.XM, p.YM)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package field
 import (
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -51,28 +52,7 @@ func (silent) TxFailed(int, time.Duration, medium.MAC) {}
 // NewSketch works a trial's field out without making it: no root is needed.
 // Of the configuration Nodes, Field, Seed and FilesDir count.
 func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
-	var err error
-	if cfg.Field, err = cfg.Field.WithDefaults(); err != nil {
-		return Sketch{}, err
-	}
-	f := &Field{cfg: cfg}
-	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
-		return Sketch{}, err
-	}
-	for i, n := range cfg.Nodes {
-		f.nodes = append(f.nodes, &node{Node: n, index: i, mac: net.HardwareAddr{0x02, 0, 0, 0, byte(i >> 8), byte(i)}})
-	}
-	standing, err := f.stage.arrange(t)
-	if err != nil {
-		return Sketch{}, err
-	}
-	standing.lead = 0
-	scene := standing.departing(0)
-	locate := func(node int, _ time.Duration) (xM, yM float64) {
-		s := scene.at(node, at)
-		return s.XM, s.YM
-	}
-	core, err := medium.NewCore(f.trialConfig(t), locate, silent{})
+	f, scene, core, err := still(cfg, t, at)
 	if err != nil {
 		return Sketch{}, err
 	}
@@ -95,6 +75,61 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 	return out, nil
 }
 
+// still works a trial's field out at one moment.
+func still(cfg Config, t wire.Trial, at time.Duration) (*Field, *scene, *medium.Core, error) {
+	var err error
+	if cfg.Field, err = cfg.Field.WithDefaults(); err != nil {
+		return nil, nil, nil, err
+	}
+	f := &Field{cfg: cfg}
+	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
+		return nil, nil, nil, err
+	}
+	for i, n := range cfg.Nodes {
+		f.nodes = append(f.nodes, &node{Node: n, index: i, mac: net.HardwareAddr{0x02, 0, 0, 0, byte(i >> 8), byte(i)}})
+	}
+	standing, err := f.stage.arrange(t)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	standing.lead = 0
+	scene := standing.departing(0)
+	locate := func(node int, _ time.Duration) (xM, yM float64) {
+		s := scene.at(node, at)
+		return s.XM, s.YM
+	}
+	core, err := medium.NewCore(f.trialConfig(t), locate, silent{})
+	return f, scene, core, err
+}
+
+// Links are the nodes of a trial that carry each other's data so long after its
+// window opened, by their names: on average over fading, at the trial's rate or,
+// where it fixes none, at any. What counts of the configuration is as in NewSketch.
+func Links(cfg Config, t wire.Trial, at time.Duration) (map[string][]string, error) {
+	f, _, core, err := still(cfg, t, at)
+	if err != nil {
+		return nil, err
+	}
+	least := core.RatesMbps()[0]
+	if t.Radio.RateMbps != nil {
+		least = *t.Radio.RateMbps
+	}
+	taking := t.Nodes()
+	out := map[string][]string{}
+	for i := range f.nodes {
+		for j := range i {
+			a, b := f.nodes[i].Name, f.nodes[j].Name
+			if !slices.Contains(taking, a) || !slices.Contains(taking, b) {
+				continue
+			}
+			if l, ok := sketchLink(core, j, i); ok && l.RateMbps >= least {
+				out[a], out[b] = append(out[a], b), append(out[b], a)
+			}
+		}
+	}
+	return out, nil
+}
+
 // CheckScenes reports whether the field of every trial can be made at all:
 // whether its movement files can be read, and every node has a place. What counts
 // of the configuration is as in NewSketch.
@@ -108,14 +143,15 @@ func CheckScenes(cfg Config, trials []wire.Trial) error {
 		return err
 	}
 	type scene struct { // what mobility sees of a trial
-		repetition  int
-		least, most float64
+		repetition                 int
+		least, most, width, height float64
 	}
 	seen := map[scene]bool{}
 	for _, t := range trials {
 		k := scene{repetition: t.Repetition}
 		if c := t.Conditions; c != nil {
 			k.least, k.most = orZero(c.SpeedMinMps), orZero(c.SpeedMaxMps)
+			k.width, k.height = orZero(c.WidthM), orZero(c.HeightM)
 		}
 		if seen[k] && cfg.Field.Mobility != nil {
 			continue

@@ -1,6 +1,9 @@
 package medium
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Strength is the power at one node of what another sends now, on average over
 // fading, and its ratio to the receiver's noise. In a disc, where powers do
@@ -40,11 +43,12 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 // sensitivitiesMw is the least power at a node of each mode for the target error
 // rate.
 func (c *Core) sensitivitiesMw(node int) []float64 {
+	if c.ns2() {
+		return slices.Repeat([]float64{ns2ReceiveMw}, len(c.phy.modes))
+	}
 	out := c.phy.minSNRs()
 	for i := range out {
-		if out[i] *= c.stations[node].noiseMw; c.ns2() {
-			out[i] = ns2ReceiveMw
-		}
+		out[i] *= c.stations[node].noiseMw
 	}
 	return out
 }

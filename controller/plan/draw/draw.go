@@ -3,8 +3,7 @@
 package draw
 
 import (
-	"fmt"
-	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -15,6 +14,8 @@ import (
 // stream. Block b draws its order from stream b, so that more repetitions
 // leave the earlier blocks as they were; balanced key k draws from stream
 // balanceStream + k.
+// A flow draws its ends from a stream of its own, and when it begins from the
+// campaign's seed with every bit turned in the same stream.
 const balanceStream = 1 << 32
 
 // Order shuffles the cells of block b (from 1); plots are the cells' whole plots.
@@ -64,13 +65,15 @@ func Ends(seed uint64, t *wire.Trial) {
 	roles := false
 	for i := range t.Traffic {
 		f := &t.Traffic[i]
+		start(seed, *t, f)
+		if f.Across != "" {
+			continue // see Across
+		}
 		if f.From != Random || !pairIsFree(nodes, taken) { // none left is a fault, and was reported
 			roles = roles || !f.Background
 			continue
 		}
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%s/%d", f.Name, t.Repetition) // a hash takes everything
-		r := rand.New(rand.NewPCG(seed, h.Sum64()))
+		r := rand.New(rand.NewPCG(seed, streamOf(*f, *t)))
 		for {
 			order := r.Perm(len(nodes))
 			if f.From, f.To = nodes[order[0]], nodes[order[1]]; !taken[Pair(f.From, f.To)] {
@@ -83,6 +86,18 @@ func Ends(seed uint64, t *wire.Trial) {
 			takeRoles(t, nodes, *f)
 		}
 	}
+}
+
+// start draws when a flow begins that has a span of time for it, to the
+// millisecond; its end stays.
+func start(seed uint64, t wire.Trial, f *wire.Flow) {
+	if f.StartWithinS == nil {
+		return
+	}
+	r := rand.New(rand.NewPCG(^seed, streamOf(*f, t)))
+	later := math.Floor(r.Float64()**f.StartWithinS*1e3) / 1e3
+	f.StartS = math.Round((f.StartS+later)*1e3) / 1e3
+	f.DurationS = math.Round((f.DurationS-later)*1e3) / 1e3
 }
 
 func pairIsFree(nodes []string, taken map[[2]string]bool) bool {

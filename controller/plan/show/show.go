@@ -34,6 +34,7 @@ func Plan(w io.Writer, c *plan.Campaign) error {
 		fmt.Fprintf(out, "scale %s: %s\n", c.Scale.Name, c.Scale.Why)
 	}
 	fmt.Fprintf(out, "sha256 %s\n\n", c.SHA256)
+	deviations(out, c.Paper)
 	if err := trialTable(out, c, trials, estimate); err != nil {
 		return err
 	}
@@ -45,12 +46,27 @@ func Plan(w io.Writer, c *plan.Campaign) error {
 	return err
 }
 
+// deviations says in what the campaign is not as its paper has it.
+func deviations(w io.Writer, of *plan.Paper) {
+	if of == nil || len(of.Deviations) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "not as in %s, or read into it:\n", strings.ToUpper(of.Name))
+	for _, d := range of.Deviations {
+		fmt.Fprintf(w, "- %s\n", strings.TrimSpace(d))
+	}
+	fmt.Fprintln(w)
+}
+
 // trialTable is a row per trial; what a trial has not is a dash.
 func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) error {
 	labels := factorLabels(c, trials)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := append([]string{"trial", "block"}, labels...)
 	head = append(head, "car", "sends", "receives", "speed m/s", "direction", "course", "window s", "drive s", "road m")
+	if c.Crosses() {
+		head = append(head, "flows across others")
+	}
 	fmt.Fprintln(table, strings.Join(head, "\t"))
 	for i, t := range trials {
 		row := []string{fmt.Sprint(t.Number), fmt.Sprint(t.Block)}
@@ -67,9 +83,24 @@ func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Esti
 		}
 		row = append(row, cmp.Or(t.Car, "-"), t.Sender, t.Receiver, speed, cmp.Or(t.Direction, "-"), t.Course.Kind,
 			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
+		if c.Crosses() {
+			row = append(row, cmp.Or(across(t), "-"))
+		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	return table.Flush()
+}
+
+// across are a trial's flows that are led over relays of others.
+func across(t wire.Trial) string {
+	var out []string
+	for _, f := range t.Traffic {
+		if f.Across != "" {
+			out = append(out, fmt.Sprintf("%s %s to %s over %s of %s", f.Name, f.From, f.To,
+				cmp.Or(f.AcrossNode, "no relay"), f.Across))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // factorLabels is the factors in the file's order, then what only calibration passes have.
