@@ -317,7 +317,8 @@ func (t Trial) alike(a, b Condition) string {
 
 // twoViews tells facts that are two views of one thing, of which one is compared.
 func twoViews(fact string, a, b Condition) bool {
-	for _, views := range [][]string{{"tcp", "variant"}, {"motion", "speed_max_mps"}} {
+	for _, views := range [][]string{{"tcp", "variant"}, {"motion", "speed_max_mps"},
+		{"car_sends", "ends"}, {"nodes", "ends"}} {
 		if !slices.Contains(views, fact) {
 			continue
 		}

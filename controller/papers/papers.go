@@ -19,7 +19,7 @@ var p1CSV string
 //go:embed data/p2_variants_routing.csv
 var p2CSV string
 
-//go:embed data/p3_p4_p5_statements.csv
+//go:embed data/statements.csv
 var statementsCSV string
 
 //go:embed data/claims.csv
@@ -59,7 +59,7 @@ func Of(id string) (Paper, bool) {
 type Published struct {
 	Velocity   map[string]map[float64]string // P1: section → speed in m/s → MB as printed
 	Cells      []Cell                        // P2's tables
-	Statements []Statement                   // P3 to P5
+	Statements []Statement                   // of the texts
 	Tests      []Claim                       // of the statements
 }
 
@@ -83,7 +83,7 @@ func Read() (Published, error) {
 	}{
 		{"p1_velocity.csv", p1CSV, 3, p.velocity},
 		{"p2_variants_routing.csv", p2CSV, 7, p.cell},
-		{"p3_p4_p5_statements.csv", statementsCSV, 4, p.statement},
+		{"statements.csv", statementsCSV, 4, p.statement},
 		{"claims.csv", claimsCSV, 9, p.claim},
 	} {
 		lines, err := csv.NewReader(strings.NewReader(part.text)).ReadAll()

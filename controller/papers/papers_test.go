@@ -65,7 +65,8 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)},
+	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", SpeedMps: new(16.7),
+		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0)},
 		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
 		for _, k := range []Condition{c.Where, c.A, c.B} {
@@ -335,5 +336,45 @@ func TestPublishedFiguresChangeNoMeasuredCell(t *testing.T) {
 	}
 	if a, b := ours(p), ours(other); a != b || len(a) == 0 {
 		t.Error("a changed published figure changed a measured cell")
+	}
+}
+
+// A statement of P2's is put to a run of the scenario that it is of; those of
+// another paper to all of that paper's.
+func TestStatementsAreOfTheirScenario(t *testing.T) {
+	p := read(t)
+	of := func(paper, scenario string) (stated int) {
+		for _, c := range p.Claims(paper, scenario) {
+			if slices.ContainsFunc(p.Tests, func(x Claim) bool { return x.ID == c.ID }) {
+				stated++
+			}
+		}
+		return stated
+	}
+	if of("p2", "random") == 0 || of("p2", "chain") != 0 || of("p1", "") != 3 {
+		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
+	}
+}
+
+// A run with more nodes draws other ends, and a section of P1's turns them round:
+// they are pairs all the same.
+func TestPairsOfOtherEnds(t *testing.T) {
+	for _, fact := range []string{"nodes", "car_sends"} {
+		var trials []Trial
+		for rep := 1; rep <= 3; rep++ {
+			for k, v := range []string{"x", "y"} {
+				trials = append(trials, Trial{Repetition: rep, Values: map[string]float64{"m": float64(10 - 5*k)},
+					Facts: map[string]string{fact: v, "ends": v + " to z"}})
+			}
+		}
+		got := Decide(Claim{Metric: "m", A: Condition{fact: {"x"}}, B: Condition{fact: {"y"}}, Relation: More}, trials,
+			interval)
+		if got.Verdict != Supported {
+			t.Errorf("%s: %s", fact, got.Verdict)
+		}
+	}
+	w, h := 400.0, 1700.0
+	if f := Facts(wire.Trial{Conditions: &wire.Conditions{WidthM: &w, HeightM: &h}})["field_m"]; f != "400x1700" {
+		t.Errorf("field %q", f)
 	}
 }

@@ -258,10 +258,15 @@ func drawn(cells []Cell, fact string, of func(Cell) string, a, b string) (Claim,
 	return c, true
 }
 
-// Claims are all that a paper says of a scenario; of P3 to P5, all that it says.
+// Claims are all that a paper says of a scenario: what its tables show, and what its text
+// states. A statement is of the scenario that its setting begins with; the papers
+// but P2 have one scenario.
 func (p Published) Claims(paper, scenario string) []Claim {
+	stated := slices.DeleteFunc(slices.Clone(p.Tests), func(c Claim) bool {
+		return c.Paper != paper || paper == "p2" && !strings.HasPrefix(c.Text, scenario)
+	})
 	if paper == "p2" {
-		return p.Drawn(scenario)
+		return append(p.Drawn(scenario), stated...)
 	}
-	return slices.DeleteFunc(slices.Clone(p.Tests), func(c Claim) bool { return c.Paper != paper })
+	return stated
 }

@@ -55,6 +55,9 @@ func Facts(t wire.Trial) map[string]string {
 	if c := t.Conditions; c != nil {
 		number(out, "channel_error", c.ChannelErrorMean)
 		number(out, "speed_max_mps", c.SpeedMaxMps)
+		if c.WidthM != nil && c.HeightM != nil {
+			out["field_m"] = fmt.Sprintf("%gx%g", *c.WidthM, *c.HeightM)
+		}
 		if c.QueueFrames != nil {
 			out["queue_frames"] = strconv.Itoa(*c.QueueFrames)
 		}
@@ -70,6 +73,10 @@ func Facts(t wire.Trial) map[string]string {
 	}
 	if least := t.TCP.RTOMinMs; least != nil {
 		out["rto_min_ms"] = strconv.Itoa(*least)
+	}
+	if t.Car != "" {
+		number(out, "speed_mps", t.SpeedMps)
+		out["car_sends"] = map[bool]string{true: "yes", false: "no"}[t.Sender == t.Car]
 	}
 	tcp, cbr, bps := 0, 0, 0.0
 	for _, f := range t.Traffic {

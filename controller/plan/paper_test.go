@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/papers"
 )
 
 // A campaign says whose question it puts; a paper that is not known is refused
@@ -25,4 +27,51 @@ func TestACampaignNamesItsPaper(t *testing.T) {
 		!strings.Contains(err.Error(), "p1, p2, p3, p4, p5") {
 		t.Errorf("%v", err)
 	}
+}
+
+// What a paper states is of cells that its campaigns have: each claim that is
+// tested has trials on both its sides, in one campaign.
+func TestEveryClaimHasItsCells(t *testing.T) {
+	published, err := papers.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for paper, files := range map[string][]string{"p2": {"variants-random.yaml"}, "p3": {"fixed-rto.yaml"},
+		"p4": {"reference-tcp.yaml", "reference-tcp-settings.yaml"}, "p5": {"six-variants.yaml"}} {
+		asked := map[string]bool{}
+		scenario := map[string]string{"p2": "random"}[paper]
+		for _, file := range files {
+			c, err := LoadAt("../../campaigns/"+file, FullScale)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var trials []papers.Trial
+			for _, x := range c.trials {
+				if x.Repetition == 1 {
+					trials = append(trials, papers.Trial{Repetition: 1, Facts: papers.Facts(x)})
+				}
+			}
+			for _, claim := range published.Claims(paper, scenario) {
+				asked[claim.ID] = asked[claim.ID] || claim.Relation == papers.None || hasCells(claim, trials)
+			}
+		}
+		for _, claim := range published.Claims(paper, scenario) {
+			if !asked[claim.ID] {
+				t.Errorf("%s: no campaign has its cells: %s", claim.ID, claim.Text)
+			}
+		}
+		if len(asked) == 0 {
+			t.Errorf("%s claims nothing", paper)
+		}
+	}
+}
+
+// hasCells reports whether all comparisons of a claim would have pairs, or trials,
+// if each of the trials had a value.
+func hasCells(claim papers.Claim, trials []papers.Trial) bool {
+	for i := range trials {
+		trials[i].Values = map[string]float64{claim.Metric: 1}
+	}
+	parts := papers.Decide(claim, trials, func([]float64) (float64, *float64) { return 1, nil }).Parts
+	return len(parts) > 0
 }
