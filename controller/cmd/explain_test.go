@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func said(t *testing.T, args ...string) (string, error) {
+func answered(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	c := Root()
 	var out bytes.Buffer
@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		"explain gps.horiz_err_m":   {"record gps.horiz_err_m", "in m"},
 		"explain trial.tcp.variant": {"reno", "cubic"},
 	} {
-		out, err := said(t, strings.Fields(args)...)
+		out, err := answered(t, strings.Fields(args)...)
 		if err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -40,11 +40,11 @@ func TestExplain(t *testing.T) {
 			}
 		}
 	}
-	_, err := said(t, "explain", "holds_s")
+	_, err := answered(t, "explain", "holds_s")
 	if err == nil || !strings.Contains(err.Error(), `did you mean "hold_s"?`) {
 		t.Errorf("a slip is answered by: %v", err)
 	}
-	out, err := said(t, "explain", "hold_s", "--json")
+	out, err := answered(t, "explain", "hold_s", "--json")
 	var keys []map[string]any
 	if err != nil || json.Unmarshal([]byte(out), &keys) != nil || len(keys) != 1 ||
 		keys[0]["key"] != "trial.gate.hold_s" {
@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 
 // The help tells every exit status.
 func TestTheHelpTellsTheExitStatuses(t *testing.T) {
-	out, err := said(t, "--help")
+	out, err := answered(t, "--help")
 	if err != nil {
 		t.Fatal(err)
 	}
