@@ -101,6 +101,7 @@ func TestNoFavourites(t *testing.T) {
 		{Propagation: PropagationConfig{Model: "free_space"},
 			Shadowing: ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}, Fading: FadingConfig{Model: "rayleigh"}},
 		{Radio: RadioNS2WaveLAN},
+		{Radio: RadioOFDMRecent, Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}},
 	}
 	traffic := []struct {
 		name         string
@@ -119,7 +120,7 @@ func TestNoFavourites(t *testing.T) {
 	for _, channel := range channels {
 		for _, v := range traffic {
 			for _, n := range sizes {
-				if channel.Radio != "" && v.standard != Standard80211b {
+				if _, err := radioNamed(channel.Radio, v.standard); err != nil {
 					continue
 				}
 				cfg := testConfig(v.standard, v.rate, n+1)

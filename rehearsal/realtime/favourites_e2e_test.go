@@ -15,7 +15,7 @@ import (
 )
 
 // Kernels behind TAP devices have no favourites either: senders on a circle, whose numbers are
-// drawn anew each time, get the same share through whatever their number. The p-value is of a
+// drawn again each time, get the same share through whatever their number. The p-value is of a
 // permutation test of the share's trend over the numbers. Draws have the seeds 0 to 9.
 func TestE2ELiveNodesHaveNoFavourites(t *testing.T) {
 	const draws, senders, window = 10, 5, 3 * time.Second
