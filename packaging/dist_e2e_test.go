@@ -243,6 +243,8 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 
 // What `fieldmesh-root` hands to root holds nothing of the user's environment,
 // and no word of the user's.
+//
+//attack:local a phone's app user who puts a program in root's way | root runs nothing from Termux's folders
 func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	needDist(t)
 	script, err := os.ReadFile("termux/fieldmesh-root")

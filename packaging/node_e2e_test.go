@@ -179,6 +179,8 @@ func (d desk) answers() bool {
 
 // The units' capabilities are enough for what trials need, TCP variants in BPF
 // included, and what was changed is put back.
+//
+//attack:face the network face taken over
 func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	testnet.Need(t, "setpriv")
 	d := newDesk(t, "amd64")

@@ -53,6 +53,8 @@ func FuzzAppend(f *testing.F) {
 }
 
 // A manifest may hold anything: Verify finds fault and goes on.
+//
+//attack:archive a record, or a manifest, that names a path | names are checked before a file is opened
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte("# 3 bytes: run.json\n0123456789012345678901234567890123456789012345678901234567890123  run.json\n"))
 	f.Add([]byte("x  ../../etc/passwd\n"))

@@ -19,7 +19,7 @@ import (
 // NodeSigned says how many of a node's records its key vouches for.
 type NodeSigned struct {
 	Node            string
-	Pins            []string // of the keys that signed, sorted; a node has another one when it was set up anew
+	Pins            []string // of the keys that signed, sorted; a node has another one when it was set up again
 	Records, Signed int
 }
 
@@ -30,7 +30,8 @@ func VerifyRecords(dir string) ([]NodeSigned, []Finding, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify records: %w", err)
 	}
-	v := &vouching{check: check{disk: a.disk}, nodes: map[string]*NodeSigned{}, signatures: map[life]map[uint64]signedAt{}}
+	v := &vouching{check: check{disk: a.disk}, nodes: map[string]*NodeSigned{},
+		signatures: map[life]map[uint64]signedAt{}}
 	groups, err := a.groups()
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify records: %w", err)

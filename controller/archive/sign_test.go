@@ -70,7 +70,7 @@ func signedRun(t *testing.T, controller, car keys.Identity) string {
 	return a.Dir()
 }
 
-// resum writes every manifest anew, as whoever edits an archive would.
+// resum writes every manifest again, as whoever edits an archive would.
 func resum(t *testing.T, dir string) {
 	t.Helper()
 	for _, in := range []string{"trials/0001-a1", "trials/0002-a1", "."} {
@@ -123,6 +123,10 @@ func TestASignedRunSaysByWhom(t *testing.T) {
 }
 
 // Who edits a signed archive, and its checksums too, is found.
+//
+//attack:archive an archive that is edited, and its checksums too | the controller's signature; the nodes' of their
+//attack:and records
+//attack:controller a plan that is written after the fact | its checksums are signed before the first trial
 func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 	const records = "trials/0001-a1/records/car.ndjson"
 	without := func(part string) func([]byte) []byte {
@@ -159,7 +163,7 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 		"the campaign is edited": {func(t *testing.T, d string) {
 			edit(t, d+"/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) })
 		}, "changed campaign.yaml: it is not what was sealed before the first trial"},
-		"the plan is sealed anew": {func(t *testing.T, d string) {
+		"the plan is sealed again": {func(t *testing.T, d string) {
 			edit(t, d+"/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) })
 		}, "changed PLAN.sha256: check signature"},
 		"a signature of another text": {func(t *testing.T, d string) {
@@ -182,7 +186,9 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 		}, "changed " + records + ": 2 of 3 records"},
 		"no controller's, and a record is put in": {func(t *testing.T, d string) {
 			strip(t, d)
-			edit(t, d+"/"+records, func(b []byte) []byte { return append(append(line("car", "e1", 3, 1, 1), '\n'), b...) })
+			edit(t, d+"/"+records, func(b []byte) []byte {
+				return append(append(line("car", "e1", 3, 1, 1), '\n'), b...)
+			})
 		}, "changed " + records + ": 4 of 3 records"},
 		"no controller's, and two records change places": {func(t *testing.T, d string) {
 			strip(t, d)

@@ -19,6 +19,9 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 	must(t, os.WriteFile(path, change(raw), 0o644))
 }
 
+//attack:archive a record, or a manifest, that names a path
+//attack:archive an archive from elsewhere with links out of it, lines or files without an end
+//attack:archive an archive that is damaged, or edited without its checksums | SHA-256 manifests
 func TestVerifyNamesEveryFault(t *testing.T) {
 	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
 	cut := func(b []byte) []byte { return b[:len(b)/2] }
@@ -119,6 +122,9 @@ func TestVerifyOfAnUnfinishedRun(t *testing.T) {
 }
 
 // What is read of an archive from elsewhere is its own, and bounded.
+//
+//attack:archive an archive from elsewhere with links out of it, lines or files without an end | nothing but its own
+//attack:and files is read; a line has 17 MiB at most
 func TestHostileArchivesAreNotRead(t *testing.T) {
 	cases := map[string]struct {
 		damage func(t *testing.T, dir string)
@@ -155,6 +161,7 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 	}
 }
 
+//attack:archive a file's name that a terminal would obey | it is escaped
 func TestFindingsMoveNoTerminal(t *testing.T) {
 	f := archive.Finding{Path: "a\033]0;OWNED\007é", Problem: archive.Unexpected}
 	if got, want := f.String(), `unexpected a\x1b]0;OWNED\aé`; got != want {

@@ -100,8 +100,8 @@ func VerifyCommand() *cobra.Command {
 			"being named by a " +
 			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
 			"own yet: that is said too.\n" +
-			"It says by which keys the run, its plan and each node's records are signed. Whose those are, only a fleet " +
-			"file can tell: with --fleet, a key that is not of the fleet is an error.",
+			"It says by which keys the run, its plan and each node's records are signed. Whose those are, only a " +
+			"fleet file can tell: with --fleet, a key that is not of the fleet is an error.",
 		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])

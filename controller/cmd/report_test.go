@@ -115,6 +115,9 @@ func TestVerifyNamesTheFileAndFails(t *testing.T) {
 }
 
 // Verify says who signed, and with a fleet whether those are its keys.
+//
+//attack:archive an archive that is signed by another key, or whose signatures are taken off | the keys are compared
+//attack:and with the fleet's, with `verify --fleet`
 func TestVerifySaysWhoSigned(t *testing.T) {
 	dir := t.TempDir()
 	mine, err := fleet.Init(filepath.Join(dir, "fleet"))

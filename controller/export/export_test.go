@@ -289,6 +289,7 @@ func TestCapturesCannotBeRedacted(t *testing.T) {
 	}
 }
 
+//attack:archive whoever is given a redacted export looks for bystanders, or for where somebody lives
 func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	const stranger = "de:ad:be:ef:00:01"

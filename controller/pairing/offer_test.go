@@ -128,6 +128,7 @@ func (s *stand) post(own keys.Identity, body any) (pairing.Reply, string) {
 	return reply, refused.Code
 }
 
+//attack:network a code used twice, or by two at once | one is let in, under a lock
 func TestTheOneWithTheCodeIsLetInOnce(t *testing.T) {
 	s := begin(t)
 	own := testnet.Identity(t, "car")
@@ -156,6 +157,8 @@ func TestTheOneWithTheCodeIsLetInOnce(t *testing.T) {
 }
 
 // Two come at the same moment with the right code: one is let in.
+//
+//attack:network a code used twice, or by two at once
 func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
 	s := begin(t)
 	var wg sync.WaitGroup
@@ -177,6 +180,8 @@ func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
 	}
 }
 
+//attack:network a wrong code, a guess | HMAC with the code's 128 bits
+//attack:network a proof that was seen, for another key, name or role
 func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	s := begin(t)
 	s.pass(logEvery)
@@ -205,6 +210,8 @@ func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 }
 
 // Whoever tries codes neither keeps the right one out nor fills the log.
+//
+//attack:network wrong codes without end, to keep the right one out | they are refused, and delay nobody
 func TestWhoTriesCodesKeepsNobodyOut(t *testing.T) {
 	s := begin(t)
 	s.pass(logEvery)
@@ -232,6 +239,7 @@ func TestWhoTriesCodesKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+//attack:network a code after its five minutes | the offer ends
 func TestACodeExpires(t *testing.T) {
 	s := begin(t)
 	own := testnet.Identity(t, "car")
@@ -310,6 +318,9 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 }
 
 // The client ends the handshake with another controller before it says a word.
+//
+//attack:network somebody in the middle, with keys of his own | the code carries the hash of the controller's key;
+//attack:and the handshake ends before a word
 func TestAnotherControllerHearsNothing(t *testing.T) {
 	s := begin(t)
 	elsewhere, err := pairing.New(s.address, testnet.Identity(t, "controller").Pin)

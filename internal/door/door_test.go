@@ -108,6 +108,8 @@ func ended(conn net.Conn, within time.Duration) bool {
 	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
 }
 
+//attack:network many connections without a known key | 16 of one address at a time, 64 of all from which no known
+//attack:and peer has come; more are reset, and take no place of who is let in
 func TestWhoSaysNothingKeepsNobodyOut(t *testing.T) {
 	g := newGate(t, time.Minute, 4)
 	open := 0
@@ -149,6 +151,7 @@ func TestAHandshakeThatDoesNotEndIsEnded(t *testing.T) {
 	}
 }
 
+//attack:network many connections with one | 128
 func TestOpenConnectionsAreBounded(t *testing.T) {
 	g := newGate(t, 5*time.Second, 1)
 	first, err := g.enter(t, "127.0.0.1")

@@ -73,6 +73,7 @@ func TestIdentityIsAP256KeyForACentury(t *testing.T) {
 	}
 }
 
+//attack:network path traversal in names of runs, nodes, trials
 func TestNamesArePlain(t *testing.T) {
 	for _, name := range []string{"a", "car-1", strings.Repeat("x", 32)} {
 		if err := keys.CheckName(name); err != nil {
@@ -292,6 +293,7 @@ func handshake(t *testing.T, server, client *tls.Config) (serverErr, clientErr e
 	return <-done, clientErr
 }
 
+//attack:network another machine in the node's place | the pin in the fleet file
 func TestBothEndsArePinned(t *testing.T) {
 	node, _, _ := made(t, "car")
 	controller, _, _ := made(t, "controller")

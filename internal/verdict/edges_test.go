@@ -25,6 +25,8 @@ func stranger(edge string, s float64, bytes uint64) wire.Record {
 
 // The edges of the window are those of a result only if every node at the end
 // of a flow of TCP sampled its sockets there and then.
+//
+//attack:air a stranger on the mesh who talks to a flow's server
 func TestEdges(t *testing.T) {
 	inTime := []wire.Record{sampledAt("car", "open", 1), started("car", 99), sampledAt("car", "close", 15),
 		sampledAt("roadside", "open", 2), sampledAt("roadside", "close", 49), sampledAt("relay", "open", 900),

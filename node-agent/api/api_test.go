@@ -120,6 +120,7 @@ func mustJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
+//attack:phone an app that loads or arms | roles, a list for each call
 func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	b := start(t, nil)
 	allowed := map[string]string{
@@ -148,6 +149,7 @@ func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	}
 }
 
+//attack:network path traversal in names of runs, nodes, trials
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	b := start(t, nil)
 	client := b.client(wire.RoleController)
@@ -208,6 +210,7 @@ func TestTheWaysToOthersAreAskedFor(t *testing.T) {
 	}
 }
 
+//attack:network unknown fields, wrong types, absurd numbers | strict reading, bounds for every field
 func TestBodiesAreReadStrictly(t *testing.T) {
 	b := start(t, nil)
 	client := b.client(wire.RoleController)
@@ -262,6 +265,7 @@ func message(t *testing.T, r reply) string {
 	return e.Message
 }
 
+//attack:network bodies of 100 MB, announced or chunked | 1 MiB, 24 MiB for a plan; the rest is not read
 func TestLargeBodiesAreRefused(t *testing.T) {
 	b := start(t, nil)
 	client := b.client(wire.RoleController)

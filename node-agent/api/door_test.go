@@ -43,6 +43,7 @@ func (b *bench) knock(config *tls.Config) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
+//attack:network a wrong key, no key, a stolen certificate without its key, TLS 1.2, plain HTTP | TLS with pins
 func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	b := start(t, nil)
 	known := b.peers[wire.RoleController]
@@ -111,6 +112,7 @@ func TestClocksDoNotCount(t *testing.T) {
 	}
 }
 
+//attack:network a key that was taken off the list, on a connection that is still open | every request looks it up
 func TestRevokedPeerIsRefusedOnItsOpenConnection(t *testing.T) {
 	b := start(t, nil)
 	client := b.client(wire.RoleController)
@@ -142,6 +144,7 @@ func ends(t *testing.T, conn net.Conn) string {
 	return string(data)
 }
 
+//attack:network slow clients: no handshake, half a header, half a body, an answer not read | deadlines for each
 func TestSlowClientsAreDropped(t *testing.T) {
 	b := start(t, func(s *Server) {
 		s.times.header, s.times.body, s.times.idle = 200*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond

@@ -28,6 +28,7 @@ type hastyRecords struct{ *fakeRecords }
 
 func (hastyRecords) Wait(context.Context, uint64) error { return nil }
 
+//attack:network unknown fields, wrong types, absurd numbers
 func TestAPIWithstandsSchemathesis(t *testing.T) {
 	dir := t.TempDir()
 	certPEM, keyPEM, pin, err := keys.New("controller")

@@ -82,6 +82,9 @@ func (n node) giveKeys(t *testing.T) {
 
 // Whoever takes the network face over lets in nobody: the folder of keys is
 // root's, also one that an earlier version gave to the face.
+//
+//attack:face whoever has taken it over lets in a controller of its own, for good | whom a node lets in lies in a
+//attack:and folder of root's, which the face reads
 func TestE2ETheFaceCannotLetAnybodyIn(t *testing.T) {
 	n := newNode(t)
 	n.giveKeys(t)
@@ -297,6 +300,7 @@ func TestE2EAKilledUpTakesItsHalvesAlong(t *testing.T) {
 	}
 }
 
+//attack:face the network face taken over | no capability, no way to one
 func TestE2ETheFaceHasNoPrivileges(t *testing.T) {
 	n := newNode(t)
 	n.giveKeys(t)

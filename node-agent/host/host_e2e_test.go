@@ -495,6 +495,7 @@ func TestE2EAnInterfaceThatVanishes(t *testing.T) {
 	terminate(t, cmd)
 }
 
+//attack:local a local user on the host process's socket
 func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	f, other := newField(t)
 	want := f.snapshot(t)

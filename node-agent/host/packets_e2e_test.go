@@ -58,6 +58,8 @@ const allFrames = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
 
 // What a caller gets for a capture gives it frames, and no right: it can neither
 // be bound to another interface nor send a frame.
+//
+//attack:face captures of what is not the trial's, and frames sent by a capture's socket
 func TestE2EACaptureGivesNoRight(t *testing.T) {
 	e := newEnds(t)
 	spoofed := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
@@ -136,6 +138,8 @@ func TestE2EACaptureHasItsInterfacesFrames(t *testing.T) {
 
 // A caller that begins captures without end fills no memory, and those that are
 // given up make room.
+//
+//attack:face captures without end | eight at a time
 func TestE2ECapturesAreBounded(t *testing.T) {
 	e := newEnds(t)
 	begin := func() (*ring.Reader, error) {

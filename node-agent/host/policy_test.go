@@ -10,6 +10,10 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
+//attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths | a closed set of
+//attack:and typed changes, each checked
+//attack:face values that harm the machine, and changes without end | a sysctl is one that trials set, within
+//attack:and their bounds; 1,024 changes in force
 func TestEscapesAreRefused(t *testing.T) {
 	wlan, any4 := "wlan0", netip.MustParsePrefix("0.0.0.0/0")
 	prefix := netip.MustParsePrefix

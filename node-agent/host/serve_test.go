@@ -177,6 +177,7 @@ func TestASecondHostIsRefused(t *testing.T) {
 	}
 }
 
+//attack:local a daemon, or a state folder, that others can write | every folder above is root's
 func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "babeld")
@@ -225,6 +226,8 @@ func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 }
 
 // TestRudeCallers: none of them harms the next one.
+//
+//attack:face long or broken calls, callers that say nothing | limits, deadlines
 func TestRudeCallers(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
 	var log testnet.Output

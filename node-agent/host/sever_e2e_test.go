@@ -85,6 +85,9 @@ func (e ends) sever(t *testing.T) flows.Severed {
 
 // Only a flow's other end reaches its server; what else comes is dropped and
 // counted, and other ports are as they were.
+//
+//attack:air a stranger on the mesh who talks to a flow's server | only the flow's peer is let in, by nftables; a
+//attack:and socket of another address counts for nothing, and fails the attempt
 func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
 	e := newEnds(t)
 	e.listen(t, "10.77.0.1:5000")

@@ -22,6 +22,8 @@ func (s seen) IsDir() bool        { return true }
 func (s seen) Sys() any           { return &syscall.Stat_t{Uid: s.uid, Gid: s.gid} }
 
 // Only Android's /data, only of Android's system user, and only on Android.
+//
+//attack:local a daemon, or a state folder, that others can write
 func TestAndroidsDataIsTrustedOnAndroidOnly(t *testing.T) {
 	data := seen{androidSystem, androidSystem, 0o771}
 	_, err := os.Stat("/system/build.prop")

@@ -312,6 +312,8 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 
 // A socket of another address at the flow's server is a stranger's: it is
 // reported, and counts for nothing.
+//
+//attack:air a stranger on the mesh who talks to a flow's server
 func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	p := connect(t, 1, 23900)
 	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")

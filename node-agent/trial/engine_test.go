@@ -116,6 +116,7 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 }
 
+//attack:controller a stale lease, or that of another run | holder and time to live
 func TestRefusals(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	_, err := car.Arm(ctx, "somebody", plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
@@ -349,6 +350,10 @@ func (to *rig) askOnce(t *testing.T, planKey []byte, g wire.Go, before ...[]byte
 	return ack
 }
 
+//attack:air a forged GO, or of another run | HMAC with the run's key
+//attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever | it names
+//attack:and its receiver and its exchange; one that would arm a node, or end what it does, has to answer the
+//attack:and node's challenge, once; who takes no part, and whose run has ended, does not obey
 func TestForgedAndReplayedGo(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

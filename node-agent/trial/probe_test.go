@@ -39,6 +39,8 @@ func TestProbesThatComeBackAreRecorded(t *testing.T) {
 }
 
 // The answering end is on a network that anybody may send to.
+//
+//attack:air a forged GO, or of another run
 func TestForgedProbesAreNotAnswered(t *testing.T) {
 	_, road, plan := routed(t, wire.Routing{Protocol: "none", ProbeHz: ptr(10.0)})
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

@@ -24,6 +24,8 @@ func bystanderPlan(roadPort int) wire.RunPlan {
 
 // What somebody heard on the air and sends again, byte for byte, arms nobody,
 // ends no attempt and changes no machine.
+//
+//attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever
 func TestReplayedGoDoesNothing(t *testing.T) {
 	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
@@ -104,6 +106,8 @@ func TestReplayedGoDoesNothing(t *testing.T) {
 }
 
 // An answer to another exchange, or to another type of GO, opens no window.
+//
+//attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever
 func TestReplayedAnswersAreNotTaken(t *testing.T) {
 	r := newRig(t, "car", t.TempDir(), 0)
 	key := []byte("a key of 32 bytes for this test.")

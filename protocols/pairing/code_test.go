@@ -88,6 +88,8 @@ func FuzzParse(f *testing.F) {
 }
 
 // A proof is for one code, two keys, one name, one role and one direction.
+//
+//attack:network a proof that was seen, for another key, name or role | the proof is over both keys, name and role
 func TestAProofIsForNothingElse(t *testing.T) {
 	c := newCode(t, "a:1")
 	r := pairing.Request{Version: 1, Name: "car", Role: wire.RoleNode, Listen: ":7443"}

@@ -9,6 +9,8 @@ import (
 
 // Whatever a plan asks for, what it sets is within the bounds, and they are no
 // wider than that.
+//
+//attack:face values that harm the machine, and changes without end
 func TestSettingsAreWithinTheirBounds(t *testing.T) {
 	seen := map[string]map[int]bool{}
 	for _, variant := range append(Programs(), "sack", "cubic") {

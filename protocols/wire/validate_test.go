@@ -17,6 +17,7 @@ func TestValidPlan(t *testing.T) {
 	}
 }
 
+//attack:network unknown fields, wrong types, absurd numbers
 func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 	first := func(change func(*wire.Trial)) func(*wire.RunPlan) {
 		return func(plan *wire.RunPlan) { change(&plan.Trials[0]) }

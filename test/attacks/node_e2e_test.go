@@ -112,6 +112,13 @@ func (v victim) peakKB(t *testing.T) int {
 	return kb
 }
 
+//attack:network a wrong key, no key, a stolen certificate without its key, TLS 1.2, plain HTTP
+//attack:network path traversal in names of runs, nodes, trials | names are `[a-z0-9-]`, paths compared piece by
+//attack:and piece
+//attack:network bodies of 100 MB, announced or chunked
+//attack:network slow clients: no handshake, half a header, half a body, an answer not read
+//attack:network many connections without a known key
+//attack:controller a stale lease, or that of another run
 func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	v := newVictim(t)
 	before := v.face(t)
@@ -307,6 +314,8 @@ func asSomebody(socket string) int {
 	return 0
 }
 
+//attack:local a local user on the host process's socket | mode 0600; the peer's user id
+//attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths
 func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 	v := newVictim(t)
 	before := testnet.Snapshot(t, v.node.Name)

@@ -65,6 +65,10 @@ func owned(t *testing.T, path string, uid uint32, mode os.FileMode) {
 	}
 }
 
+//attack:phone an app that loads or arms
+//attack:local another user of the node, who reads commands' words | a code is read from standard input
+//attack:controller pairing a node that is paired | refused while it has keys
+//attack:controller talking to a node that was never paired | it has no key, and does not listen
 func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	p := newPlace(t)
 	// An agent that was never paired answers nobody.
@@ -210,6 +214,10 @@ func (p place) ask(t *testing.T, own keys.Identity, path string) (int, error) {
 	return status, err
 }
 
+//attack:network a wrong code, a guess
+//attack:network a code used twice, or by two at once
+//attack:network a code after its five minutes
+//attack:network somebody in the middle, with keys of his own
 func TestE2EPairingAttacks(t *testing.T) {
 	p := newPlace(t)
 	stranger := filepath.Join(p.dir, "stranger")

@@ -23,6 +23,8 @@ import (
 
 // TestE2EARealAgentIsFuzzed: whatever is asked of it, an agent answers, lives,
 // and leaves its machine as it was; and it can be driven afterwards.
+//
+//attack:network unknown fields, wrong types, absurd numbers
 func TestE2EARealAgentIsFuzzed(t *testing.T) {
 	d := newDesk(t)
 	agent := d.up(t, "alpha", "quota_bytes: 50000000\n")

@@ -21,6 +21,8 @@ import (
 
 // TestE2EStrangersAndTheClock has two agents that are well. What is wrong is
 // what the controller brings along.
+//
+//attack:network another machine in the node's place
 func TestE2EStrangersAndTheClock(t *testing.T) {
 	d := newDesk(t)
 	d.up(t, "alpha", "")

@@ -232,6 +232,8 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 }
 
 // Who may not change a route cannot keep a daemon from its work.
+//
+//attack:local another user's program that looks like a routing daemon, or takes the name of its lock
 func TestAnotherUserKeepsNoDaemonOff(t *testing.T) {
 	a := newAir(t, 2, chain(2)...)
 	node := a.nodes[0]

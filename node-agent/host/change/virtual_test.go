@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+//attack:face the machine's own Wi-Fi, beside which an interface may be made (`phy_of`) | it is none of those that
+//attack:and may be changed: it may listen on a channel, be kept awake, and lend its radio to the one name
 func TestVirtualsThatNoPolicyAllows(t *testing.T) {
 	p := Policy{Interfaces: []string{"mesh0"}, Beside: "wlan0"}
 	good := Virtual{Interface: "mesh0", Beside: "wlan0", Mode: "adhoc", Channel: 6}

@@ -13,6 +13,9 @@ import (
 
 // A process of another user with a daemon's program and arguments is no daemon of
 // ours, and none that could fight over routes.
+//
+//attack:local another user's program that looks like a routing daemon, or takes the name of its lock | only root's
+//attack:and and our own count
 func TestAnotherUsersLookAlikeIsNoDaemon(t *testing.T) {
 	testnet.Need(t, "bash")
 	dir := testnet.Folder(t)
