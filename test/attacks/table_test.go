@@ -244,7 +244,8 @@ func says(body *ast.BlockStmt) (said bool) {
 		}
 		if f, ok := call.Fun.(*ast.SelectorExpr); ok {
 			of, _ := f.X.(*ast.Ident)
-			said = said || of != nil && of.Name == "t" && slices.Contains([]string{"Error", "Errorf", "Run"}, f.Sel.Name)
+			told := slices.Contains([]string{"Error", "Errorf", "Run"}, f.Sel.Name)
+			said = said || of != nil && of.Name == "t" && told
 		}
 		return true
 	})
