@@ -147,3 +147,23 @@ func TestAbilityNamesWhatWouldDo(t *testing.T) {
 		t.Error("versions compare wrongly")
 	}
 }
+
+// Where the programs are compiled into the kernel, what is in force is told by
+// their sources, and not by an object that was not loaded.
+func TestAProgramThatIsCompiledInIsToldAsSuch(t *testing.T) {
+	for compiled, want := range map[string]string{"": "bpf", "0123abcd": "compiled"} {
+		m := Machine{Cookie: 36, Native: []string{"reno"}, Kernel: Version{7, 3}, CompiledIn: compiled}
+		p, err := Resolve(wire.TCP{Variant: "tahoe", Classic: true}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := p.InForce
+		if f.Provider != want || f.Program != "tahoe" || f.SHA256 == "" || (f.SHA256 == compiled) != (compiled != "") {
+			t.Errorf("compiled in %q: %+v", compiled, f)
+		}
+		if p, err = Resolve(wire.TCP{Variant: "reno"}, m); err != nil || p.InForce.Provider != "native" ||
+			p.InForce.SHA256 != "" {
+			t.Errorf("the kernel's own, compiled in %q: %+v, %v", compiled, p.InForce, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -62,6 +63,26 @@ func TestCongestionControlsAreThoseOfTheConfiguration(t *testing.T) {
 	got, err := congestion()
 	if want := []string{"reno", "cubic", "westwood", "vegas", "veno", "bbr"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
+// Every program that there is of a congestion control is compiled in, and can be
+// asked for.
+func TestEveryProgramIsCompiledIn(t *testing.T) {
+	makefile, err := os.ReadFile("tcpcc/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, err := os.ReadFile("tcpcc/device.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join(tcpcc.Programs(), " ")
+	if line := "programs := " + want + " " + tcpcc.Events + "\n"; !strings.Contains(string(makefile), line) {
+		t.Errorf("tcpcc/Makefile does not say %q", line)
+	}
+	if line := "each(" + strings.Join(tcpcc.Programs(), ") each(") + ")\n"; !strings.Contains(string(device), line) {
+		t.Errorf("tcpcc/device.c does not say %q", line)
 	}
 }
 
