@@ -111,7 +111,8 @@ func writeProbe(w io.Writer, p probed) error {
 func transportLines(abilities []wire.Ability) []string {
 	var out []string
 	for _, a := range abilities {
-		how := map[string]string{"native": "the kernel's own", "bpf": "by BPF", "compiled": "compiled in", "none": "not possible"}[a.How]
+		how := map[string]string{"native": "the kernel's own", "bpf": "by BPF", "compiled": "compiled in",
+			"none": "not possible"}[a.How]
 		if a.Needs != "" {
 			how += ": needs " + a.Needs
 		}

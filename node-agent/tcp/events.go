@@ -69,8 +69,8 @@ func choose(sockets *ebpf.Map, connections []Ports) error {
 func (loaded) events(spec *ebpf.CollectionSpec, cookie uint64, connections []Ports) (trace *EventTrace, err error) {
 	failures, err := tellsFailure()
 	if err != nil {
-		return nil, &UnsupportedError{Feature: tracepoints, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19",
-			Err: err}
+		return nil, &UnsupportedError{Feature: tracepoints,
+			Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19", Err: err}
 	}
 	if err := errors.Join(spec.Variables["namespace_cookie"].Set(cookie),
 		spec.Variables["tells_failure"].Set(failures)); err != nil {
@@ -90,8 +90,8 @@ func (loaded) events(spec *ebpf.CollectionSpec, cookie uint64, connections []Por
 	for _, program := range []string{"retransmitted", "state_set"} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[program]})
 		if err != nil {
-			return nil, errors.Join(&UnsupportedError{Feature: tracepoints, Needs: "a kernel that attaches BPF programs " +
-				"to tracepoints", Err: err}, trace.Close())
+			return nil, errors.Join(&UnsupportedError{Feature: tracepoints,
+				Needs: "a kernel that attaches BPF programs to tracepoints", Err: err}, trace.Close())
 		}
 		trace.links = append(trace.links, l)
 	}

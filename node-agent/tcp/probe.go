@@ -105,8 +105,8 @@ func Probe(feedback bool) []wire.Ability {
 		case slices.Contains(m.Native, program):
 			continue // the kernel's own is preferred
 		case program == tcpcc.Reference && !feedback:
-			add(feature, m.provider(), &UnsupportedError{Feature: feature, Needs: "a rehearsal: only an emulated radio " +
-				"knows why a frame was lost"})
+			add(feature, m.provider(), &UnsupportedError{Feature: feature,
+				Needs: "a rehearsal: only an emulated radio knows why a frame was lost"})
 			continue
 		}
 		add(feature, m.provider(), p.able(m, program, feature))

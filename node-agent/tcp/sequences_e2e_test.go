@@ -109,7 +109,7 @@ func (p *peer) sequence(t *testing.T, program *Congestion, r *rand.Rand, out *bu
 		inOrder := first == c.receiver.next && len(c.receiver.held) == 0
 		c.receiver.take(first)
 		if inOrder && len(c.receiver.underway) > 0 && r.Float64() < delays {
-			continue // the next ACK tells of this one too
+			continue // the next ACK acknowledges this one too
 		}
 		for again := true; again; again = r.Float64() < repeats {
 			var blocks [][2]uint32
@@ -120,7 +120,8 @@ func (p *peer) sequence(t *testing.T, program *Congestion, r *rand.Rand, out *bu
 			p.drain(t)
 			info := p.info(t, c)
 			recovered = p.sack && c.again > 0 && info.Ca_state == stateOpen
-			fmt.Fprintf(out, " %d/%d/%d/%d+%d", info.Snd_cwnd, info.Snd_ssthresh, info.Ca_state, info.Unacked, info.Retrans)
+			fmt.Fprintf(out, " %d/%d/%d/%d+%d", info.Snd_cwnd, info.Snd_ssthresh, info.Ca_state, info.Unacked,
+				info.Retrans)
 		}
 	}
 	p.hangUp(t, c)

@@ -151,7 +151,7 @@ const virtualChild = "FIELDMESH_VIRTUAL_DESK"
 // user, and gives the lines that they print.
 func (d *desk) inVirtualTime(t *testing.T, environment []string, args ...string) []string {
 	t.Helper()
-	command := append(append([]string{"/usr/bin/env"}, environment...), append([]string{d.path("tcp.test")}, args...)...)
+	command := slices.Concat([]string{"/usr/bin/env"}, environment, []string{d.path("tcp.test")}, args)
 	child := exec.Command("setpriv", append([]string{"--reuid", fmt.Sprint(testnet.Nobody), "--regid",
 		fmt.Sprint(testnet.Nobody), "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
 		d.path("self"), "-test.run", "^TestE2EInVirtualTimeChild$"}, command...)...)
@@ -177,8 +177,9 @@ func TestE2EInVirtualTimeChild(t *testing.T) {
 		t.Skip("is run by others here")
 	}
 	err := vkernel.Launch(context.Background(), vkernel.Options{
-		Kernel: filepath.Join(dir, "linux"), Init: filepath.Join(built, "fieldmesh"), InitArgs: []string{"field", "boot"},
-		Command: os.Args[3:], Writable: filepath.Join(dir, "runs"), Readable: []string{dir, built},
+		Kernel: filepath.Join(dir, "linux"), Init: filepath.Join(built, "fieldmesh"),
+		InitArgs: []string{"field", "boot"},
+		Command:  os.Args[3:], Writable: filepath.Join(dir, "runs"), Readable: []string{dir, built},
 		MemoryMB: 1024, Start: time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC), Seed: 1, CallNs: 200,
 		Log: filepath.Join(dir, "runs/console.log"),
 		Line: func(line []byte) error {
