@@ -56,7 +56,10 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 	}
 	f.Propagation, f.PathLossExponent, f.ReferenceM = "log_distance", rounded(r.Exponent.Value), new(1.0)
 	f.AntennaGainDbi = rounded(r.GainDbi.Value)
-	f.Radio, f.RangeM, f.CarrierSenseM, f.AntennaHeightM = "", nil, nil, nil
+	if plan.DecidesPropagation(f.Radio) {
+		f.Radio = ""
+	}
+	f.RangeM, f.CarrierSenseM, f.AntennaHeightM = nil, nil, nil
 	f.Fading, f.Shadowing = nil, nil
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
 	if r.ShadowDb != nil && r.CorrelationM != nil {

@@ -261,6 +261,13 @@ func namedRadios() []namedRadio {
 	}
 }
 
+// DecidesPropagation reports whether a radio by name has its own propagation.
+func DecidesPropagation(radio string) bool {
+	return slices.ContainsFunc(namedRadios(), func(r namedRadio) bool {
+		return r.name == radio && slices.Contains(r.decides, "propagation")
+	})
+}
+
 // radioDisc is the disc as a radio.
 const radioDisc = "disc"
 
