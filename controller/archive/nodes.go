@@ -230,5 +230,5 @@ func (n NodeSigned) String() string {
 	for i, pin := range n.Pins {
 		fmt.Fprintf(&b, "%s key %s", []string{" by", " and"}[min(i, 1)], pin)
 	}
-	return b.String()
+	return printable(b.String())
 }

@@ -52,6 +52,11 @@ func (f Finding) String() string {
 	if f.Detail != "" {
 		text += ": " + f.Detail
 	}
+	return printable(text)
+}
+
+// printable escapes what a terminal would obey.
+func printable(text string) string {
 	var out strings.Builder
 	for _, r := range text {
 		if unicode.IsPrint(r) {

@@ -167,6 +167,10 @@ func TestFindingsMoveNoTerminal(t *testing.T) {
 	if got, want := f.String(), `unexpected a\x1b]0;OWNED\aé`; got != want {
 		t.Errorf("said as %q, want %q", got, want)
 	}
+	n := archive.NodeSigned{Node: "car\033[2J"}
+	if got, want := n.String(), `car\x1b[2J: 0 of 0 records are signed`; got != want {
+		t.Errorf("said as %q, want %q", got, want)
+	}
 }
 
 func TestVerifyNeedsARun(t *testing.T) {
