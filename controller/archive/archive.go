@@ -354,12 +354,15 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 	return wire.Trial{}, false
 }
 
+// FiguresFolder is where a report puts the figures that are files of their own.
+const FiguresFolder = "figures"
+
 // Derived reports whether a path in a run's folder is made from the run and can
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" ||
-		first == "calibrated.yaml" || first == "export"
+		first == "calibrated.yaml" || first == "export" || first == FiguresFolder
 }
 
 // writable guards every change. A finished run that is written again loses its

@@ -50,8 +50,8 @@ func (s *session) conclude(out io.Writer) error {
 	return err
 }
 
-// writeReport writes report.html and metrics.csv into the run's folder and
-// returns the report's path, and what it rests on.
+// writeReport writes report.html, metrics.csv and a paper's figures into the run's
+// folder and returns the report's path, and what it rests on.
 func writeReport(a *archive.Archive) (path string, of report.Result, err error) {
 	path = filepath.Join(a.Dir(), "report.html")
 	err = replaceFile(path, func(w io.Writer) error {
@@ -61,9 +61,41 @@ func writeReport(a *archive.Archive) (path string, of report.Result, err error) 
 	if err != nil {
 		return "", of, err
 	}
+	if err := writeFigures(filepath.Join(a.Dir(), archive.FiguresFolder), of.Figures); err != nil {
+		return path, of, err
+	}
 	return path, of, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error {
 		return metrics.WriteCSV(w, of.Rows)
 	})
+}
+
+// writeFigures writes a paper's figures, and removes those of an earlier report.
+func writeFigures(dir string, figures []report.FigureFile) error {
+	for _, pattern := range []string{"p?-*.svg", "p?-*.csv"} {
+		old, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return fmt.Errorf("write figures: %w", err)
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("write figures: %w", err)
+			}
+		}
+	}
+	if len(figures) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write figures: %w", err)
+	}
+	for _, f := range figures {
+		for ending, text := range map[string][]byte{".svg": f.SVG, ".csv": f.CSV} {
+			if err := os.WriteFile(filepath.Join(dir, f.Name+ending), text, 0o644); err != nil {
+				return fmt.Errorf("write figures: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // replaceFile writes a derived file beside its place and renames it there, so

@@ -23,8 +23,9 @@ func ReportCommand() *cobra.Command {
 		Use:   "report RUN",
 		Short: "Write a run's report and its table of numbers",
 		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of " +
-			"the run, named or " +
-			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
+			"the run, named or given as a folder; and, where the campaign puts a paper's question, the paper's " +
+			"figures with this run's points, SVG and CSV, into its folder figures. It only reads what the run " +
+			"recorded, and can be repeated while the run goes.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
 		path, of, err := writeReport(a)
 		if err != nil {

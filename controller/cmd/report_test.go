@@ -29,6 +29,38 @@ func typed(t *testing.T, c *cobra.Command, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// Of a paper's run the report has the paper's figures beside it; they are derived,
+// and a later report's take the place of theirs.
+func TestReportWritesThePapersFigures(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Paper: "p1", Speeds: []float64{2.8, 16.7}, Repetitions: 1})
+	folder := filepath.Join(a.Dir(), "figures")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"p1-figure-9.svg", "mine.svg"} {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := typed(t, ReportCommand(), a.Dir()); err != nil {
+		t.Fatalf("report: %v\n%s", err, out)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != "mine.svg p1-figures-2-and-3.csv p1-figures-2-and-3.svg" {
+		t.Errorf("figures: %s", got)
+	}
+	if out, err := typed(t, VerifyCommand(), a.Dir()); err != nil {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+}
+
 func TestReportExportAndVerifyOfARun(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
 	dir := a.Dir()

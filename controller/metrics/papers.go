@@ -29,6 +29,8 @@ const (
 	CBRDelivery       = "cbr_delivery_fraction"
 	MovingCwndName    = "cwnd_5s_mean_segments"
 	ReferenceRatio    = "reference_ratio"
+	HopsMean          = "hops_mean"
+	PerConnection     = "throughput_per_connection_kbit_s"
 
 	CapturesUnreadable = "captures_unreadable"
 )
@@ -53,6 +55,8 @@ func PaperMetrics() []PaperMetric {
 	}
 	return []PaperMetric{
 		row(throughput, "tcp_info of the receiver's sockets at both edges of the window", "P1", "P2", "P3", "P4", "P5"),
+		row(definition{PerConnection, "kbit/s", "throughput_bps of all measured connections together ÷ their number " +
+			"÷ 1000 (P2: data delivered per second \"to individual destinations\")"}, "throughput_bps", "P2"),
 		row(packetLoss, atBothEnds, "P2"),
 		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
 		row(goodput, atBothEnds, "P3"),

@@ -26,7 +26,7 @@ var (
 		"byte of TCP's; as fine as the sampler's period, and absent where the sampler was more than 300 ms late"}
 	routedShare = definition{"routed_share", "1", "share of the window in which a whole way led from sender to " +
 		"receiver"}
-	hopsMean = definition{"hops_mean", "hops", "length of the measured flow's way, mean over the time in " +
+	hopsMean = definition{HopsMean, "hops", "length of the measured flow's way, mean over the time in " +
 		"which it had one"}
 	hopsMost        = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
 	wayChanges      = definition{"way_changes", "1", "how often the measured flow's way changed in the window"}

@@ -55,7 +55,11 @@ func (c Condition) choices() []Condition {
 func (c Condition) String() string {
 	var out []string
 	for _, fact := range slices.Sorted(maps.Keys(c)) {
-		out = append(out, fact+" "+strings.Join(c[fact], " or "))
+		values := slices.Clone(c[fact])
+		if i := slices.Index(values, ""); i >= 0 {
+			values[i] = "not set"
+		}
+		out = append(out, fact+" "+strings.Join(values, " or "))
 	}
 	return strings.Join(out, ", ")
 }
@@ -317,7 +321,7 @@ func (t Trial) alike(a, b Condition) string {
 
 // twoViews tells facts that are two views of one thing, of which one is compared.
 func twoViews(fact string, a, b Condition) bool {
-	for _, views := range [][]string{{"tcp", "variant"}, {"motion", "speed_max_mps"},
+	for _, views := range [][]string{{"tcp", "variant"}, {"motion", "speed_max_mps", "mobility"},
 		{"car_sends", "ends"}, {"nodes", "ends"}} {
 		if !slices.Contains(views, fact) {
 			continue

@@ -25,16 +25,26 @@ var statementsCSV string
 //go:embed data/claims.csv
 var claimsCSV string
 
+//go:embed data/figures.csv
+var figuresCSV string
+
 // Paper is one of the five.
-type Paper struct{ ID, Authors, Title string }
+type Paper struct {
+	ID, Authors, Title string
+	Means              string // how it came to its numbers
+}
+
+const simulated = "It simulated its networks, in ns-2"
 
 var all = []Paper{
-	{"p1", "Eleje, Hart and Pepple", "Impact of node velocity on TCP throughput of mobile ad-hoc data network"},
-	{"p2", "Oo and Othman", "The effect of packet losses and delay on TCP traffic over wireless ad hoc networks"},
+	{"p1", "Eleje, Hart and Pepple", "Impact of node velocity on TCP throughput of mobile ad-hoc data network",
+		"Its laptops were real, and one of them was driven in a car"},
+	{"p2", "Oo and Othman", "The effect of packet losses and delay on TCP traffic over wireless ad hoc networks",
+		simulated},
 	{"p3", "Dyer and Boppana", "A comparison of TCP performance over three routing protocols for mobile ad hoc " +
-		"networks"},
-	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks"},
-	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2"},
+		"networks", simulated},
+	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks", simulated},
+	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2", simulated},
 }
 
 // IDs are what a campaign may name as its paper.
@@ -61,6 +71,7 @@ type Published struct {
 	Cells      []Cell                        // P2's tables
 	Statements []Statement                   // of the texts
 	Tests      []Claim                       // of the statements
+	Points     []published                   // what their texts say of points of their figures
 }
 
 // Cell is one number of P2's tables.
@@ -85,6 +96,7 @@ func Read() (Published, error) {
 		{"p2_variants_routing.csv", p2CSV, 7, p.cell},
 		{"statements.csv", statementsCSV, 4, p.statement},
 		{"claims.csv", claimsCSV, 9, p.claim},
+		{"figures.csv", figuresCSV, 9, p.point},
 	} {
 		lines, err := csv.NewReader(strings.NewReader(part.text)).ReadAll()
 		if err != nil {
@@ -104,6 +116,9 @@ func (p *Published) velocity(l []string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := strconv.ParseFloat(l[2], 64); err != nil {
+		return err
+	}
 	if p.Velocity == nil {
 		p.Velocity = map[string]map[float64]string{}
 	}
@@ -116,7 +131,7 @@ func (p *Published) velocity(l []string) error {
 
 // metrics of P2, by our names.
 var metrics = map[string]string{"packet_loss": "packet_loss_percent", "delay": "one_way_delay_mean_ms",
-	"throughput": ThroughputKbitS}
+	"throughput": ThroughputPerConnection} // "to individual destinations"
 
 // ThroughputKbitS is throughput_bps in the papers' unit, over all measured TCP
 // connections of a trial.

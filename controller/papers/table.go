@@ -182,7 +182,7 @@ func ranked(places []place, of func(place) float64) string {
 
 // words of P2's metrics.
 var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
-	ThroughputKbitS: "throughput"}
+	ThroughputPerConnection: "throughput of a connection"}
 
 // Words names a metric in a word.
 func Words(metric string) string {

@@ -15,6 +15,7 @@ import (
 type Trial struct {
 	Repetition int
 	Facts      map[string]string
+	Factors    map[string]string  // the levels of the campaign's factors
 	Values     map[string]float64 // by metric, in the papers' units; what was not measured is absent
 	// Times are how long each connection of the trial took to something, by
 	// metric. Values has their mean where all are known.
@@ -94,6 +95,19 @@ func Facts(t wire.Trial) map[string]string {
 	out["cbr_kbit_s"] = strconv.FormatFloat(bps/1e3, 'g', 6, 64)
 	out["nodes"] = strconv.Itoa(len(t.Nodes()))
 	out["ends"] = t.Sender + " to " + t.Receiver
+	if t.SpeedMps != nil {
+		out["speed_mps"] = fmt.Sprintf("%g", *t.SpeedMps)
+	}
+	switch {
+	case t.Car == "":
+	case t.Sender == t.Car:
+		out["moving"] = "client"
+	case t.Receiver == t.Car:
+		out["moving"] = "server"
+	}
+	if m := t.Factors["mobility"]; m != "" { // P5's words, whose speeds are the campaign's
+		out["mobility"] = m
+	}
 	return out
 }
 
@@ -175,8 +189,8 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 	}
 	for _, fact := range slices.Sorted(maps.Keys(seen)) {
 		// "tcp" says all that "variant" does, and "motion" is the speed's where there is one.
-		said := fact == "variant" || fact == "motion" && len(seen["speed_max_mps"]) > 1 || fact == "ends" &&
-			!endsMatter(trials)
+		said := fact == "variant" || (fact == "motion" || fact == "mobility") && len(seen["speed_max_mps"]) > 1 ||
+			fact == "ends" && (len(seen["moving"]) > 1 || !endsMatter(trials))
 		if len(seen[fact]) > 1 && !said {
 			facts = append(facts, fact)
 		}

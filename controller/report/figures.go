@@ -27,8 +27,9 @@ type figureView struct {
 
 // viewFigures are the figures beyond that of the head.
 func viewFigures(d *data) (any, error) {
-	if len(d.results()) == 0 {
-		return nil, nil
+	drives := func(a attempt) bool { return a.Trial.Car != "" }
+	if results := d.results(); len(results) == 0 || !slices.ContainsFunc(results, drives) {
+		return nil, nil // of nobody's driving there is nothing to draw
 	}
 	return []figureView{distanceFigure(d)}, nil
 }

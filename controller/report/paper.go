@@ -1,15 +1,11 @@
 package report
 
-import (
-	"strings"
-
-	"fieldmesh.dev/fieldmesh/controller/design"
-)
+import "fieldmesh.dev/fieldmesh/controller/design"
 
 // asksP1 reports whether the campaign puts P1's question, so that P1's answer
-// belongs beside it: its name says so and its factors are speed and section.
+// belongs beside it: it names P1, and its factors are speed and section.
 func asksP1(d *data) bool {
-	return strings.HasPrefix(d.info.Campaign, "velocity") && speedBySection(d)
+	return d.info.Paper != nil && d.info.Paper.Name == "p1" && speedBySection(d)
 }
 
 // speedBySection reports whether speed and section are what the campaign

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -30,6 +31,9 @@ type publishedView struct {
 	Lacking  string // what captures are not whole, so that numbers are absent
 	Rule     string
 	Defined  []metrics.PaperMetric
+	Means    string // how this run came to its numbers
+	Table    string // where the paper's table stands, when it is in another section
+	ADV      bool   // of the trials some are routed by ADV
 }
 
 type claimView struct {
@@ -80,7 +84,8 @@ func viewPublished(d *data) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := publishedView{Paper: paper, Scenario: d.info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d)}
+	v := publishedView{Paper: paper, Scenario: d.info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d),
+		Means: ourMeans(d)}
 	if d.info.Scale != nil {
 		v.Scale = d.info.Scale.Name
 	}
@@ -88,6 +93,10 @@ func viewPublished(d *data) (any, error) {
 		v.Lacking = incomplete.Text
 	}
 	trials := paperTrials(d)
+	v.ADV = slices.ContainsFunc(trials, func(t papers.Trial) bool { return t.Facts["routing"] == "adv" })
+	if asksP1(d) {
+		v.Table = "The paper's table stands beside ours under “Results”."
+	}
 	v.claims(all.Claims(paper.ID, v.Scenario), trials)
 	for _, t := range all.Tables(v.Scenario, trials, ofInterval) {
 		v.Tables = append(v.Tables, tableView(t))
@@ -106,6 +115,14 @@ func viewPublished(d *data) (any, error) {
 	}
 	v.cells(trials)
 	return v, nil
+}
+
+// ourMeans says what was real in this run and what was not.
+func ourMeans(d *data) string {
+	if d.info.Place == archive.PlaceRehearsal {
+		return "This run's kernels, sockets and routing are real; its radio and movement are emulated."
+	}
+	return "This run was measured on real hardware."
 }
 
 // inPapersUnit tells throughput as the papers do.
@@ -132,13 +149,17 @@ func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
 		if d.counts(a) {
-			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial),
-				Values: paperValues(a),
-				Times:  map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
+			out = append(out, paperTrial(a))
 		}
 	}
 	papers.WithReferenceRatio(out)
 	return out
+}
+
+// paperTrial is an attempt as the papers look at it.
+func paperTrial(a attempt) papers.Trial {
+	return papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Factors: a.Trial.Factors,
+		Values: paperValues(a), Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}}
 }
 
 // paperValues are an attempt's numbers by the papers' definitions: of a packet's
@@ -151,8 +172,17 @@ func paperValues(a attempt) map[string]float64 {
 		}
 	}
 	if a.Mbps != nil {
+		connections := 0
+		for _, f := range a.Trial.Measured() {
+			connections += max(f.Streams, 1)
+		}
 		put(papers.ThroughputKbitS, new(*a.Mbps*1e3))
+		put(papers.ThroughputPerConnection, new(*a.Mbps*1e3/float64(connections)))
 	}
+	if a.Trial.DurationS == 10 {
+		put(papers.TransferredIn10S, metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB))
+	}
+	put(papers.HopsMean, a.number(metrics.HopsMean))
 	sent := func(flow string) *float64 { return metrics.Value(a.packets, flow, "packets_sent") }
 	arrived := func(flow string) *float64 {
 		n, share := sent(flow), metrics.Value(a.packets, flow, metrics.DeliveryFraction)
@@ -244,6 +274,9 @@ func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial) {
 			answer.Parts = append(answer.Parts, viewPart(c, p))
 		}
 		v.Claims = append(v.Claims, answer)
+	}
+	if len(claims) == 0 {
+		return
 	}
 	v.Counts = fmt.Sprintf("Of %d claims this run supports %d and contradicts %d; %d cannot be decided by it, and %d "+
 		"it does not ask.",

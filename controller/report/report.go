@@ -33,6 +33,7 @@ func parts() []part {
 		{"figures", "Throughput by distance", viewFigures},
 		{"comparison", "Comparison of the sections", viewComparison},
 		{"published", "Beside the paper's figures", viewPublished},
+		{"paperfigures", "The paper's figures, drawn by this run", viewPaperFigures},
 		{"stopping", "Why it stopped", viewStopping},
 		{"timelines", "Every trial over its window", viewTimelines},
 		{"routing", "Routing", viewRouting},
@@ -68,13 +69,18 @@ func Write(a *archive.Archive, w io.Writer) (Result, error) {
 	if err := write(d, w); err != nil {
 		return Result{}, fmt.Errorf("write report of %q: %w", d.info.Run, err)
 	}
-	return Result{d.table, d.altered}, nil
+	figures, err := figureFiles(d)
+	if err != nil {
+		return Result{}, fmt.Errorf("draw the figures of %q: %w", d.info.Run, err)
+	}
+	return Result{d.table, d.altered, figures}, nil
 }
 
 // Result is what a report rests on.
 type Result struct {
 	Rows    []metrics.Row
 	Altered []archive.Finding // files that are not as the run wrote them
+	Figures []FigureFile      // of the paper whose question the campaign puts
 }
 
 func write(d *data, w io.Writer) error {

@@ -52,7 +52,7 @@ func TestARunThatHadEnough(t *testing.T) {
 
 // P1's columns stand beside the measured cells and have no part in them.
 func TestPublishedColumnsChangeNoMeasuredCell(t *testing.T) {
-	d := gathered(t, synthetic.Options{Seed: 3, Speeds: []float64{2.8, 8.3}, Repetitions: 3})
+	d := gathered(t, synthetic.Options{Seed: 3, Paper: "p1", Speeds: []float64{2.8, 8.3}, Repetitions: 3})
 	true1, err := papers.Read()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ var P1Speeds = []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}
 type Options struct {
 	Seed        uint64
 	Campaign    string    // "velocity"
+	Paper       string    // whose question the campaign puts; nobody's
 	Speeds      []float64 // P1Speeds
 	Repetitions int       // 2
 	Units       []string  // of the car's node, in turn by block; one: "laptop-1"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,11 +20,15 @@ import (
 func Info(o Options) archive.RunInfo {
 	o = o.withDefaults()
 	p := Plan(o)
-	return archive.RunInfo{
+	info := archive.RunInfo{
 		Run: p.Run, Campaign: p.Campaign, CreatedWall: time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC), Seed: o.Seed,
 		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p,
 		Site: map[string]string{"weather": "dry, 12 °C", "antenna": "internal <5 dBi>"},
 	}
+	if o.Paper != "" {
+		info.Paper = &plan.Paper{Name: o.Paper}
+	}
+	return info
 }
 
 // Run makes a whole finished archive in the test's own folder. The caller need

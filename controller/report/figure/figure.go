@@ -21,7 +21,7 @@ type style struct {
 
 var styles = []style{
 	{"#0072b2", "circle"}, {"#d55e00", "square"}, {"#009e73", "triangle"}, {"#cc79a7", "diamond"},
-	{"#666666", "circle"},
+	{"#666666", "circle"}, {"#e69f00", "square"},
 }
 
 func styleOf(i int) style { return styles[i%len(styles)] }

@@ -1,0 +1,655 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// planned are shipped campaigns and their trials of three repetitions, read once.
+var planned = map[string]struct {
+	of     *plan.Campaign
+	trials []wire.Trial
+}{}
+
+// drivenOf is a shipped campaign as if it had been driven for some repetitions,
+// three at most, with made-up numbers. They are drawn from the trial's own factors
+// and claim nothing. Trials that drop says are left out.
+func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) bool) *data {
+	t.Helper()
+	k, known := planned[name]
+	if !known {
+		c, err := plan.Load("../../campaigns/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		schedule, err := c.Schedule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.of = c
+		for _, trial := range schedule {
+			if trial.Repetition <= 3 {
+				k.trials = append(k.trials, trial)
+			}
+		}
+		planned[name] = k
+	}
+	d := &data{info: archive.RunInfo{Run: "made-up", Campaign: k.of.Name, Place: archive.PlaceRehearsal,
+		Paper: k.of.Paper}}
+	if d.info.Paper == nil {
+		d.info.Paper = &plan.Paper{Name: "p1"}
+	}
+	for _, trial := range k.trials {
+		if trial.Repetition > repetitions || drop != nil && drop(trial) {
+			continue
+		}
+		d.info.Plan.Trials = append(d.info.Plan.Trials, trial)
+		d.attempts = append(d.attempts, made(d, trial))
+	}
+	return d
+}
+
+// megabytes is what an attempt's measured flows transferred.
+func megabytes(a attempt) float64 { return *metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB) }
+
+// made is an accepted attempt with made-up numbers.
+func made(d *data, t wire.Trial) attempt {
+	h := fnv.New64a()
+	fmt.Fprint(h, t.Factors, t.Repetition)
+	noise := rand.New(rand.NewPCG(h.Sum64(), 7))
+	a := d.attemptOf(t)
+	a.TrialKey = wire.TrialKey{Trial: t.Number, Attempt: 1}
+	a.Verdict = &wire.Verdict{Outcome: wire.Accepted, TrialKey: a.TrialKey}
+	mbps := 0.05 + 0.3*noise.Float64()
+	mb := mbps / 8 * t.DurationS
+	if t.Car != "" {
+		mb = 15 + 5*noise.Float64()
+		mbps = mb * 8 / t.DurationS
+	}
+	a.Mbps = &mbps
+	put := func(rows *[]metrics.Row, flow, name string, v float64) {
+		*rows = append(*rows, metrics.Row{Flow: flow, Name: name, Value: v})
+	}
+	for _, f := range t.Measured() {
+		put(&a.rows, f.Name, metrics.TransferredMB, mb/float64(len(t.Measured())))
+		for name, v := range map[string]float64{"packets_sent": 1000, metrics.PacketLossPercent: 4 * noise.Float64(),
+			metrics.DeliveryFraction: 0.95 + 0.05*noise.Float64(), metrics.OneWayMeanMs: 40 + 300*noise.Float64(),
+			metrics.GoodputRatio: 0.94 + 0.05*noise.Float64(), metrics.ConnectTimeMs: 500 + 7000*noise.Float64()} {
+			put(&a.packets, f.Name, name, v)
+		}
+	}
+	for name, v := range map[string]float64{metrics.RoutingPacketsPS: 400 * noise.Float64(),
+		metrics.RoutingBytesPS: 40_000 * noise.Float64(), metrics.CBRLatencyMs: 300 + 900*noise.Float64(),
+		metrics.CBRDelivery: 0.4 + 0.5*noise.Float64()} {
+		put(&a.packets, "", name, v)
+	}
+	put(&a.rows, "", metrics.MACRoutingPS, 900*noise.Float64())
+	put(&a.rows, "", metrics.HopsMean, 3+6*noise.Float64())
+	if len(t.Measured()) == 1 && t.Car == "" && t.Repetition == 1 {
+		trace := metrics.Trace{Flow: t.Measured()[0].Name}
+		for s := 0.0; s <= t.DurationS; s += t.DurationS / 300 {
+			cwnd := 1 + 7*math.Abs(math.Sin(s/20+float64(h.Sum64()%7)))
+			acked := mbps / 8 * s
+			trace.Points = append(trace.Points, metrics.TracePoint{S: s, CwndSegments: cwnd, AckedMB: acked})
+		}
+		a.traces = []metrics.Trace{trace}
+		a.points = []metrics.Point{{S: 0}, {S: t.DurationS}}
+	}
+	return a
+}
+
+// shown is a panel as it is drawn: what a reader of the SVG finds in it.
+type shown struct {
+	title, x, y    string
+	marks          []mark
+	xticks, yticks []tick
+	legend         []string
+}
+
+type mark struct {
+	of, series   string
+	x, y         float64
+	low, high    *float64
+	n            int
+	atX, atY     float64 // where its sign stands, in the drawing's units
+	cross, arrow bool
+}
+
+type tick struct{ v, at float64 }
+
+// panelOf reads a panel's SVG.
+func panelOf(t *testing.T, svg string) shown {
+	t.Helper()
+	var out shown
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatalf("%v in %.300s", err, svg)
+		}
+		return v
+	}
+	dec := xml.NewDecoder(strings.NewReader(svg))
+	var open []map[string]string
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%v in %.300s", err, svg)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			at := map[string]string{"": e.Name.Local}
+			for _, a := range e.Attr {
+				at[a.Name.Local] = a.Value
+			}
+			open = append(open, at)
+			switch {
+			case at["class"] == "panel":
+				out.title, out.x, out.y = at["aria-label"], at["data-x-label"], at["data-y-label"]
+			case at["class"] == "xtick":
+				out.xticks = append(out.xticks, tick{number(at["data-v"]), number(at["x"])})
+			case at["class"] == "ytick":
+				out.yticks = append(out.yticks, tick{number(at["data-v"]), number(at["y"]) - 4})
+			case at["class"] == "ours" || at["class"] == "paper" || at["class"] == "band":
+				m := mark{of: at["class"], series: at["data-series"]}
+				if m.of != "band" {
+					m.x, m.y = number(at["data-x"]), number(at["data-y"])
+				}
+				if at["data-low"] != "" {
+					m.low = new(number(at["data-low"]))
+				}
+				if at["data-high"] != "" {
+					m.high = new(number(at["data-high"]))
+				}
+				if at["data-n"] != "" {
+					m.n = int(number(at["data-n"]))
+				}
+				out.marks = append(out.marks, m)
+			case len(open) > 1 && len(out.marks) > 0 && slices.Contains([]string{"ours", "paper"},
+				open[len(open)-2]["class"]):
+				m := &out.marks[len(out.marks)-1]
+				sign(t, m, at)
+			}
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			if n := len(open); n > 1 && open[n-1][""] == "text" && open[n-2]["class"] == "legend" {
+				out.legend = append(out.legend, string(e))
+			}
+		}
+	}
+}
+
+// sign finds where a mark's sign stands.
+func sign(t *testing.T, m *mark, at map[string]string) {
+	t.Helper()
+	scan := func(format string, s string, into ...any) bool {
+		_, err := fmt.Sscanf(s, format, into...)
+		return err == nil
+	}
+	var x, y float64
+	switch d := at["d"]; {
+	case at[""] == "circle" && scan("%f %f", at["cx"]+" "+at["cy"], &x, &y):
+		m.atX, m.atY = x, y
+	case at[""] == "rect" && scan("%f %f", at["x"]+" "+at["y"], &x, &y):
+		m.atX, m.atY = x+4, y+4
+	case strings.HasSuffix(d, "l9 9m0 -9l-9 9") && scan("M%f %f", d, &x, &y):
+		m.atX, m.atY, m.cross = x+4.5, y+4.5, true
+	case strings.HasSuffix(d, "h-10z") || strings.HasSuffix(d, "l-5-5z"):
+		if scan("M%f %f", d, &x, &y) {
+			m.atX, m.atY = x, y+5
+		}
+	case strings.Contains(d, "v-14m") || strings.Contains(d, "v14m"):
+		m.arrow = true
+	}
+}
+
+// between finds where a value stands by the axis's own ticks.
+func between(ticks []tick, v float64) float64 {
+	first, last := ticks[0], ticks[len(ticks)-1]
+	return first.at + (last.at-first.at)*(v-first.v)/(last.v-first.v)
+}
+
+// publishedPoints reads the data file as it is.
+func publishedPoints(t *testing.T) map[string]int {
+	t.Helper()
+	raw, err := os.ReadFile("../papers/data/figures.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, l := range lines[1:] {
+		out[strings.Join(l[:7], "|")]++
+	}
+	raw, err = os.ReadFile("../papers/data/p1_velocity.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err = csv.NewReader(bytes.NewReader(raw)).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines[1:] {
+		v, err := strconv.ParseFloat(l[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := map[string]string{"A": "section A: the client moves", "B": "section B: the server moves"}[l[1]]
+		out[fmt.Sprintf("p1|Figures 2 and 3||%s|%s|%g|%g", name, l[0], v, v)]++
+	}
+	return out
+}
+
+func text(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+// axes are what stands on the papers' axes, and what metric of ours lies over it:
+// by hand from the papers, so that a wrong unit in the declaration is found.
+var axes = map[string]struct{ x, y string }{
+	"p1 Figures 2 and 3":                 {"velocity, m/s", "transferred in 10 s, MB"},
+	"p2 Figure 9":                        {"TCP connections", "packet loss rate, %"},
+	"p2 Figure 10":                       {"TCP connections", "average end-to-end delay, ms"},
+	"p2 Figure 11":                       {"TCP connections", "throughput to a destination, kbit/s"},
+	"p3 connect time":                    {"", "connect time, s"},
+	"p3 throughput":                      {"", "throughput, kbit/s"},
+	"p3 goodput":                         {"", "goodput"},
+	"p3 routing packets at IP":           {"", "routing packets, packets/s"},
+	"p3 routing data at IP":              {"", "routing data, kbit/s"},
+	"p3 routing at MAC":                  {"", "routing frames at MAC, frames/s"},
+	"p3 Figure 16":                       {"TCP connections", "CBR packet latency, s"},
+	"p3 Figure 17":                       {"TCP connections", "CBR packets delivered"},
+	"p3 Reno":                            {"TCP connections", "throughput, kbit/s"},
+	"p3 SACK":                            {"TCP connections", "throughput, kbit/s"},
+	"p3 SACK + delayed ACKs":             {"TCP connections", "throughput, kbit/s"},
+	"p3 SACK + delayed ACKs + fixed RTO": {"TCP connections", "throughput, kbit/s"},
+	"p4 Figure 3":                        {"mobility speed, m/s", "throughput, bit/s"},
+	"p4 Figure 4":                        {"mobility speed, m/s", "throughput, bit/s"},
+	"p4 Figure 5, plot 2":                {"mobility speed, m/s", "throughput, bit/s"},
+	"p5 Figure 1":                        {"nodes", "throughput, kbit/s"},
+	"p5 Figure 2":                        {"nodes", "throughput, kbit/s"},
+	"p5 Figure 3":                        {"connections", "throughput, kbit/s"},
+	"p5 Figure 4":                        {"connections", "throughput, kbit/s"},
+	"p5 Figure 5":                        {"connections", "throughput, kbit/s"},
+	"p5 Figure 6":                        {"connections", "throughput, kbit/s"},
+}
+
+// Every figure that a campaign feeds is drawn with the paper's axes; its signs
+// stand where the axes' ticks say that their values are; its published marks are
+// those of the data file, in another sign; and its CSV has the same numbers.
+func TestThePapersFiguresAreDrawnTrue(t *testing.T) {
+	published, seen := publishedPoints(t), map[string]bool{}
+	for campaign, want := range map[string]int{"velocity": 1, "variants-random": 3, "fixed-rto": 17, "reference-tcp": 4,
+		"six-variants": 6} {
+		d := drivenOf(t, campaign, 3, nil)
+		figures, err := drawPaper(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		for _, f := range figures {
+			if len(f.panels) == 0 {
+				if len(f.missing) == 0 || f.missing[0] == "" {
+					t.Errorf("%s %s is not drawn, and nothing says why", f.Paper, f.Number)
+				}
+				continue
+			}
+			drawn++
+			if f.Kind != papers.Sweep {
+				continue
+			}
+			table := map[string]int{}
+			raw, err := f.csv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range lines[1:] {
+				table[strings.Join([]string{l[2], l[3], strings.TrimSuffix(l[4], ", all"), l[5], l[8], l[9]}, "|")]++
+			}
+			for _, p := range f.panels {
+				svg := panelOf(t, string(p.Draw()))
+				by, known := axes[f.Paper+" "+f.Number]
+				if !known {
+					by, known = axes[f.Paper+" "+p.Title]
+				}
+				if !known || svg.y != by.y || by.x != "" && svg.x != by.x {
+					t.Errorf("%s %s, %s: axes %q and %q, want %+v", f.Paper, f.Number, p.Title, svg.x, svg.y, by)
+				}
+				if f.Paper == "p3" && f.Number < "Figure 5" && len(f.Number) == 8 && svg.x != "background traffic, "+
+					"kbit/s" {
+					t.Errorf("%s: x is %q", f.Number, svg.x)
+				}
+				panel := p.Title
+				if len(f.Panels) == 1 {
+					panel = f.Panels[0].Name
+				}
+				for _, m := range svg.marks {
+					x := text(&m.x)
+					if m.of == "band" {
+						x = ""
+					}
+					of := map[string]string{"ours": "ours", "paper": "paper", "band": "paper"}[m.of]
+					if key := strings.Join([]string{panel, m.series, of, x, text(m.low), text(m.high)},
+						"|"); table[key] != 1 {
+						t.Errorf("%s %s: %d lines of the CSV are %s", f.Paper, f.Number, table[key], key)
+					}
+					if m.of != "ours" {
+						key := strings.Join([]string{f.Paper, f.Number, panel, m.series, x, text(m.low),
+							text(m.high)}, "|")
+						if published[key] != 1 {
+							t.Errorf("the data file has %d lines %s", published[key], key)
+						}
+						seen[key] = true
+					}
+					if m.of == "band" {
+						continue
+					}
+					if y := between(svg.yticks, m.y); math.Abs(y-m.atY) > 0.2 {
+						t.Errorf("%s %s, %s: %s's %g stands at %.2f, by the ticks it is at %.2f", f.Paper,
+							f.Number, p.Title,
+							m.series, m.y, m.atY, y)
+					}
+					if at := between(svg.xticks, m.x); math.Abs(at-m.atX) > 12 {
+						t.Errorf("%s %s, %s: x = %g stands at %.2f, by the ticks it is at %.2f", f.Paper,
+							f.Number, p.Title,
+							m.x, m.atX, at)
+					}
+					if m.cross != (m.of == "paper") || m.of == "ours" && m.n == 0 ||
+						m.arrow != (m.of == "paper" && (m.low == nil || m.high == nil)) {
+						t.Errorf("%s %s: %+v", f.Paper, f.Number, m)
+					}
+				}
+				for _, c := range p.Curves {
+					if n := strings.Count(strings.Join(svg.legend, "\n")+"\n", c.Name+"\n"); len(c.Ours) > 0 && n == 0 {
+						t.Errorf("%s %s: the legend %q lacks %s", f.Paper, f.Number, svg.legend, c.Name)
+					}
+				}
+			}
+		}
+		if drawn != want {
+			t.Errorf("%s draws %d figures, want %d", campaign, drawn, want)
+		}
+	}
+	for key := range published {
+		if !seen[key] {
+			t.Errorf("a published point is in no drawing: %s", key)
+		}
+	}
+}
+
+// points are our marks of a figure's panel by series and x.
+func points(t *testing.T, figures []drawnFigure, number, title string) map[string]mark {
+	t.Helper()
+	out := map[string]mark{}
+	for _, f := range figures {
+		for _, p := range f.panels {
+			if f.Number == number && (p.Title == title || title == "") {
+				for _, m := range panelOf(t, string(p.Draw())).marks {
+					if m.of == "ours" {
+						out[fmt.Sprintf("%s %g", m.series, m.x)] = m
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// The points are the means of the attempts' metrics in the paper's unit, and the
+// bars their 95 % t intervals: counted again here from the attempts.
+func TestThePapersPointsAreTheMetrics(t *testing.T) {
+	type of struct {
+		campaign, number, panel string
+		// which gives series and x of a trial; "": it is none of the panel's.
+		which func(wire.Trial) (string, float64)
+		value func(attempt) float64
+		want  int // points
+	}
+	packet := func(a attempt, name string) float64 {
+		sum, flows := 0.0, a.Trial.Measured()
+		for _, f := range flows {
+			sum += *metrics.Value(a.packets, f.Name, name) / float64(len(flows)) // all have sent alike
+		}
+		return sum
+	}
+	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas": "Vegas", "adv": "ADV",
+		"aodv-p3": "AODV", "dsr": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood": "Westwood", "sack": "SACK",
+		"fack": "FACK"}
+	names2 := func(variant string) string {
+		return map[string]string{"newreno": "NewReno"}[variant] +
+			map[bool]string{true: names[variant]}[variant != "newreno"]
+	}
+	for _, k := range []of{
+		{"variants-random", "Figure 9", "(b) DSR", func(w wire.Trial) (string, float64) {
+			if w.Routing.Protocol != "dsr" {
+				return "", 0
+			}
+			return names2(w.TCP.Variant), float64(len(w.Traffic))
+		}, func(a attempt) float64 { return packet(a, metrics.PacketLossPercent) }, 25},
+		{"variants-random", "Figure 11", "(c) AODV", func(w wire.Trial) (string, float64) {
+			if w.Routing.Protocol != "aodv" {
+				return "", 0
+			}
+			return names2(w.TCP.Variant), float64(len(w.Traffic))
+		}, func(a attempt) float64 { return *a.Mbps * 1000 / float64(len(a.Trial.Traffic)) }, 25},
+		{"fixed-rto", "Figure 12", "routing data at IP", func(w wire.Trial) (string, float64) {
+			if w.Factors["tcp"] != "reno" || !strings.HasSuffix(w.Factors["load"], "_cbr10_100") {
+				return "", 0
+			}
+			return names[w.Routing.Protocol], float64(len(w.Measured()))
+		}, func(a attempt) float64 { return *metrics.Value(a.packets, "", metrics.RoutingBytesPS) * 8 / 1000 }, 12},
+		{"fixed-rto", "Figure 4", "connect time", func(w wire.Trial) (string, float64) {
+			load, _ := strings.CutPrefix(w.Factors["load"], "tcp1_cbr40_")
+			x, err := strconv.ParseFloat(load, 64)
+			if w.Factors["tcp"] != "fixed_rto" || err != nil {
+				return "", 0
+			}
+			return names[w.Routing.Protocol], x
+		}, func(a attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 9},
+		{"reference-tcp", "Figure 3", "mobility only", func(w wire.Trial) (string, float64) {
+			name := w.Factors["case"]
+			if name == "static" {
+				name = "speed_0"
+			}
+			speed, of := strings.CutPrefix(name, "speed_")
+			x, err := strconv.ParseFloat(speed, 64)
+			if w.Routing.Protocol != "dsr" || !of || err != nil {
+				return "", 0
+			}
+			return names[w.TCP.Variant], x
+		}, func(a attempt) float64 { return *a.Mbps * 1e6 }, 12},
+		{"six-variants", "Figure 6", "", func(w wire.Trial) (string, float64) {
+			if w.Factors["nodes"] != "n200" || w.Factors["mobility"] != "high" {
+				return "", 0
+			}
+			return names2(w.TCP.Variant), float64(len(w.Traffic))
+		}, func(a attempt) float64 { return *a.Mbps * 1000 }, 30},
+		{"velocity", "Figures 2 and 3", "", func(w wire.Trial) (string, float64) {
+			return map[string]string{"A": "section A: the client moves",
+				"B": "section B: the server moves"}[w.Factors["section"]], *w.SpeedMps
+		}, megabytes, 12},
+	} {
+		d := drivenOf(t, k.campaign, 3, nil)
+		figures, err := drawPaper(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string][]float64{}
+		for _, a := range d.attempts {
+			if series, x := k.which(a.Trial); series != "" {
+				key := fmt.Sprintf("%s %g", series, x)
+				want[key] = append(want[key], k.value(a))
+			}
+		}
+		got := points(t, figures, k.number, k.panel)
+		if len(got) != len(want) || len(got) != k.want {
+			t.Errorf("%s %s: %d points, want %d of %d", k.campaign, k.number, len(got), len(want), k.want)
+		}
+		for key, values := range want {
+			m, mean := got[key], 0.0
+			for _, v := range values {
+				mean += v / float64(len(values))
+			}
+			near := func(v *float64, to float64) bool { return v != nil && math.Abs(*v-to) < 1e-9*max(1, math.Abs(to)) }
+			half := stats.HalfWidth(0.95, values)
+			if m.n != len(values) || !near(&m.y, mean) || (half == nil) != (m.low == nil) ||
+				half != nil && (!near(m.low, mean-*half) || !near(m.high, mean+*half)) {
+				t.Errorf("%s %s, %s: %+v, want %g of %d", k.campaign, k.number, key, m, mean, len(values))
+			}
+		}
+	}
+}
+
+// The traces of two transports lie over each other in one panel, over the time
+// since the first flow began.
+func TestTracesLieOverEachOther(t *testing.T) {
+	for campaign, want := range map[string]map[string]string{
+		"fixed-rto": {"Figure 5": "time, s (TCP begins at 100 s) congestion window, segments",
+			"Figure 7": "time, s (TCP begins at 100 s) congestion window, segments"},
+		"reference-tcp": {"Figure 2": "time, s acknowledged, packets"},
+	} {
+		d := drivenOf(t, campaign, 1, nil)
+		figures, err := drawPaper(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range figures {
+			if want[f.Number] == "" {
+				continue
+			}
+			if len(f.panels) != len(f.Panels) {
+				t.Fatalf("%s has %d panels: %q", f.Number, len(f.panels), f.missing)
+			}
+			svg := string(f.panels[0].Draw())
+			p := panelOf(t, svg)
+			if p.x+" "+p.y != want[f.Number] || strings.Count(svg, `class="path"`) != 2 || len(p.legend) != 2 {
+				t.Errorf("%s: %q over %q, %d paths, legend %q", f.Number, p.y, p.x, strings.Count(svg, `class="path"`),
+					p.legend)
+			}
+			last := 0.0
+			for _, r := range f.rows {
+				last = max(last, r.x)
+			}
+			if length := d.attempts[0].Trial.WarmupS() + d.attempts[0].Trial.DurationS; math.Abs(last-length) > 2 {
+				t.Errorf("%s ends at %g s, want %g", f.Number, last, length)
+			}
+			if f.Number == "Figure 2" { // packets of 1460 bytes
+				packets := map[string]float64{}
+				for _, r := range f.rows {
+					if r.what == papers.AckedPackets && r.panel == f.Panels[1].Name {
+						packets[r.series] = r.y
+					}
+				}
+				for _, a := range d.attempts {
+					if a.Trial.Factors["case"] == "speed_5" && a.Trial.TCP.Variant == "newreno" &&
+						a.Trial.Routing.Protocol == "dsr" {
+						if acked := megabytes(a) * 1e6 / 1460; math.Abs(packets["TCP NewReno"]-acked) > acked/100 {
+							t.Errorf("%g packets at the end, want %g", packets["TCP NewReno"], acked)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// The section says which figures there are and why others are not; of ADV that its
+// constants are ours; and each figure is a file that stands by itself.
+func TestTheSectionOfThePapersFigures(t *testing.T) {
+	d := drivenOf(t, "fixed-rto", 1, func(w wire.Trial) bool { return w.Factors["load"] != "tcp1_cbr10_50" })
+	html := page1(t, d)
+	says(t, html, "<b>Figure 1.</b>", "<b>Figure 7.</b>", "ADV's constants are ours", "One accepted trial a point, "+
+		"too few",
+		"<b>Figure 3</b>, 1 TCP Reno connection, 40 CBR flows: connect time: no accepted trial has cbr_flows 40",
+		"time that it takes to deliver the first TCP packet", "It simulated its networks, in ns-2.",
+		"its radio and movement are emulated")
+	for _, word := range []string{"No accepted trial has a GPS", "Throughput against speed and distance",
+		"driven in a car", "<b>Figure 3.</b>"} {
+		if strings.Contains(html, word) {
+			t.Errorf("the page says %q", word)
+		}
+	}
+	files, err := figureFiles(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 5 || files[0].Name != "p3-figure-1" {
+		t.Fatalf("%d files", len(files))
+	}
+	for _, f := range files {
+		dec := xml.NewDecoder(bytes.NewReader(f.SVG))
+		for {
+			_, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+		}
+		if !bytes.HasPrefix(f.SVG, []byte(`<svg xmlns="http://www.w3.org/2000/svg"`)) || bytes.Contains(f.SVG,
+			[]byte("var(--")) || !bytes.HasPrefix(f.CSV, []byte("paper,figure,panel,series,of,x,x_unit,y")) {
+			t.Errorf("%s: %.200s %.100s", f.Name, f.SVG, f.CSV)
+		}
+	}
+	d = drivenOf(t, "six-variants", 1, nil)
+	if html := page1(t, d); strings.Contains(html, "ADV's constants") {
+		t.Error("ADV is warned of in a run without it")
+	}
+}
+
+// The units of the values that figures are drawn from are those of the metrics.
+func TestFiguresUnitsAreTheMetrics(t *testing.T) {
+	units := map[string]string{papers.TransferredIn10S: "MB", papers.HopsMean: "hops", papers.Cwnd: "segments",
+		papers.AckedPackets: "packets"} // of no metric of the papers' own
+	for _, m := range metrics.PaperMetrics() {
+		m = inPapersUnit(m)
+		units[m.Name] = m.Unit
+	}
+	for name, unit := range papers.ValueUnits {
+		if units[name] != unit {
+			t.Errorf("%s is in %q, by its metric in %q", name, unit, units[name])
+		}
+	}
+	// Each paper's measure is of a metric that is listed as the paper's.
+	for _, id := range papers.IDs() {
+		for _, m := range papers.Measures(id) {
+			for _, of := range metrics.PaperMetrics() {
+				if inPapersUnit(of).Name == m.Value && !slices.Contains(of.Papers, strings.ToUpper(id)) {
+					t.Errorf("%s measures %s by %s, which is not listed as its", id, m.Name, m.Value)
+				}
+			}
+		}
+	}
+}
