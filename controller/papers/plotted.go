@@ -32,6 +32,7 @@ type Plot struct {
 	Measure Measure
 	Curves  []Curve
 	Band    *Mark // what the paper says of all its points: from Low to High
+	Without int   // trials of its series that have no such value, and are in no point
 }
 
 // Drawing is a figure with the plots that a run feeds, and why it feeds the
@@ -115,10 +116,12 @@ func (p *Plot) feed(f Figure, trials []Trial, s Summariser) string {
 				continue
 			}
 			one = append(one, t)
-			if t.has(p.Measure.Value) {
-				valued = true
-				points[f.X.place(t)] = append(points[f.X.place(t)], t)
+			if !t.has(p.Measure.Value) {
+				p.Without++
+				continue
 			}
+			valued = true
+			points[f.X.place(t)] = append(points[f.X.place(t)], t)
 		}
 		if reason := mixed(f.varied(where), one); reason != "" {
 			return line.Name + ": " + reason

@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // paperFigures is a paper's figures as this run draws them.
@@ -229,6 +230,16 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 		f.said = append(f.said, f.Note)
 	}
 	f.said = append(f.said, f.counted()...)
+	for _, plot := range d.Plots {
+		if plot.Without > 0 {
+			verb := "are"
+			if plot.Without == 1 {
+				verb = "is"
+			}
+			f.said = append(f.said, fmt.Sprintf("%s without %s %s in no point.",
+				words.Count(plot.Without, "accepted trial"), plot.Measure.Label, verb))
+		}
+	}
 	if apart {
 		f.said = append(f.said, "Marks of the same place on the axis are set a little apart.")
 	}

@@ -623,6 +623,13 @@ func TestTheSectionOfThePapersFigures(t *testing.T) {
 			t.Errorf("%s: %.200s %.100s", f.Name, f.SVG, f.CSV)
 		}
 	}
+	d.attempts[0].packets = slices.DeleteFunc(d.attempts[0].packets, func(r metrics.Row) bool {
+		return r.Name == metrics.RoutingPacketsPS
+	})
+	d.attempts[0].traces = nil
+	if html := page1(t, d); strings.Count(html, "1 accepted trial without routing packets is in no point.") != 1 {
+		t.Error("it does not say what is in no point")
+	}
 	d = drivenOf(t, "six-variants", 1, nil)
 	if html := page1(t, d); strings.Contains(html, "ADV's constants") {
 		t.Error("ADV is warned of in a run without it")

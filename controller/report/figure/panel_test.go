@@ -9,11 +9,14 @@ import (
 // markup.
 func TestAPanelStandsByItself(t *testing.T) {
 	p := Panel{Title: "a < b", Label: `of "a"`, XLabel: "x, m", YLabel: "y, s", Apart: true,
-		Curves: []Curve{{Name: "one & two", Dotted: true, Ours: []Mark{{X: 1, Y: 0.96, Low: new(0.95), High: new(0.97), N: 3},
+		Curves: []Curve{{Name: "one & two", Dotted: true, Ours: []Mark{{X: 1, Y: 0.96, Low: new(0.95),
+			High: new(0.97), N: 3},
 			{X: 2, Y: 0.97, N: 1, AtLeast: true}}}, {Name: "nothing"},
-			{Name: "three", Theirs: []Mark{{X: 1, Y: 0.9, Low: new(0.9), High: new(0.9)}, {X: 2, Y: 0.95, Low: new(0.95)}}}}}
+			{Name: "three", Theirs: []Mark{{X: 1, Y: 0.9, Low: new(0.9), High: new(0.9)}, {X: 2, Y: 0.95,
+				Low: new(0.95)}}}}}
 	svg := string(p.Draw())
-	for _, want := range []string{">a &lt; b<", "one &amp; two", ">x, m<", ">y, s<", ">0.9<", "ours: mean, 95 % interval",
+	for _, want := range []string{">a &lt; b<", "one &amp; two", ">x, m<", ">y, s<", ">0.9<", "ours: mean, 95 % " +
+		"interval",
 		"paper, as published", `stroke-dasharray="4 3"`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("it lacks %s", want)
@@ -29,7 +32,8 @@ func TestAPanelStandsByItself(t *testing.T) {
 		t.Error("the axis does not begin at 0")
 	}
 	sheet := Sheet("Figure 1: a title", []Panel{p, p, p, p}, "what is below")
-	if strings.Count(sheet, `class="panel"`) != 4 || !strings.Contains(sheet, `x="14"`) || strings.Contains(sheet, "HEIGHT") ||
+	if strings.Count(sheet, `class="panel"`) != 4 || !strings.Contains(sheet, `x="14"`) || strings.Contains(sheet,
+		"HEIGHT") ||
 		!strings.Contains(sheet, ">what is below<") {
 		t.Errorf("%.400s", sheet)
 	}
@@ -38,7 +42,8 @@ func TestAPanelStandsByItself(t *testing.T) {
 // Below zero nothing is drawn: an interval that reaches there has no foot.
 func TestAnIntervalBelowZeroHasNoFoot(t *testing.T) {
 	draw := func(low float64) string {
-		return string(Panel{Curves: []Curve{{Name: "a", Ours: []Mark{{X: 1, Y: 1, Low: &low, High: new(3.0), N: 3}}}}}.Draw())
+		return string(Panel{Curves: []Curve{{Name: "a", Ours: []Mark{{X: 1, Y: 1, Low: &low, High: new(3.0),
+			N: 3}}}}}.Draw())
 	}
 	if feet := strings.Count(draw(-1), "h6M") + 1; feet != 1 {
 		t.Errorf("%d feet below zero", feet-1)
