@@ -1,6 +1,8 @@
 package papers
 
 import (
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -308,5 +310,48 @@ func TestTracesThatAreLaidOverEachOther(t *testing.T) {
 	adv := figureOf(t, "p3", "Figure 5")
 	if got, reason := adv.Overlay(adv.Panels[0], all); got != nil || !strings.Contains(reason, "has routing adv") {
 		t.Errorf("%v: %s", got, reason)
+	}
+}
+
+// A published point's numbers are those of the words that were printed, in the
+// figure's unit.
+func TestPublishedPointsAreWhatWasPrinted(t *testing.T) {
+	numbers := regexp.MustCompile(`\d+(\.\d+)?`)
+	for _, k := range read(t).Points {
+		unit := ""
+		for _, f := range Figures(k.paper) {
+			for _, p := range f.Panels {
+				if f.Number == k.figure && p.Name == k.panel {
+					m, _ := MeasureOf(k.paper, p.Measure)
+					unit = m.Unit
+				}
+			}
+		}
+		scale := 1.0
+		switch {
+		case unit == "bit/s" && strings.Contains(k.printed, "kbit/s"):
+			scale = 1000
+		case unit == "1" && strings.Contains(k.printed, "%"):
+			scale = 0.01
+		case !strings.Contains(k.printed, " "+unit):
+			t.Errorf("%s %s: %q has no unit that %q can be had from", k.paper, k.figure, k.printed, unit)
+		}
+		var want, got []float64
+		for _, n := range numbers.FindAllString(k.printed, -1) {
+			v, err := strconv.ParseFloat(n, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, v*scale)
+		}
+		if k.low != nil {
+			got = append(got, *k.low)
+		}
+		if k.high != nil && (k.low == nil || *k.low != *k.high) {
+			got = append(got, *k.high)
+		}
+		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
+			t.Errorf("%s %s, %s: %v, printed %q", k.paper, k.figure, k.series, got, k.printed)
+		}
 	}
 }
