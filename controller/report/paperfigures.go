@@ -189,6 +189,7 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 		if b := plot.Band; b != nil {
 			p.Band = &figure.Band{Low: *b.Low, High: *b.High, Hint: "paper: " + b.Printed}
 			r := row
+			r.what = ""
 			r.of, r.y, r.low, r.high, r.printed, r.source = "paper, all", b.Y, b.Low, b.High, b.Printed, b.Source
 			f.rows = append(f.rows, r)
 		}
@@ -210,6 +211,7 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 					AtLeast: k.High == nil, AtMost: k.Low == nil,
 					Hint: fmt.Sprintf("%s, paper (%s): %s", c.Name, k.Source, k.Printed)})
 				r := row
+				r.what = "" // no metric of ours
 				r.series, r.of, r.x, r.y, r.low, r.high, r.printed, r.source = c.Name, "paper", k.X, k.Y, k.Low, k.High,
 					k.Printed, k.Source
 				f.rows = append(f.rows, r)
