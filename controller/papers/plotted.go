@@ -250,8 +250,10 @@ func mixed(varied Condition, trials []Trial) string {
 			values[t.Facts[fact]] = true
 		}
 	}
+	compared := maps.Clone(varied)
+	delete(compared, "ends") // they are drawn: what else differs does not differ by them
 	for _, fact := range slices.Sorted(maps.Keys(seen)) {
-		if varied[fact] == nil && len(seen[fact]) > 1 && !twoViews(fact, varied, nil) {
+		if varied[fact] == nil && len(seen[fact]) > 1 && !twoViews(fact, compared, nil) {
 			return fmt.Sprintf("its trials differ in %s (%s), which it does not vary", fact,
 				strings.Join(slices.Sorted(maps.Keys(seen[fact])), ", "))
 		}

@@ -69,7 +69,9 @@ func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) 
 }
 
 // megabytes is what an attempt's measured flows transferred.
-func megabytes(a attempt) float64 { return *metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB) }
+func megabytes(a attempt) float64 {
+	return *metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB)
+}
 
 // made is an accepted attempt with made-up numbers.
 func made(d *data, t wire.Trial) attempt {

@@ -55,11 +55,11 @@ type Panel struct {
 
 // Size and margins of a panel, as wide as a phone's screen; text keeps its size there.
 const (
-	panelWidth                 = 360.0
-	panelPlotHeight            = 200.0
-	panelRight                 = 14.0
-	titleLine, panelLegendLine = 18.0, 16.0
-	dodge                      = 4.0 // between marks of the same x
+	panelWidth           = 360.0
+	panelPlotHeight      = 200.0
+	panelRight           = 14.0
+	titleLine, legendRow = 18.0, 16.0
+	dodge                = 4.0 // between marks of the same x
 )
 
 // The drawing's own colours and words.
@@ -116,7 +116,7 @@ func (p Panel) Draw() template.HTML {
 func (p Panel) draw(where string) (svg string, height float64) {
 	rows := p.legend()
 	title := wrap(p.Title, 44)
-	f := p.frame(titleLine*float64(len(title)) + panelLegendLine*float64(len(rows)) + 10)
+	f := p.frame(titleLine*float64(len(title)) + legendRow*float64(len(rows)) + 10)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="panel"%s viewBox="0 0 %g %g" role="img" aria-label="%s" data-x-label="%s" `+
 		`data-y-label="%s" font-size="12" fill="%s">`, where, panelWidth, f.height, esc(p.Label), esc(p.XLabel),
@@ -127,7 +127,7 @@ func (p Panel) draw(where string) (svg string, height float64) {
 	}
 	for i, row := range rows {
 		for _, e := range row {
-			y := titleLine*float64(len(title)) + panelLegendLine*(float64(i)+0.5) + 2
+			y := titleLine*float64(len(title)) + legendRow*(float64(i)+0.5) + 2
 			fmt.Fprintf(&b, `<g class="legend" transform="translate(%.1f %.1f)">%s<text x="20" y="4" font-size="11.5">%s</text></g>`,
 				e.x, y, e.sign, esc(e.text))
 		}
