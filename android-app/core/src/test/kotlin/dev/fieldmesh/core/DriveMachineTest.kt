@@ -5,6 +5,7 @@ import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveMachine
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.Live
 import dev.fieldmesh.core.wire.TrialKey
@@ -53,7 +54,7 @@ class DriveMachineTest {
             assertNull(it.remainingS)
             assertNull(it.band)
         }
-        assertEquals(listOf(Cue.NO_GPS, Cue.GO, Cue.DONE).sorted(), machine.takeEvents().sorted())
+        assertEquals(listOf(Cue.TARGET, Cue.NO_GPS, Cue.GO, Cue.DONE).sorted(), machine.takeEvents().sorted())
     }
 
     @Test
@@ -111,6 +112,71 @@ class DriveMachineTest {
         machine.onView(view("armed"), 0)
         machine.onFix(fix(0, 10.0, lonDeg = 100 / 111_195.0))
         assertEquals(80.0, machine.state(0).toGateM!!, 0.01)
+    }
+
+    @Test
+    fun `the speed is the node's own receiver's, by which the gate opens`() {
+        machine.onFix(fix(0, 9.0))
+        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        machine.state(second).let {
+            assertEquals(SpeedSource.NODE, it.speedSource)
+            assertEquals(13.9, it.speedMps)
+            assertEquals(Zone.WITHIN, it.zone)
+            assertTrue(it.hasFix)
+            assertEquals(1.0, it.inBandS)
+        }
+        machine.onFix(fix(2 * second, 9.0))
+        machine.state(2 * second).let {
+            assertEquals(SpeedSource.PHONE, it.speedSource, "the node's speed is two seconds old")
+            assertEquals(Zone.BELOW, it.zone)
+        }
+    }
+
+    @Test
+    fun `a node that takes the phone's fixes has no receiver of its own`() {
+        machine.onFix(fix(0, 9.0))
+        machine.onPush(true, 0)
+        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 8.0)), 0)
+        assertEquals(SpeedSource.PHONE to 9.0, machine.state(0).run { speedSource to speedMps })
+        machine.onPush(false, 1)
+        assertEquals(SpeedSource.NODE to 8.0, machine.state(1).run { speedSource to speedMps })
+    }
+
+    @Test
+    fun `a node's receiver alone is enough, and its loss is told`() {
+        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        assertEquals(13.9, machine.state(0).speedMps)
+        machine.onView(view("armed", live = Live(fixMode = 1)), second)
+        machine.state(second).let {
+            assertNull(it.speedMps)
+            assertEquals(Zone.UNKNOWN, it.zone)
+            assertEquals(false, it.hasFix)
+        }
+        assertEquals(listOf(Cue.NO_GPS), machine.takeEvents())
+    }
+
+    @Test
+    fun `the driver hears the target when a trial is armed, the way to the gate, and the window's end`() {
+        machine.onView(view("loaded", key = null), 0)
+        machine.onView(view("armed"), 0)
+        machine.state(0)
+        assertEquals(listOf(Cue.TARGET), machine.takeEvents())
+        val inbound = schedule(trials = listOf(trial(1, direction = "inbound")))
+        machine.onSchedule(inbound)
+        val said = mutableListOf<Long>()
+        for (metres in 305 downTo 15 step 10) { // to the gate, which is 20 m from the mark
+            val now = (305 - metres) * second
+            machine.onFix(fix(now, 10.0, lonDeg = (metres + 20) / 111_195.0))
+            machine.state(now)
+            if (Cue.DISTANCE in machine.takeEvents()) said += metres.toLong()
+        }
+        assertEquals(listOf(195L, 95L, 45L), said)
+        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 11.0)), 300 * second)
+        val left = (0L..11L).filter {
+            machine.state(300 * second + it * second)
+            Cue.COUNTDOWN in machine.takeEvents()
+        }
+        assertEquals(listOf(1L, 6L), left, "ten and five seconds before the end")
     }
 
     /** Whatever comes, in whatever order, nothing is shown that contradicts itself. */

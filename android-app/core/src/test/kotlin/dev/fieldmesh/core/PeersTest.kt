@@ -11,7 +11,7 @@ import kotlin.test.assertEquals
 
 class PeersTest {
     private var now = 0L
-    private val instrument = Instrument({ now }, {})
+    private val instrument = Instrument({ now }, { _, _ -> })
     private val peers get() = instrument.state.value.track.peers
 
     private fun at(seconds: Double) {

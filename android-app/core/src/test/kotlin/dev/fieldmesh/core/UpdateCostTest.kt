@@ -16,7 +16,7 @@ import kotlin.test.assertEquals
  */
 class UpdateCostTest {
     private var now = 0L
-    private val instrument = Instrument({ now }, {})
+    private val instrument = Instrument({ now }, { _, _ -> })
 
     @Test
     fun `the cost of a fix`() {

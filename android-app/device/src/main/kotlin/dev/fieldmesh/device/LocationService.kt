@@ -28,6 +28,9 @@ interface LocationHost {
     val preferences: Preferences
     val nowNs: () -> Long
     val wording: Wording
+
+    /** The receiver is read, or is not any more. */
+    fun receiving(on: Boolean)
 }
 
 /** The texts and the picture of the notification, and where a touch on it leads. */
@@ -45,7 +48,7 @@ class Wording(
  * and after the app has been swiped away. Its notification has a button that
  * ends it.
  */
-class LocationService : Service() {
+open class LocationService : Service() {
     private val scope: CoroutineScope = MainScope()
     private var reading: Job? = null
 
@@ -58,12 +61,17 @@ class LocationService : Service() {
             return START_NOT_STICKY
         }
         val host = application as LocationHost
-        show(notification(host.wording))
+        if (!show(notification(host.wording))) {
+            stopSelf()
+            return START_NOT_STICKY
+        }
         if (reading == null) reading = scope.launch { read(host) }
+        host.receiving(true)
         return START_STICKY
     }
 
     override fun onDestroy() {
+        (application as LocationHost).receiving(false)
         scope.cancel()
         super.onDestroy()
     }
@@ -85,7 +93,20 @@ class LocationService : Service() {
         // Another gpsd has the port; its clients are served already.
     }
 
-    private fun show(notification: Notification) {
+    /**
+     * False when Android does not let it: it starts an ended service again without asking whether the app may be in
+     * the foreground (since 12), or still has the permission that the kind of service asks for (since 14).
+     */
+    private fun show(notification: Notification): Boolean = try {
+        enterForeground(notification)
+        true
+    } catch (_: IllegalStateException) { // ForegroundServiceStartNotAllowedException is one
+        false
+    } catch (_: SecurityException) {
+        false
+    }
+
+    protected open fun enterForeground(notification: Notification) {
         if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.Q) {
             startForeground(NOTIFICATION, notification, ServiceInfo.FOREGROUND_SERVICE_TYPE_LOCATION)
         } else {

@@ -4,6 +4,7 @@ import android.content.Context
 import android.content.SharedPreferences
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.app.SpeedUnit
 
 /** What the app keeps over the end of its process. */
 class Preferences(context: Context) {
@@ -17,6 +18,11 @@ class Preferences(context: Context) {
     var gpsdServer: Boolean
         get() = store.getBoolean("gpsd_server", false)
         set(value) = store.edit().putBoolean("gpsd_server", value).apply()
+
+    /** In what speeds are shown and spoken. */
+    var speedUnit: SpeedUnit
+        get() = SpeedUnit.entries.find { it.name == store.getString("speed_unit", null) } ?: SpeedUnit.KMH
+        set(value) = store.edit().putString("speed_unit", value.name).apply()
 
     var spokenCues: Boolean
         get() = store.getBoolean("spoken_cues", true)

@@ -2,8 +2,8 @@ package dev.fieldmesh.device
 
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
-import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.FleetNode
+import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
@@ -23,11 +23,13 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.BufferOverflow
 import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.SharedFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asSharedFlow
 import kotlinx.coroutines.launch
+import java.io.IOException
 
 /**
  * The app's work as long as its process lives, whatever screens come and go:
@@ -42,6 +44,7 @@ class Session(
     private val nowNs: () -> Long,
     private val log: PhoneLog,
     voice: Voice,
+    private val follow: (AgentClient) -> Flow<Heard>,
 ) {
     private val instrument = Instrument(nowNs, voice::say)
     private val outbox = Outbox(preferences.notes, nowNs)
@@ -61,12 +64,12 @@ class Session(
                 delay(REFRESH_MS)
             }
         }
-        preferences.pairing?.let(::follow)
+        preferences.pairing?.let(::begin)
     }
 
     fun pair(with: Pairing) {
         preferences.pairing = with
-        follow(with)
+        begin(with)
     }
 
     /** Lets the controller of a code know this phone's key; the nodes that it may be paired with then. */
@@ -84,15 +87,29 @@ class Session(
         get() = preferences.logging
         set(on) {
             preferences.logging = on
+            logFault = null
             if (!on) log.end()
         }
 
-    fun heard(signal: Station) {
-        if (logging) log.add(nowNs(), signal)
+    /** Why the log ended by itself, as the phone's storage said it. */
+    var logFault: String? = null
+        private set
+
+    fun heard(signal: Station) = keep { log.add(nowNs(), signal) }
+
+    /** A full storage ends the log, and nothing else. */
+    private fun keep(write: () -> Unit) {
+        if (!logging) return
+        try {
+            write()
+        } catch (e: IOException) {
+            preferences.logging = false
+            logFault = e.message ?: e.javaClass.simpleName
+        }
     }
 
     fun take(fix: Fix) {
-        if (logging) log.add(fix)
+        keep { log.add(fix) }
         received.tryEmit(fix)
         instrument.fix(fix)
     }
@@ -126,15 +143,15 @@ class Session(
         null // the link's state says why
     }
 
-    private fun follow(with: Pairing) {
+    private fun begin(with: Pairing) {
         following?.cancel()
         val node = AgentClient(with, identity(), io)
         client = node
         instrument.connecting()
         outbox.pending.filter { it.note == "mark" }.forEach { instrument.mark(it.toMark(saved = false)) }
         following = scope.launch {
-            launch { AgentLink(node, nowNs).follow().collect(instrument::heard) }
-            launch { pushFixes(fixes, node, nowNs) }
+            launch { follow(node).collect(instrument::heard) }
+            launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
             launch { outbox.deliver(node) { if (it.note == "mark") instrument.mark(it.toMark(saved = true)) } }
         }
     }

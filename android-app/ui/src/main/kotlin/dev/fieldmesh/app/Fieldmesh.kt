@@ -4,7 +4,11 @@ import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.os.SystemClock
 import dev.fieldmesh.app.screen.cueText
+import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
 import dev.fieldmesh.device.LocationHost
 import dev.fieldmesh.device.PhoneLog
@@ -17,7 +21,13 @@ import dev.fieldmesh.device.keystoreIdentity
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.distinctUntilChanged
+import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.launch
 import java.io.File
+import java.util.Locale
 
 /**
  * Holds what outlives every screen. A process that ended starts here again, and follows the node that it was
@@ -39,13 +49,34 @@ open class Fieldmesh :
             MainActivity::class.java,
         )
     }
+    val voice by lazy {
+        val language = Locale.forLanguageTag(getString(R.string.language))
+        SpokenVoice(this, language, preferences::spokenCues) { cue, state ->
+            cueText(cue, state, preferences.speedUnit)
+        }
+    }
     override val session by lazy {
-        val voice = SpokenVoice(this, preferences::spokenCues) { cueText(it) }
-        Session(MainScope(), Dispatchers.IO, preferences, ::identity, nowNs, log, voice).also(Session::start)
+        val scope = MainScope()
+        Session(scope, Dispatchers.IO, preferences, ::identity, nowNs, log, voice, ::follow).also {
+            it.start()
+            scope.launch { stayAwake(it) }
+        }
     }
 
-    /** Whether the location service was asked for; it may be running before any screen is. */
-    var gpsWanted = false
+    /** Whether the location service runs, which it may do before any screen is. */
+    val gpsRuns = MutableStateFlow(false)
+
+    override fun receiving(on: Boolean) {
+        gpsRuns.value = on
+    }
+
+    /** What is heard of a node. */
+    open fun follow(node: AgentClient): Flow<Heard> = AgentLink(node, nowNs).follow()
+
+    private suspend fun stayAwake(session: Session) {
+        val awake = Awake(this)
+        session.state.map { it.drive.phase.isUnderWay }.distinctUntilChanged().collect(awake::keep)
+    }
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default

@@ -7,26 +7,33 @@ import android.content.Intent
 import android.content.IntentFilter
 import android.content.pm.PackageManager
 import android.hardware.display.DisplayManager
+import android.location.LocationManager
 import android.net.Uri
 import android.os.BatteryManager
 import android.os.Build
 import android.os.Bundle
+import android.provider.Settings
 import android.view.Display
 import android.view.View
 import android.view.ViewGroup
+import android.view.WindowManager.LayoutParams.FLAG_KEEP_SCREEN_ON
 import android.widget.EditText
 import android.widget.TextView
 import android.widget.Toast
 import dev.fieldmesh.app.screen.Battery
 import dev.fieldmesh.app.screen.CampaignScreen
+import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
+import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
 import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
+import dev.fieldmesh.app.screen.SettingsScreen
 import dev.fieldmesh.app.screen.TrackScreen
+import dev.fieldmesh.app.screen.isRestorable
 import dev.fieldmesh.app.screen.linkText
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.FleetNode
@@ -37,6 +44,7 @@ import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
@@ -49,7 +57,7 @@ import java.io.IOException
 import java.security.GeneralSecurityException
 import java.time.LocalDate
 
-/** The five screens, one at a time, and what they have in common: the link's state, and the way back. */
+/** The screens, one at a time, and what they have in common: the link's state, and the way back. */
 class MainActivity : Activity() {
     private val app get() = application as Fieldmesh
     private val scope: CoroutineScope = MainScope()
@@ -65,6 +73,7 @@ class MainActivity : Activity() {
         NODE(R.id.tab_node, R.layout.node),
         PAIR(R.id.tab_pair, R.layout.pair),
         SCAN(R.id.tab_pair, R.layout.scan), // reached from PAIR
+        SETTINGS(R.id.open_settings, R.layout.settings),
     }
 
     override fun onCreate(saved: Bundle?) {
@@ -84,7 +93,11 @@ class MainActivity : Activity() {
 
     override fun onStart() {
         super.onStart()
-        showing = scope.launch { app.session.state.collect(::show) }
+        showing = scope.launch {
+            launch { app.session.state.collect(::show) }
+            launch { app.gpsRuns.collect { show(app.session.state.value) } }
+            launch { app.voice.state.collect { show(app.session.state.value) } }
+        }
         look()
     }
 
@@ -98,7 +111,11 @@ class MainActivity : Activity() {
     @Deprecated("What replaces it came with Android 13")
     @Suppress("DEPRECATION")
     override fun onBackPressed() {
-        if (tab == Tab.SCAN) open(Tab.PAIR) else super.onBackPressed()
+        when (tab) {
+            Tab.SCAN -> open(Tab.PAIR)
+            Tab.SETTINGS -> open(Tab.DRIVE)
+            else -> super.onBackPressed()
+        }
     }
 
     override fun onDestroy() {
@@ -131,12 +148,13 @@ class MainActivity : Activity() {
     }
 
     private fun make(t: Tab, view: View): Screen = when (t) {
-        Tab.DRIVE -> DriveScreen(view, ::onAbort)
-        Tab.CAMPAIGN -> CampaignScreen(view, ::onTrial)
+        Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
+        Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
         Tab.TRACK -> TrackScreen(view, app.session::mark)
         Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
         Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
+        Tab.SETTINGS -> SettingsScreen(view, choices())
     }
 
     private fun show(state: AppState) {
@@ -144,6 +162,9 @@ class MainActivity : Activity() {
             text = linkText(state)
             setTextColor(getColor(if (state.drive.link in BROKEN) R.color.bad else R.color.text))
         }
+        findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
+        // The driver looks at it, and touches nothing.
+        window.setFlags(if (state.drive.phase.isUnderWay) FLAG_KEEP_SCREEN_ON else 0, FLAG_KEEP_SCREEN_ON)
         screen.show(state)
     }
 
@@ -213,10 +234,12 @@ class MainActivity : Activity() {
     }
 
     private fun onGps() {
-        if (app.gpsWanted) {
-            app.gpsWanted = false
+        val location = getSystemService(LocationManager::class.java)
+        val off = !location.isProviderEnabled(LocationManager.GPS_PROVIDER)
+        if (app.gpsRuns.value) {
             stopService(LocationService.intent(this))
-            screen.show(app.session.state.value)
+        } else if (off) {
+            offer(R.string.gps_off, Intent(Settings.ACTION_LOCATION_SOURCE_SETTINGS))
         } else if (checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED) {
             startGps()
         } else {
@@ -235,7 +258,8 @@ class MainActivity : Activity() {
             ) {
                 startGps()
             } else {
-                tell(getString(R.string.gps_denied))
+                val own = Uri.fromParts("package", packageName, null)
+                offer(R.string.gps_denied, Intent(Settings.ACTION_APPLICATION_DETAILS_SETTINGS, own))
             }
             ASK_CAMERA -> if (Manifest.permission.CAMERA in
                 granted
@@ -248,9 +272,28 @@ class MainActivity : Activity() {
     }
 
     private fun startGps() {
-        app.gpsWanted = true
         startForegroundService(LocationService.intent(this))
-        screen.show(app.session.state.value)
+    }
+
+    /** Says what is missing, and leads to where it is given. */
+    private fun offer(what: Int, where: Intent) {
+        AlertDialog.Builder(this)
+            .setMessage(what)
+            .setPositiveButton(R.string.open_settings) { _, _ -> startActivity(where) }
+            .setNegativeButton(R.string.not_now, null)
+            .show()
+    }
+
+    private fun driveSetting() = object : DriveSetting {
+        override val unit get() = app.preferences.speedUnit
+        override val voice get() = if (app.preferences.spokenCues) app.voice.state.value else VoiceState.READY
+    }
+
+    private fun choices() = object : Choices {
+        override var unit by app.preferences::speedUnit
+        override var spokenCues by app.preferences::spokenCues
+        override var gpsdServer by app.preferences::gpsdServer
+        override val voice get() = app.voice.state.value
     }
 
     override fun onActivityResult(code: Int, result: Int, data: Intent?) {
@@ -289,8 +332,9 @@ class MainActivity : Activity() {
     }
 
     private fun phone() = object : PhoneActions {
-        override val gpsRuns get() = app.gpsWanted
+        override val gpsRuns get() = app.gpsRuns.value
         override val logging get() = app.session.logging
+        override val logFault get() = app.session.logFault
         override val logBytes get() = app.log.files.sumOf(File::length)
 
         override fun toggleGps() = onGps()
@@ -346,8 +390,6 @@ class MainActivity : Activity() {
             null // the key store is broken; the screen shows that there is no key
         }
         override val pairing get() = app.session.pairing
-        override var spokenCues by app.preferences::spokenCues
-        override var gpsdServer by app.preferences::gpsdServer
 
         override fun pair(with: Pairing) {
             app.session.pair(with)

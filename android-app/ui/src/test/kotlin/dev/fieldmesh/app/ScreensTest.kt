@@ -3,26 +3,33 @@ package dev.fieldmesh.app
 import android.app.Activity
 import android.graphics.Bitmap
 import android.graphics.Canvas
+import android.graphics.Rect
 import android.view.View
 import android.view.ViewGroup
 import android.widget.ListView
 import android.widget.TextView
 import dev.fieldmesh.app.screen.Battery
 import dev.fieldmesh.app.screen.CampaignScreen
+import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
+import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
 import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
+import dev.fieldmesh.app.screen.SettingsScreen
 import dev.fieldmesh.app.screen.TrackScreen
+import dev.fieldmesh.app.screen.isRestorable
 import dev.fieldmesh.app.screen.linkText
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.device.CameraException
+import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.flowOf
@@ -64,8 +71,21 @@ class ScreensTest {
     @Config(qualifiers = "w891dp-h411dp-land-420dpi")
     fun landscape() = all("land")
 
-    private fun all(variant: String) {
-        for ((name, make) in screens()) {
+    @Test
+    fun milesPerHour() = speeds(SpeedUnit.MPH, "mph")
+
+    @Test
+    fun metresPerSecond() = speeds(SpeedUnit.MPS, "mps")
+
+    private fun speeds(chosen: SpeedUnit, variant: String) {
+        unit = chosen
+        all(variant, listOf("drive", "campaign"))
+    }
+
+    private var unit = SpeedUnit.KMH
+
+    private fun all(variant: String, names: Collection<String> = screens().keys) {
+        for ((name, make) in screens().filterKeys(names::contains)) {
             for ((state, value) in states(name)) draw("$name-$state-$variant", name, make, value)
         }
     }
@@ -76,6 +96,7 @@ class ScreensTest {
         "campaign" -> States.campaign
         "track" -> States.track
         "scan" -> States.scan
+        "settings" -> States.settings
         else -> States.pair
     }
 
@@ -90,6 +111,7 @@ class ScreensTest {
             true,
         )
         activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
+        activity.findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
         for (tab in listOf("drive", "campaign", "track", "node", "pair")) {
             val button = activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)
             activity.findViewById<View>(button).isSelected = tab == name.replace("scan", "pair")
@@ -98,11 +120,27 @@ class ScreensTest {
         save(activity, picture)
         checkTouch(activity, picture)
         checkText(activity, picture)
+        if (name == "drive") checkGlance(activity, picture)
         if (picture == "node-beside-light") {
             val words = content.all().filterIsInstance<TextView>().map { it.text.toString() }
             assertTrue("mesh0 is made beside wlan0 for a run" in words, "$words")
         }
         controller.pause().stop().destroy()
+    }
+
+    /** The speed is the largest, and what the node waits for or has found is seen without scrolling. */
+    private fun checkGlance(activity: Activity, picture: String) {
+        val speed = activity.findViewById<TextView>(R.id.speed)
+        val others = activity.window.decorView.all().filterIsInstance<TextView>() - speed
+        assertTrue(others.all { it.textSize < speed.textSize }, picture)
+        val detail = activity.findViewById<View>(R.id.detail)
+        if (!detail.isShown) return
+        val seen = Rect()
+        assertTrue(detail.getGlobalVisibleRect(seen), "$picture: the detail is below the fold")
+        assertTrue(
+            seen.height() == detail.height,
+            "$picture: the detail is cut at ${seen.height()} of ${detail.height}",
+        )
     }
 
     private fun save(activity: Activity, picture: String) {
@@ -165,12 +203,13 @@ class ScreensTest {
     }
 
     private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
-        "drive" to { view, _ -> DriveScreen(view) {} },
+        "drive" to { view, state -> DriveScreen(view, Setting(state.node == null)) {} },
         "node" to { view, _ -> NodeScreen(view, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
-        "campaign" to { view, _ -> CampaignScreen(view) {} },
+        "campaign" to { view, _ -> CampaignScreen(view, { unit }) {} },
         "track" to { view, _ -> TrackScreen(view) {} },
         "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },
         "scan" to { view, state -> scanning(view, state.node != null) },
+        "settings" to { view, state -> SettingsScreen(view, Setting(state.node == null)) },
     )
 
     /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
@@ -189,12 +228,18 @@ class ScreensTest {
         }
     }
 
+    private inner class Setting(mute: Boolean) :
+        DriveSetting,
+        Choices {
+        override var unit = this@ScreensTest.unit
+        override var spokenCues = true
+        override var gpsdServer = false
+        override val voice = if (mute) VoiceState.NO_ENGINE else VoiceState.READY
+    }
+
     private class Paired(yes: Boolean) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))
         override val pairing = if (yes) Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) else null
-        override var spokenCues = true
-        override var gpsdServer = false
-
         override val canScan = true
 
         override fun pair(with: Pairing) = Unit
@@ -209,6 +254,7 @@ class ScreensTest {
     private object Phone : PhoneActions {
         override val gpsRuns = false
         override val logging = true
+        override val logFault = "No space left on device"
         override val logBytes = 1_234_567L
 
         override fun toggleGps() = Unit

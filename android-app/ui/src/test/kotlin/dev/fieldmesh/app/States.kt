@@ -11,6 +11,7 @@ import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.Point
+import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Problem
@@ -29,17 +30,23 @@ private val sampleNode = WireJson.decodeFromString(NodeStatus.serializer(), gold
 private val plan = WireJson.decodeFromString(Schedule.serializer(), golden("body_schedule"))
 
 private val speeds = listOf("2.8", "8.3", "13.9", "16.7")
-private val schedule = plan.copy(
+private val trials = plan.copy(
     trials = List(24) { i ->
         val factors = mapOf("section" to if (i % 2 == 0) "A" else "B", "speed_mps" to speeds[i % 4])
         plan.trials.first().copy(number = i + 1, factors = factors, speedMps = speeds[i % 4].toDouble(), pass = null)
     },
 )
 
-private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) =
-    Verdict(trial, attempt, outcome, reason, isFinal = true)
+private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(
+    trial,
+    attempt,
+    outcome,
+    reason,
+    isFinal = true,
+    throughputBps = if (outcome == "accepted") 1.42e7 else null,
+)
 
-private val view = CampaignView(
+private val newestView = CampaignView(
     3uL,
     "velocity-1",
     "velocity",
@@ -62,7 +69,7 @@ private val view = CampaignView(
     SpoolPosition("e", 1),
 )
 
-private val sampleCampaign = CampaignState.of(schedule, view)
+private val sampleCampaign = CampaignState.of(trials, newestView)
 
 private val way = TrackState(
     points = List(200) { i ->
@@ -96,7 +103,7 @@ private val armed = DriveState(
         5,
         2,
     ),
-    trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2,
+    trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2, speedSource = SpeedSource.NODE,
     hasFix = true, trackDeg = 84.0, wantedTrackDeg = 87.5, toGateM = 143.0, holdS = 1.0, durationS = 10.0,
     detail = "waiting for 13.4 to 14.4 m/s",
 ).zoned()
@@ -105,8 +112,10 @@ private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
 
 /** Every state that a screen may be in, by the name of its picture. */
 object States {
+    val schedule: Schedule = trials
+    val view: CampaignView = newestView
     private val sound = sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = emptyList()))
-    val ready = AppState(sound, armed, sampleCampaign, way, schedule.trials[4])
+    val ready = AppState(sound, armed, sampleCampaign, way, trials.trials[4], trials.trials[5])
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
@@ -116,7 +125,9 @@ object States {
 
     val drive: Map<String, AppState> = mapOf(
         "no-agent" to AppState(drive = DriveState(link = LinkState.LOST)),
-        "no-fix" to drive { copy(speedMps = null, hasFix = false, trackDeg = null, toGateM = null) },
+        "no-fix" to drive {
+            copy(speedMps = null, speedSource = null, hasFix = false, trackDeg = null, toGateM = null)
+        },
         "armed-too-slow" to ready,
         "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
         "armed-too-fast" to drive { copy(speedMps = 15.6, toGateM = 60.0) },
@@ -185,6 +196,8 @@ object States {
     val campaign: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "some" to ready)
 
     val track: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "way" to ready)
+
+    val settings: Map<String, AppState> = mapOf("voice" to ready, "no-voice" to AppState())
 
     val scan: Map<String, AppState> = mapOf("failed" to AppState(), "picture" to ready)
 

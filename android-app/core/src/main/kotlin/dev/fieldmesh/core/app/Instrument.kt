@@ -24,6 +24,8 @@ data class AppState(
     val track: TrackState = TrackState(),
     /** The trial under way, or the one that was last. */
     val trial: Trial? = null,
+    /** What is to be driven after it, or now when nothing is under way. */
+    val next: Trial? = null,
 )
 
 /**
@@ -31,7 +33,7 @@ data class AppState(
  * tell, and makes the screens' state and the cues of it. It outlives every
  * screen. Called from one thread; the state may be read from any.
  */
-class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) {
+class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState) -> Unit) {
     private val machine = DriveMachine()
     private val cues = CueLogic()
     private val shown = MutableStateFlow(AppState())
@@ -82,6 +84,12 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
         refresh()
     }
 
+    /** The node has taken a fix of this phone, or will have none. */
+    fun pushed(taken: Boolean) {
+        machine.onPush(taken, nowNs())
+        refresh()
+    }
+
     fun mark(mark: Mark) {
         track = track.copy(marks = track.marks.filter { it.id != mark.id } + mark)
         refresh()
@@ -92,10 +100,15 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
         val now = nowNs()
         val drive = machine.state(now)
         machine.takeEvents().forEach(cues::happened)
-        cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let(say)
-        val trial = drive.key?.let { key -> schedule?.trials?.find { it.number == key.trial } }
-        shown.value = AppState(node, drive, campaign(), track.copy(peers = peers(now)), trial)
+        val campaign = campaign()
+        val trial = trial(drive.key?.trial)
+        val next = trial(campaign?.next?.number)
+        val newest = AppState(node, drive, campaign, track.copy(peers = peers(now)), trial, next)
+        shown.value = newest
+        cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let { say(it, newest) }
     }
+
+    private fun trial(number: Int?): Trial? = schedule?.trials?.find { it.number == number }
 
     /** Their ages grow while nothing is heard; after a while they say nothing any more. */
     private fun peers(nowNs: Long): List<Peer> = view?.places.orEmpty()

@@ -12,6 +12,15 @@ enum class Cue {
     INTERRUPTED,
     NO_GPS,
     NODE_LOST,
+
+    /** A trial is armed: what speed it asks for, and which way to drive. */
+    TARGET,
+
+    /** So far to the gate. */
+    DISTANCE,
+
+    /** So long until the window closes. */
+    COUNTDOWN,
     ;
 
     /** Said once when it happens; the others follow the speed. */
@@ -31,6 +40,17 @@ data class Band(val targetMps: Double, val halfWidthMps: Double) {
         speedMps < lowMps -> Zone.BELOW
         speedMps > highMps -> Zone.ABOVE
         else -> Zone.WITHIN
+    }
+}
+
+/** Tells when a figure that falls passes one of its marks, each once. */
+internal class Milestones(private vararg val marks: Double) {
+    private var last: Double? = null
+
+    fun passed(value: Double?): Boolean {
+        val before = last
+        last = value
+        return before != null && value != null && marks.any { value <= it && before > it }
     }
 }
 

@@ -2,6 +2,7 @@ package dev.fieldmesh.core.drive
 
 import dev.fieldmesh.core.cue.Band
 import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.cue.Milestones
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.SpeedFilter
@@ -32,6 +33,10 @@ class DriveMachine {
     private val signal = History()
     private val events = mutableListOf<Cue>()
     private var fixWasLost = false
+    private var nodeHadFix = false
+    private var fedNs: Long? = null // when the node took a fix of this phone last
+    private val toGate = Milestones(500.0, 200.0, 100.0, 50.0)
+    private val untilClose = Milestones(10.0, 5.0)
 
     /** What happened since the last call and is to be said. */
     fun takeEvents(): List<Cue> = events.toList().also { events.clear() }
@@ -73,27 +78,37 @@ class DriveMachine {
         view = newest
         viewNs = nowNs
         newest.live?.throughputBps?.let { throughput.add(nowNs, it) }
+        noteBand(nowNs)
     }
 
     fun onFix(newest: Fix) {
         fix = newest
-        val speed = filter.add(newest)
-        val within = band()?.zone(speed) == Zone.WITHIN
-        inBandSinceNs = if (within) inBandSinceNs ?: newest.bootNs else null
+        filter.add(newest)
+        noteBand(newest.bootNs)
         if (newest.hasPosition) fixWasLost = false
+    }
+
+    /** Whether the node takes this phone's fixes: then it has no receiver of its own. */
+    fun onPush(taken: Boolean, nowNs: Long) {
+        fedNs = nowNs.takeIf { taken }
     }
 
     /** The tested radio's signal in dBm. */
     fun onSignal(dbm: Double, nowNs: Long) = signal.add(nowNs, dbm)
 
     fun state(nowNs: Long): DriveState {
-        val speed = filter.at(nowNs)
+        val (speed, source) = speed(nowNs)
         if (speed == null) inBandSinceNs = null
         val fresh = fix?.takeIf { it.hasPosition && nowNs - it.bootNs <= SpeedFilter.STALE_NS }
-        noteFix(fresh != null)
+        nodeHadFix = nodeHadFix || source == SpeedSource.NODE
+        noteFix(fresh != null || source == SpeedSource.NODE)
         val phase = phase()
         val trial = trial(shownKey())
         val band = band()
+        val toGateM = if (trial != null && fresh != null) distanceToGateM(trial, fresh) else null
+        val remainingS = remaining(phase, nowNs)
+        if (toGate.passed(toGateM.takeIf { phase == Phase.ARMED })) events += Cue.DISTANCE
+        if (untilClose.passed(remainingS.takeIf { silentSinceNs == null })) events += Cue.COUNTDOWN
         return DriveState(
             link = link,
             phase = phase,
@@ -102,14 +117,15 @@ class DriveMachine {
             trialsTotal = schedule?.trials?.size,
             band = band,
             speedMps = speed,
+            speedSource = source,
             zone = band?.zone(speed) ?: Zone.UNKNOWN,
-            hasFix = fresh != null,
+            hasFix = fresh != null || source == SpeedSource.NODE,
             trackDeg = fresh?.trackDeg,
             wantedTrackDeg = trial?.let(::wantedTrack),
-            toGateM = if (trial != null && fresh != null) distanceToGateM(trial, fresh) else null,
+            toGateM = toGateM,
             inBandS = inBandSinceNs?.let { (nowNs - it).coerceAtLeast(0) / 1e9 },
             holdS = trial?.gate?.holdS,
-            remainingS = remaining(phase, nowNs),
+            remainingS = remainingS,
             durationS = trial?.durationS,
             detail = view?.detail.takeIf { phase == Phase.ARMED || phase == Phase.IDLE },
             verdict = lastKey?.let { view?.verdictOf(it) }.takeIf { phase == Phase.DONE },
@@ -123,15 +139,29 @@ class DriveMachine {
         schedule = null
         lastKey = null
         inBandSinceNs = null
+        nodeHadFix = false
         throughput.clear()
         signal.clear()
     }
 
+    /** The node's receiver is the one that the gate goes by; where it has none, the phone's. */
+    private fun speed(nowNs: Long): Pair<Double?, SpeedSource?> {
+        val fed = fedNs?.let { nowNs - it <= FED_NS } ?: false
+        val own = view?.live?.speedMps?.takeIf { !fed && nowNs - viewNs <= SpeedFilter.STALE_NS }
+        if (own != null) return own to SpeedSource.NODE
+        val phones = filter.at(nowNs) ?: return null to null
+        return phones to SpeedSource.PHONE
+    }
+
+    private fun noteBand(nowNs: Long) {
+        val within = band()?.zone(speed(nowNs).first) == Zone.WITHIN
+        inBandSinceNs = if (within) inBandSinceNs ?: nowNs else null
+    }
+
     /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
     private fun tell(old: CampaignView, newest: CampaignView) {
-        val running = newest.current
-        val ranAlready = old.state == "running" && old.current == running
-        if (running != null && newest.state == "running" && !ranAlready) events += Cue.GO
+        val step = newest.current?.let { BEGINNINGS[newest.state] }
+        if (step != null && (old.state != newest.state || old.current != newest.current)) events += step
         val watched = old.current ?: lastKey ?: return
         val verdict = newest.verdictOf(watched)
         if (verdict == null || old.verdictOf(watched) != null) return
@@ -144,7 +174,9 @@ class DriveMachine {
     }
 
     private fun noteFix(fresh: Boolean) {
-        if (fresh || fixWasLost || fix == null) return
+        if (fresh) fixWasLost = false
+        val had = fix != null || nodeHadFix
+        if (fresh || fixWasLost || !had) return
         fixWasLost = true
         if (phase() in UNDER_WAY) events += Cue.NO_GPS
     }
@@ -182,6 +214,12 @@ class DriveMachine {
 
     private companion object {
         val UNDER_WAY = setOf(Phase.ARMED, Phase.RUNNING)
+
+        /** What is said when an attempt comes to a state. */
+        val BEGINNINGS = mapOf("armed" to Cue.TARGET, "running" to Cue.GO)
+
+        /** As long as an agent holds a phone that pushes for connected. */
+        const val FED_NS = 3_000_000_000L
     }
 }
 

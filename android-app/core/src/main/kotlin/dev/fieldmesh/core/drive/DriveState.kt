@@ -8,6 +8,9 @@ import dev.fieldmesh.core.wire.Verdict
 /** Where the app stands with the node. */
 enum class LinkState { UNPAIRED, CONNECTING, UP, LOST, WRONG_NODE, NOT_PAIRED }
 
+/** Whose receiver a speed comes from. The gate goes by the node's. */
+enum class SpeedSource { NODE, PHONE }
+
 /** What the present trial is at, as the driver needs to know it. */
 enum class Phase {
     /** Nothing is known of a run: no node, or no run on it. */
@@ -27,6 +30,10 @@ enum class Phase {
 
     /** The last attempt is over and nothing newer has begun. */
     DONE,
+    ;
+
+    /** Whether a node is changed for the trial, and somebody may be driving. */
+    val isUnderWay get() = this == ARMED || this == RUNNING || this == RESTORING
 }
 
 /** A value at a moment of the phone's boot clock, for a small chart. */
@@ -42,6 +49,7 @@ data class DriveState(
     val trialsTotal: Int? = null,
     val band: Band? = null,
     val speedMps: Double? = null,
+    val speedSource: SpeedSource? = null,
     val zone: Zone = Zone.UNKNOWN,
     val hasFix: Boolean = false,
     val trackDeg: Double? = null,

@@ -48,7 +48,7 @@ class AgentTest {
     private val one = Executors.newSingleThreadExecutor().asCoroutineDispatcher()
     private val scope = CoroutineScope(one)
     private val said = mutableListOf<Cue>()
-    private val instrument = Instrument(System::nanoTime) { said += it }
+    private val instrument = Instrument(System::nanoTime) { cue, _ -> said += cue }
     private val fixes = MutableSharedFlow<Fix>(replay = 1)
 
     @Volatile private var speed = 0.0
@@ -231,7 +231,7 @@ class AgentTest {
 
     /** The phone's receiver, at 10 Hz. */
     private fun drive(client: AgentClient) {
-        scope.launch { pushFixes(fixes, client, System::nanoTime) }
+        scope.launch { pushFixes(fixes, client, System::nanoTime, instrument::pushed) }
         scope.launch {
             var lon = 27.092
             while (true) {

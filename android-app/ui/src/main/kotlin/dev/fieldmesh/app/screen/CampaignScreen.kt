@@ -9,11 +9,12 @@ import android.widget.TextView
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.CampaignState
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.Standing
 import dev.fieldmesh.core.app.TrialRow
 
 /** What is done, what comes next, what was rejected and why. */
-class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Screen {
+class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit, onTrial: (TrialRow) -> Unit) : Screen {
     private val context = view.context
     private val rows = Rows()
 
@@ -29,7 +30,7 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
         text(R.id.done).text =
             c?.let { context.getString(R.string.campaign_done, it.accepted, it.rows.size) }
                 ?: context.getString(R.string.campaign_none)
-        text(R.id.left).text = c?.let(::leftText).orEmpty()
+        text(R.id.left).text = c?.let(::leftText) ?: context.nextStep(state.drive.link)
         val next = c?.next
         text(R.id.next).apply {
             visibility = if (next == null) View.GONE else View.VISIBLE
@@ -48,7 +49,7 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
 
     private fun nextText(row: TrialRow): String {
         val title = if (row.standing == Standing.PRESENT) R.string.campaign_present else R.string.campaign_next
-        return context.getString(title, row.number) + "\n" + factorText(row.factors)
+        return context.getString(title, row.number) + "\n" + Speeds(context, unit()).factors(row.factors)
     }
 
     private inner class Rows : BaseAdapter() {
@@ -71,7 +72,8 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
         override fun getView(position: Int, old: View?, parent: ViewGroup): View {
             val row = old ?: LayoutInflater.from(context).inflate(R.layout.campaign_row, parent, false)
             val trial = list[position]
-            row.findViewById<TextView>(R.id.name).text = "${trial.number}  ${factorText(trial.factors)}"
+            row.findViewById<TextView>(R.id.name).text =
+                "${trial.number}  ${Speeds(context, unit()).factors(trial.factors)}"
             row.findViewById<TextView>(R.id.standing).apply {
                 setText(standing(trial.standing).text)
                 setTextColor(context.getColor(standing(trial.standing).color))
@@ -91,7 +93,10 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
             } else {
                 null
             }
-            return listOfNotNull(attempts, trial.newest?.reason).joinToString(": ")
+            val newest = trial.newest
+            val result = newest?.reason?.let(Speeds(context, unit())::reason)
+                ?: newest?.throughputBps?.let { context.getString(R.string.megabits, it / 1e6) }
+            return listOfNotNull(attempts, result).joinToString(": ")
         }
     }
 

@@ -7,12 +7,23 @@ import dev.fieldmesh.app.R
 import dev.fieldmesh.app.view.ChartView
 import dev.fieldmesh.app.view.SpeedBandView
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SpeedSource
+import dev.fieldmesh.device.VoiceState
 import kotlin.math.roundToInt
 
+/** What the Drive screen is told by the person and the phone. */
+interface DriveSetting {
+    val unit: SpeedUnit
+
+    /** What the voice has; it is of no matter when nobody wants it to speak. */
+    val voice: VoiceState
+}
+
 /** The present trial as one glance. */
-class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen {
+class DriveScreen(override val view: View, private val setting: DriveSetting, onAbort: (TextView) -> Unit) : Screen {
     private val context = view.context
     private val word = text(R.id.word)
     private val speed = text(R.id.speed)
@@ -32,16 +43,47 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
         val w = d.word()
         word.setText(w.text)
         word.backgroundTintList = ColorStateList.valueOf(context.getColor(w.color))
-        speed.text = d.speedMps?.let(::kmh) ?: unknown
+        val speeds = Speeds(context, setting.unit)
+        speed.text = d.speedMps?.let(speeds::rough) ?: unknown
+        text(R.id.unit).text = speeds.symbol
         speed.contentDescription = context.getString(R.string.speed_spoken, speed.text, word.text)
         view.findViewById<SpeedBandView>(R.id.band).show(d.band, d.speedMps)
         text(R.id.target).text =
-            d.band?.let { context.getString(R.string.target, kmhFine(it.targetMps), kmhFine(it.halfWidthMps)) }
-                ?: context.getString(R.string.no_target)
+            d.band?.let {
+                context.getString(
+                    R.string.target,
+                    speeds.fine(it.targetMps),
+                    speeds.fine(it.halfWidthMps),
+                    speeds.symbol,
+                )
+            } ?: context.getString(R.string.no_target)
+        text(R.id.source).text = when (d.speedSource) {
+            SpeedSource.NODE -> context.getString(R.string.speed_of_node)
+            SpeedSource.PHONE -> context.getString(R.string.speed_of_phone)
+            null -> ""
+        }
         figures(d)
         charts(d)
-        text(R.id.detail).text = d.verdict?.reason ?: d.detail.orEmpty()
+        told(R.id.detail, detail(d, speeds))
+        told(R.id.voice, context.voiceText(setting.voice))
         abort.visibility = if (d.phase == Phase.ARMED || d.phase == Phase.RUNNING) View.VISIBLE else View.GONE
+    }
+
+    /** A text that takes no room when there is nothing to tell. */
+    private fun told(id: Int, what: String?) = text(id).run {
+        text = what.orEmpty()
+        visibility = if (what.isNullOrEmpty()) View.GONE else View.VISIBLE
+    }
+
+    /** What the last attempt came to, what the node waits for, or what to do next. */
+    private fun detail(d: DriveState, speeds: Speeds): String? {
+        val over = d.verdict
+        return when {
+            over?.reason != null -> over.reason?.let(speeds::reason)
+            over != null -> over.throughputBps?.let { context.getString(R.string.result, it / 1e6) }
+            d.phase == Phase.NO_RUN -> context.nextStep(d.link)
+            else -> d.detail?.let(speeds::inWords)
+        }
     }
 
     private fun trialText(d: DriveState): String {

@@ -21,6 +21,9 @@ interface PhoneActions {
     val gpsRuns: Boolean
     val logging: Boolean
 
+    /** Why the log ended by itself. */
+    val logFault: String?
+
     /** Size of the logs that the phone keeps. */
     val logBytes: Long
 
@@ -56,14 +59,24 @@ class NodeScreen(
         gps.setText(if (phone.gpsRuns) R.string.gps_stop else R.string.gps_start)
         log.setText(if (phone.logging) R.string.log_stop else R.string.log_start)
         saveLog.text = context.getString(R.string.log_save, size(phone.logBytes))
+        view.findViewById<TextView>(R.id.log_fault).apply {
+            text = phone.logFault?.let { context.getString(R.string.log_failed, it) }.orEmpty()
+            visibility = if (phone.logFault == null) View.GONE else View.VISIBLE
+        }
         saveLog.visibility = if (phone.logBytes > 0) View.VISIBLE else View.GONE
         val node = state.node
         val routing = state.campaign?.next
         val lines = node?.let { lines(it, state) }.orEmpty()
         val found = node?.problems.orEmpty()
-        if (shown == Triple(lines, found, routing)) return // leaves a screen reader where it is
-        shown = Triple(lines, found, routing)
+        val step = if (node == null) context.nextStep(state.drive.link) else ""
+        val newest = listOf(lines, found, routing, step)
+        if (shown == newest) return // leaves a screen reader where it is
+        shown = newest
         heading(node)
+        view.findViewById<TextView>(R.id.next_step).apply {
+            text = step
+            visibility = if (step.isEmpty()) View.GONE else View.VISIBLE
+        }
         problems.removeAllViews()
         found.forEach(::addProblem)
         rows.removeAllViews()

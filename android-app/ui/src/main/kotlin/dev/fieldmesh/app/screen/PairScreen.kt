@@ -4,7 +4,6 @@ import android.content.ClipData
 import android.content.ClipboardManager
 import android.view.View
 import android.widget.EditText
-import android.widget.Switch
 import android.widget.TextView
 import android.widget.Toast
 import dev.fieldmesh.app.R
@@ -17,8 +16,6 @@ import dev.fieldmesh.core.app.AppState
 interface PairActions {
     val ownPin: Pin?
     val pairing: Pairing?
-    var spokenCues: Boolean
-    var gpsdServer: Boolean
 
     /** Whether this phone has a camera. */
     val canScan: Boolean
@@ -48,14 +45,6 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         text(R.id.scan).apply {
             setOnClickListener { actions.scan() }
             visibility = if (actions.canScan) View.VISIBLE else View.GONE
-        }
-        view.findViewById<Switch>(R.id.speech).apply {
-            isChecked = actions.spokenCues
-            setOnCheckedChangeListener { _, on -> actions.spokenCues = on }
-        }
-        view.findViewById<Switch>(R.id.gpsd).apply {
-            isChecked = actions.gpsdServer
-            setOnCheckedChangeListener { _, on -> actions.gpsdServer = on }
         }
         error.visibility = View.GONE
     }

@@ -3,12 +3,15 @@ package dev.fieldmesh.app.screen
 import android.content.Context
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
-import java.util.Locale
+import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.device.VoiceState
+import kotlin.math.roundToInt
 
 /** What stands in the great field of the Drive screen, and the colour of its ground. */
 internal class Word(val text: Int, val color: Int)
@@ -48,41 +51,148 @@ internal fun Context.linkText(state: AppState): String = when (state.drive.link)
     LinkState.NOT_PAIRED -> getString(R.string.link_not_paired)
 }
 
-fun Context.cueText(cue: Cue): String = getString(
-    when (cue) {
-        Cue.FASTER -> R.string.cue_faster
-        Cue.SLOWER -> R.string.cue_slower
-        Cue.HOLD -> R.string.cue_hold
-        Cue.GO -> R.string.cue_go
-        Cue.DONE -> R.string.cue_done
-        Cue.REJECTED -> R.string.cue_rejected
-        Cue.FAILED -> R.string.cue_failed
-        Cue.INTERRUPTED -> R.string.cue_interrupted
-        Cue.NO_GPS -> R.string.cue_no_gps
-        Cue.NODE_LOST -> R.string.cue_node_lost
+/** Whether a restore would put anything back. */
+internal val AppState.isRestorable: Boolean
+    get() = drive.phase.isUnderWay || node?.host?.let { it.pending.isNotEmpty() || it.failed.isNotEmpty() } == true
+
+/** Speeds as a person has chosen to see them. */
+class Speeds(private val context: Context, val unit: SpeedUnit) {
+    val symbol: String = context.getString(
+        when (unit) {
+            SpeedUnit.KMH -> R.string.speed_kmh
+            SpeedUnit.MPH -> R.string.speed_mph
+            SpeedUnit.MPS -> R.string.speed_mps
+        },
+    )
+
+    private val spokenUnit
+        get() = context.getString(
+            when (unit) {
+                SpeedUnit.KMH -> R.string.spoken_kmh
+                SpeedUnit.MPH -> R.string.spoken_mph
+                SpeedUnit.MPS -> R.string.spoken_mps
+            },
+        )
+
+    /** For a glance; metres per second are too coarse without a decimal. */
+    fun rough(mps: Double): String = if (unit == SpeedUnit.MPS) fine(mps) else "%.0f".format(unit.of(mps))
+
+    fun fine(mps: Double): String = "%.1f".format(unit.of(mps))
+
+    fun spoken(mps: Double): String = context.getString(R.string.cue_target_speed, rough(mps), spokenUnit)
+
+    fun inWords(text: String): String = unit.inWords(text, symbol)
+
+    /** "speed_mps" → "speed 50.0 km/h": the plan's own words and numbers but for speeds. */
+    fun factors(all: Map<String, String>): String = all.entries.joinToString(", ") { (name, level) ->
+        val end = units.entries.firstOrNull { name.endsWith(it.key) && level.toDoubleOrNull() != null }
+        val bare = name.removeSuffix(end?.key.orEmpty()).replace('_', ' ')
+        when {
+            end == null -> "$bare $level"
+            end.key == "_mps" -> "$bare ${inWords("$level m/s")}"
+            else -> "$bare $level ${end.value}"
+        }
+    }
+
+    /** What the trial's reason is in plain words, and below them what the node found. */
+    fun reason(reason: String): String {
+        val code = reason.substringBefore(": ")
+        val plain = reasons[code]?.let(context::getString) ?: return inWords(reason)
+        return (plain + "\n" + inWords(reason.removePrefix(code).removePrefix(": "))).trim()
+    }
+
+    private companion object {
+        /** Units that stand at the end of the plan's names, and how they are written. */
+        val units = mapOf(
+            "_mps" to "m/s",
+            "_dbm" to "dBm",
+            "_bytes" to "bytes",
+            "_bps" to "bit/s",
+            "_ms" to "ms",
+            "_s" to "s",
+            "_m" to "m",
+        )
+
+        /** The codes that people meet (ReasonCode in protocols/wire); another is shown as it is. */
+        val reasons = mapOf(
+            "aborted" to R.string.reason_aborted,
+            "agent_restarted" to R.string.reason_agent_restarted,
+            "arm_failed" to R.string.reason_arm_failed,
+            "clock" to R.string.reason_clock,
+            "edge" to R.string.reason_edge,
+            "firewall" to R.string.reason_firewall,
+            "gate_timeout" to R.string.reason_gate_timeout,
+            "generator" to R.string.reason_generator,
+            "go_unanswered" to R.string.reason_go_unanswered,
+            "gps" to R.string.reason_gps,
+            "lateness" to R.string.reason_lateness,
+            "misrouted" to R.string.reason_misrouted,
+            "node_away" to R.string.reason_node_away,
+            "radio_gone" to R.string.reason_radio_gone,
+            "routing_daemon" to R.string.reason_routing_daemon,
+            "routing_not_ready" to R.string.reason_routing_not_ready,
+            "speed" to R.string.reason_speed,
+            "stalled" to R.string.reason_stalled,
+        )
+    }
+}
+
+/** What to do next where there is nothing to show. */
+internal fun Context.nextStep(link: LinkState): String = getString(
+    when (link) {
+        LinkState.UNPAIRED -> R.string.next_pair
+        LinkState.CONNECTING -> R.string.next_connecting
+        LinkState.UP -> R.string.next_run
+        LinkState.LOST -> R.string.next_lost
+        LinkState.WRONG_NODE -> R.string.next_wrong_node
+        LinkState.NOT_PAIRED -> R.string.next_not_paired
     },
 )
 
-private const val KMH_PER_MPS = 3.6
+/** What the phone's voice lacks, and what to do about it; null for nothing. */
+internal fun Context.voiceText(voice: VoiceState): String? = when (voice) {
+    VoiceState.NO_ENGINE -> getString(R.string.voice_none)
+    VoiceState.NO_LANGUAGE -> getString(R.string.voice_no_language)
+    VoiceState.STARTING, VoiceState.READY -> null
+}
 
-internal fun kmh(mps: Double): String = String.format(Locale.getDefault(), "%.0f", mps * KMH_PER_MPS)
+/** What is said of a cue; null when it has nothing to say any more. */
+fun Context.cueText(cue: Cue, state: AppState, unit: SpeedUnit): String? {
+    val d = state.drive
+    return when (cue) {
+        Cue.TARGET -> state.trial?.let { getString(R.string.cue_target, it.number, manner(it, unit)) }
+        Cue.DISTANCE -> d.toGateM?.takeIf { it > 0 }?.let { getString(R.string.cue_distance, it.roundToInt()) }
+        Cue.COUNTDOWN -> d.remainingS?.takeIf { it >= 1 }?.let { getString(R.string.cue_countdown, it.roundToInt()) }
+        Cue.DONE, Cue.REJECTED, Cue.FAILED, Cue.INTERRUPTED -> ended(plainCues.getValue(cue), state, unit)
+        else -> getString(plainCues.getValue(cue))
+    }
+}
 
-internal fun kmhFine(mps: Double): String = String.format(Locale.getDefault(), "%.1f", mps * KMH_PER_MPS)
-
-/** Units that stand at the end of the plan's names, and how they are written. */
-private val units = mapOf(
-    "_mps" to "m/s",
-    "_dbm" to "dBm",
-    "_bytes" to "bytes",
-    "_bps" to "bit/s",
-    "_ms" to "ms",
-    "_s" to "s",
-    "_m" to "m",
+private val plainCues = mapOf(
+    Cue.FASTER to R.string.cue_faster,
+    Cue.SLOWER to R.string.cue_slower,
+    Cue.HOLD to R.string.cue_hold,
+    Cue.GO to R.string.cue_go,
+    Cue.DONE to R.string.cue_done,
+    Cue.REJECTED to R.string.cue_rejected,
+    Cue.FAILED to R.string.cue_failed,
+    Cue.INTERRUPTED to R.string.cue_interrupted,
+    Cue.NO_GPS to R.string.cue_no_gps,
+    Cue.NODE_LOST to R.string.cue_node_lost,
 )
 
-/** "speed_mps" → "speed 13.9 m/s": the plan's own words and numbers, so that they agree with the report's. */
-internal fun factorText(factors: Map<String, String>): String = factors.entries.joinToString(", ") { (name, level) ->
-    val unit = units.entries.firstOrNull { name.endsWith(it.key) && level.toDoubleOrNull() != null }
-    val bare = name.removeSuffix(unit?.key.orEmpty()).replace('_', ' ')
-    if (unit == null) "$bare $level" else "$bare $level ${unit.value}"
-}
+/** That a trial is over, and what comes next. */
+private fun Context.ended(how: Int, state: AppState, unit: SpeedUnit): String = listOfNotNull(
+    getString(how),
+    state.next?.let { getString(R.string.cue_next, manner(it, unit)) },
+).joinToString(", ")
+
+/** How a trial is driven: its speed and its direction. */
+private fun Context.manner(trial: Trial, unit: SpeedUnit): String = listOfNotNull(
+    trial.speedMps?.takeIf { it > 0 }?.let(Speeds(this, unit)::spoken) ?: getString(R.string.cue_standing),
+    when (trial.direction) {
+        "outbound" -> getString(R.string.direction_outbound)
+        "inbound" -> getString(R.string.direction_inbound)
+        else -> null
+    },
+).joinToString(", ")

@@ -1,0 +1,257 @@
+package dev.fieldmesh.app
+
+import android.Manifest
+import android.app.ForegroundServiceStartNotAllowedException
+import android.app.Notification
+import android.app.Service
+import android.content.Context
+import android.content.Intent
+import android.location.LocationManager
+import android.media.AudioManager
+import android.os.PowerManager
+import android.provider.Settings
+import android.speech.tts.TextToSpeech
+import android.view.View
+import android.view.WindowManager.LayoutParams.FLAG_KEEP_SCREEN_ON
+import android.widget.TextView
+import dev.fieldmesh.app.screen.cueText
+import dev.fieldmesh.core.agent.Heard
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.VoiceState
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowAlertDialog
+import org.robolectric.shadows.ShadowPowerManager
+import org.robolectric.shadows.ShadowTextToSpeech
+import java.io.File
+import java.util.Locale
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
+import kotlin.test.assertFalse
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+/** What an instrument in a car must do by itself, whatever Android does to it. */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
+class InstrumentTest {
+    private val app get() = RuntimeEnvironment.getApplication() as TestApp
+    private val activity by lazy { Robolectric.buildActivity(MainActivity::class.java).setup().get() }
+
+    private fun idle() = shadowOf(app.mainLooper).idle()
+
+    /** The paired node tells something. */
+    private fun hear(vararg what: Heard) {
+        if (app.session.pairing == null) app.session.pair(Pairing("127.0.0.1", 1, Pin("ab".repeat(32))))
+        idle()
+        what.forEach { assertTrue(app.heard.tryEmit(it)) }
+        idle()
+    }
+
+    private fun at(state: String, live: Live? = null): CampaignView = States.view.copy(state = state, live = live)
+
+    private val plan = Heard.Plan(States.schedule)
+
+    private fun text(id: Int) = activity.findViewById<TextView>(id).text.toString()
+
+    @Test
+    fun `the screen stays on and the processor runs while a trial is under way`() {
+        val screenIsKept = { activity.window.attributes.flags and FLAG_KEEP_SCREEN_ON != 0 }
+        hear(plan, Heard.View(at("loaded").copy(current = null)))
+        assertFalse(screenIsKept())
+        assertNull(ShadowPowerManager.getLatestWakeLock()?.takeIf(PowerManager.WakeLock::isHeld))
+        for (state in listOf("armed", "running", "restoring")) {
+            hear(Heard.View(at(state)))
+            assertTrue(screenIsKept(), state)
+            assertTrue(ShadowPowerManager.getLatestWakeLock().isHeld, state)
+        }
+        hear(Heard.View(at("kept")))
+        assertFalse(screenIsKept())
+        assertFalse(ShadowPowerManager.getLatestWakeLock().isHeld)
+    }
+
+    /** Whose start Android forbids. */
+    class ForbiddenService : LocationService() {
+        var why: RuntimeException? = null
+
+        override fun enterForeground(notification: Notification): Unit = throw checkNotNull(why)
+    }
+
+    @Test
+    fun `a start of the service that Android forbids ends in peace`() {
+        val forbidden = listOf(
+            ForegroundServiceStartNotAllowedException("the app is in the background"),
+            SecurityException("the permission was taken away"),
+        )
+        for (why in forbidden) {
+            val service = Robolectric.buildService(ForbiddenService::class.java).create()
+            service.get().why = why
+            assertEquals(Service.START_NOT_STICKY, service.get().onStartCommand(null, 0, 1), "$why")
+            assertTrue(shadowOf(service.get()).isStoppedBySelf, "$why")
+            assertFalse(app.gpsRuns.value, "$why")
+            service.destroy()
+        }
+    }
+
+    @Test
+    fun `the screens know whether the receiver is read, whoever ended that`() {
+        shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
+        activity.findViewById<View>(R.id.tab_node).performClick()
+        val service = Robolectric.buildService(LocationService::class.java, LocationService.intent(app)).create()
+        service.startCommand(0, 1)
+        idle()
+        assertEquals(app.getString(R.string.gps_stop), text(R.id.gps))
+        service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
+        service.destroy()
+        idle()
+        assertEquals(app.getString(R.string.gps_start), text(R.id.gps))
+    }
+
+    @Test
+    fun `a location that is switched off or denied leads to where it is given`() {
+        activity.findViewById<View>(R.id.tab_node).performClick()
+        val location = app.getSystemService(LocationManager::class.java)
+        shadowOf(location).setProviderEnabled(LocationManager.GPS_PROVIDER, false)
+        assertEquals(
+            Settings.ACTION_LOCATION_SOURCE_SETTINGS,
+            led {
+                activity.findViewById<View>(R.id.gps).performClick()
+            },
+        )
+        val denied = led {
+            activity.onRequestPermissionsResult(1, arrayOf(Manifest.permission.ACCESS_FINE_LOCATION), intArrayOf(-1))
+        }
+        assertEquals(Settings.ACTION_APPLICATION_DETAILS_SETTINGS, denied)
+    }
+
+    /** The action of the screen to which the dialog leads that something opens. */
+    private fun led(open: () -> Unit): String? {
+        open()
+        val dialog = ShadowAlertDialog.getLatestAlertDialog()
+        dialog.getButton(android.content.DialogInterface.BUTTON_POSITIVE).performClick()
+        idle()
+        return shadowOf(activity).nextStartedActivity?.action
+    }
+
+    @Test
+    fun `a storage that is full ends the log and nothing else`() {
+        File(app.filesDir, "logs").writeText("where the folder was to be")
+        app.session.logging = true
+        app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092, speedMps = 13.9))
+        assertFalse(app.session.logging)
+        assertNotNull(app.session.logFault)
+        activity.findViewById<View>(R.id.tab_node).performClick()
+        assertContains(text(R.id.log_fault), app.session.logFault!!)
+        assertEquals(13.9, app.session.state.value.drive.speedMps)
+    }
+
+    @Test
+    fun `restore is there when there is something to restore`() {
+        val restore = { activity.findViewById<View>(R.id.restore).visibility == View.VISIBLE }
+        val node = States.ready.node!!
+        assertFalse(restore(), "not paired")
+        hear(Heard.Status(node.copy(host = node.host.copy(pending = emptyList(), failed = emptyList()))))
+        assertFalse(restore(), "nothing is changed")
+        hear(Heard.Status(node.copy(host = node.host.copy(pending = listOf("address 10.77.0.1/24 on wlan0")))))
+        assertTrue(restore())
+    }
+
+    @Test
+    fun `one unit is everywhere, also in the node's words`() {
+        activity.findViewById<View>(R.id.open_settings).performClick()
+        activity.findViewById<View>(R.id.unit_mph).performClick()
+        activity.findViewById<View>(R.id.tab_drive).performClick()
+        hear(plan, Heard.View(at("armed", Live(fixMode = 3, speedMps = 13.4112))))
+        assertEquals("30", text(R.id.speed))
+        assertEquals("mph", text(R.id.unit))
+        assertEquals("waiting for 30.0 to 32.2 mph", text(R.id.detail))
+        assertEquals(app.getString(R.string.speed_of_node), text(R.id.source))
+        activity.findViewById<View>(R.id.tab_campaign).performClick()
+        assertContains(text(R.id.next), "mph")
+        assertFalse("m/s" in text(R.id.next), text(R.id.next))
+    }
+
+    private fun engine(status: Int, vararg languages: Locale) {
+        languages.forEach(ShadowTextToSpeech::addLanguageAvailability)
+        app.voice // makes the engine
+        shadowOf(ShadowTextToSpeech.getLastTextToSpeechInstance()).onInitListener.onInit(status)
+        idle()
+    }
+
+    @Test
+    fun `cues are spoken in the language of their words, and other sound is lowered meanwhile`() {
+        val before = Locale.getDefault()
+        try {
+            Locale.setDefault(Locale.GERMANY)
+            engine(TextToSpeech.SUCCESS, Locale.ENGLISH, Locale.GERMAN)
+        } finally {
+            Locale.setDefault(before)
+        }
+        assertEquals(VoiceState.READY, app.voice.state.value)
+        app.voice.say(Cue.HOLD, AppState())
+        val speech = shadowOf(ShadowTextToSpeech.getLastTextToSpeechInstance())
+        assertEquals("hold", speech.lastSpokenText)
+        assertEquals("en", speech.currentLanguage.language)
+        val sound = shadowOf(app.getSystemService(AudioManager::class.java))
+        assertEquals(AudioManager.AUDIOFOCUS_GAIN_TRANSIENT_MAY_DUCK, sound.lastAudioFocusRequest.durationHint)
+    }
+
+    @Test
+    fun `a phone without a voice says so on the screen`() {
+        activity.findViewById<View>(R.id.tab_drive).performClick()
+        engine(TextToSpeech.ERROR)
+        assertEquals(app.getString(R.string.voice_none), text(R.id.voice))
+        app.preferences.spokenCues = false // then nobody misses it
+        activity.findViewById<View>(R.id.tab_drive).performClick()
+        assertEquals(View.GONE, activity.findViewById<View>(R.id.voice).visibility)
+    }
+
+    @Test
+    fun `the driver hears target, direction, distance, countdown and what comes next`() {
+        val context: Context = app
+        val trial = States.ready.trial!!.copy(number = 5, speedMps = 13.8889, direction = "outbound")
+        val next = trial.copy(number = 6, speedMps = 8.3333, direction = "inbound")
+        val state = States.ready.copy(trial = trial, next = next)
+        for ((cue, unit, words) in listOf(
+            Triple(Cue.TARGET, SpeedUnit.KMH, "trial 5, 50 kilometres per hour, away from the roadside"),
+            Triple(Cue.TARGET, SpeedUnit.MPH, "trial 5, 31 miles per hour, away from the roadside"),
+            Triple(Cue.TARGET, SpeedUnit.MPS, "trial 5, 13.9 metres per second, away from the roadside"),
+            Triple(Cue.DISTANCE, SpeedUnit.KMH, "143 metres to the gate"),
+            Triple(Cue.DONE, SpeedUnit.KMH, "trial done, next, 30 kilometres per hour, towards the roadside"),
+        )) {
+            assertEquals(words, context.cueText(cue, state, unit))
+        }
+        val late = state.copy(drive = state.drive.copy(remainingS = 4.6, toGateM = -2.0))
+        assertEquals("5 seconds", context.cueText(Cue.COUNTDOWN, late, SpeedUnit.KMH))
+        assertNull(context.cueText(Cue.DISTANCE, late, SpeedUnit.KMH), "the gate is passed")
+    }
+
+    @Test
+    fun `an empty page says the next step`() {
+        for (tab in listOf(
+            R.id.tab_drive to R.id.detail,
+            R.id.tab_campaign to R.id.left,
+            R.id.tab_node to R.id.next_step,
+        )) {
+            activity.findViewById<View>(tab.first).performClick()
+            assertEquals(app.getString(R.string.next_pair), text(tab.second))
+        }
+        hear(Heard.NoRun)
+        activity.findViewById<View>(R.id.tab_campaign).performClick()
+        assertEquals(app.getString(R.string.next_run), text(R.id.left))
+    }
+}
