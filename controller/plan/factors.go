@@ -82,6 +82,10 @@ func (p *parse) readFactors(root *tree.Node) {
 			x.key = key.Text
 		}
 		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
+		if slices.Contains([]string{"speed", "speed_mps"}, x.name) && len(x.levels) > 0 && !x.sets("speed_mps") {
+			f.Add(e.At, "%s: the model takes a factor of this name for the speed of the car, and not each of its levels "+
+				"sets speed_mps; give it another name", path)
+		}
 		p.factors = append(p.factors, x)
 	}
 	p.checkOverlap()
@@ -216,6 +220,13 @@ func (p *parse) checkOverlap() {
 			owner[path] = x.name
 		}
 	}
+}
+
+// sets reports whether each level sets a key.
+func (x factor) sets(key string) bool {
+	return !slices.ContainsFunc(x.levels, func(l level) bool {
+		return !slices.Contains(tree.Leaves(l.override, ""), key)
+	})
 }
 
 // paths lists the keys that any of the factor's levels sets, each once.

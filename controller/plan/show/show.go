@@ -64,7 +64,8 @@ func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Esti
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := append([]string{"trial", "block"}, labels...)
 	head = append(head, "car", "sends", "receives", "speed m/s", "direction", "course", "window s", "drive s", "road m")
-	if c.Crosses() {
+	crosses := c.Crosses()
+	if crosses {
 		head = append(head, "flows across others")
 	}
 	fmt.Fprintln(table, strings.Join(head, "\t"))
@@ -83,7 +84,7 @@ func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Esti
 		}
 		row = append(row, cmp.Or(t.Car, "-"), t.Sender, t.Receiver, speed, cmp.Or(t.Direction, "-"), t.Course.Kind,
 			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
-		if c.Crosses() {
+		if crosses {
 			row = append(row, cmp.Or(across(t), "-"))
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
