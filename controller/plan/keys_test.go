@@ -32,7 +32,7 @@ func bases(t *testing.T) []*tree.Node {
 		change("  duration_s: 10", "  relays: [relay-1]\n  duration_s: 10", "bulk: {",
 			"load: {kind: cbr, from: random, to: random, payload_bytes: 100, bitrate_bps: 1000}\n    bulk: {"),
 		change("  duration_s: 10", "  speed_mps: 2.8\n  duration_s: 10",
-			"speed_mps, levels: [2.8, 5.6]", "sample_hz, levels: [10, 20]",
+			"speed: {key: speed_mps, levels: [2.8, 5.6]", "rate: {key: sample_hz, levels: [10, 20]",
 			"direction: [outbound, inbound]", "relay_sample_hz: [1, 2]",
 			"A: {sender: car, receiver: roadside}", "A: {still: true}",
 			"B: {sender: roadside, receiver: car}", "B: {still: false}"),

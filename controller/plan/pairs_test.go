@@ -106,7 +106,7 @@ func TestConditionsOfCases(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, x := range c.trials {
-		cell := x.Factors["speed"] + " " + x.Factors["congestion"]
+		cell := x.Factors["node_speed"] + " " + x.Factors["congestion"]
 		seen[cell] = true
 		if *x.Conditions.ChannelErrorMean != 0 || *x.TCP.WindowPackets != 8 || x.Sender != "s" {
 			t.Fatalf("%+v", x)
