@@ -1,97 +1,190 @@
 package papers_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// unfed are sweeps that no shipped campaign has the trials of, and why.
-var unfed = map[string]string{
-	"p4 Figure 5, plot 1": "section 3.6 in its own scenario",
-	"p4 Figure 5, plot 3": "section 3.6 in its own scenario",
-	"p4 Figure 5, plot 4": "section 3.6 in its own scenario",
-	"p4 Figure 4":         "channel errors of 10 % at other speeds than 0",
+// shipped is a campaign of a paper's, whose first repetition was driven whole.
+// Its i-th trial has i as every one of its values, so that a point tells whose it
+// is.
+type shipped struct {
+	paper  plan.Paper
+	trials []papers.Trial
 }
 
-// The shipped campaigns, driven whole, feed the papers' sweeps: each of their
-// panels that has any trial has two points or more, none of a mixture.
-func TestTheCampaignsFeedThePapersFigures(t *testing.T) {
-	published, err := papers.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+// allShipped are the campaigns that name a paper, by file; they are expanded once.
+var allShipped = sync.OnceValues(func() (map[string]shipped, error) {
 	files, err := filepath.Glob("../../campaigns/*.yaml")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	fed := map[string]bool{}
+	out := map[string]shipped{}
 	for _, file := range files {
 		c, err := plan.Load(file)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		paper := plan.Paper{Name: "p1"} // of the campaigns that name none, only velocity's own has its question
-		if c.Paper != nil {
-			paper = *c.Paper
-		} else if c.Name != "velocity" {
+		if c.Paper == nil {
 			continue
+		}
+		if c.Crosses() { // by no links: who has a flow does not matter here
+			err = c.DrawAcross(func(wire.Trial, float64) (draw.Links, error) { return draw.Links{}, nil })
+			if err != nil {
+				return nil, err
+			}
 		}
 		schedule, err := c.Schedule()
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		var trials []papers.Trial
+		one := shipped{paper: *c.Paper}
 		for _, s := range schedule {
 			if s.Repetition > 1 {
 				continue
 			}
-			values := map[string]float64{papers.HopsMean: 1}
-			for v := range papers.ValueUnits {
-				values[v] = 1
+			v := float64(len(one.trials))
+			values := map[string]float64{papers.HopsMean: v}
+			for name := range papers.ValueUnits {
+				values[name] = v
 			}
-			trials = append(trials, papers.Trial{Repetition: 1, Facts: papers.Facts(s), Factors: s.Factors,
+			one.trials = append(one.trials, papers.Trial{Repetition: 1, Facts: papers.Facts(s), Factors: s.Factors,
 				Values: values})
 		}
-		for _, f := range papers.Figures(paper.Name) {
-			if f.Kind != papers.Sweep || f.Scenario != "" && f.Scenario != paper.Scenario {
+		out[filepath.Base(file)] = one
+	}
+	return out, nil
+})
+
+func read(t *testing.T) (papers.Published, map[string]shipped) {
+	t.Helper()
+	published, err := papers.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaigns, err := allShipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return published, campaigns
+}
+
+func alone(v []float64) (mean float64, half *float64) { return v[0], nil }
+
+// The shipped campaigns, driven whole, feed every one of the papers' sweeps: a
+// campaign has two points or more of each of its panels, and none is of a mixture.
+func TestTheCampaignsFeedThePapersFigures(t *testing.T) {
+	published, campaigns := read(t)
+	fed := map[string]bool{}
+	for file, c := range campaigns {
+		for _, f := range papers.Figures(c.paper.Name) {
+			if f.Kind != papers.Sweep || f.Scenario != "" && f.Scenario != c.paper.Scenario {
 				continue
 			}
-			d := published.Plotted(f, trials, func(v []float64) (float64, *float64) { return v[0], nil })
-			points := 0
+			d := published.Plotted(f, c.trials, alone)
+			whole := len(d.Missing) == 0
 			for _, p := range d.Plots {
 				for _, curve := range p.Curves {
-					points = max(points, len(curve.Ours))
+					whole = whole && len(curve.Ours) > 1
 				}
 			}
 			for _, m := range d.Missing {
-				if strings.Contains(m, "differ in") && c.Name != "reference-tcp-hops" { // a chain of many lengths
-
-					t.Errorf("%s, %s %s: %s", filepath.Base(file), f.Paper, f.Number, m)
+				if strings.Contains(m, "differ in") {
+					t.Errorf("%s, %s %s: %s", file, f.Paper, f.Number, m)
 				}
 			}
-			if points > 1 && len(d.Missing) == 0 {
+			if whole {
 				fed[f.Paper+" "+f.Number] = true
 			}
 		}
 	}
 	for _, paper := range papers.IDs() {
 		for _, f := range papers.Figures(paper) {
-			name := f.Paper + " " + f.Number
-			switch _, known := unfed[name]; {
-			case f.Kind != papers.Sweep || fed[name] != known:
-			case known:
-				t.Logf("%s is fed now", name)
-			default:
+			if name := f.Paper + " " + f.Number; f.Kind == papers.Sweep && !fed[name] {
 				t.Errorf("no campaign feeds %s whole", name)
 			}
 		}
 	}
 	if !slices.Contains(papers.IDs(), "p5") || len(fed) < 20 {
 		t.Errorf("%d figures are fed", len(fed))
+	}
+}
+
+// Of P4's two campaigns each figure takes the cells that the paper has in it, at
+// their place on its axis, and no others.
+func TestP4sFiguresTakeTheirCells(t *testing.T) {
+	published, campaigns := read(t)
+	cells := func(format string, levels ...string) (out []string) {
+		for _, l := range levels {
+			out = append(out, fmt.Sprintf(format, l))
+		}
+		return out
+	}
+	speeds := []string{"0", "1", "2", "5", "10", "15", "20"}
+	for file, want := range map[string]map[string][]string{
+		"reference-tcp.yaml": {
+			"Figure 3 mobility only":                              cells("%[1]s: none 0 %[1]s", speeds...),
+			"Figure 3 mobility + congestion":                      cells("%[1]s: udp 0 %[1]s", speeds...),
+			"Figure 3 mobility + channel error 1 %":               cells("%[1]s: none 1 %[1]s", speeds...),
+			"Figure 4 mobility + channel error 10 %":              cells("%[1]s: none 10 %[1]s", speeds...),
+			"Figure 4 mobility + congestion + channel error 1 %":  cells("%[1]s: udp 1 %[1]s", speeds...),
+			"Figure 4 mobility + congestion + channel error 10 %": cells("%[1]s: udp 10 %[1]s", speeds...),
+			"Figure 5, plot 4 ":                                   {"udp 1 5"}, // of the default of section 3.6
+		},
+		"reference-tcp-settings.yaml": {
+			"Figure 4 mobility + congestion + channel error 1 %": {"5: default"},
+			"Figure 5, plot 1 ": slices.Insert(cells("%[1]s: window_%[1]s", "1", "2", "4", "16", "32"), 3,
+				"8: default"),
+			"Figure 5, plot 2 ": cells("%[1]s: aodv_%[1]s", "0", "1", "5", "10", "15", "20"),
+			"Figure 5, plot 3 ": cells("%[1]s: queue_%[1]s", "5", "10", "25", "100"),
+			"Figure 5, plot 4 ": append(cells("hops_%s", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
+				"12"), "default"),
+		},
+	} {
+		c := campaigns[file]
+		got := map[string]bool{}
+		for _, f := range papers.Figures("p4") {
+			for _, p := range published.Plotted(f, c.trials, alone).Plots {
+				name := f.Number + " " + p.Name
+				got[name] = true
+				for i, variant := range []string{"newreno", "reference"} {
+					var of []string
+					for _, m := range p.Curves[i].Ours {
+						factors := c.trials[int(m.Y/1000+0.5)].Factors // kbit/s, drawn as bit/s
+						cell := strings.TrimSpace(strings.Join([]string{factors["congestion"], factors["error"],
+							factors["speed"]}, " ") + factors["setting"])
+						if f.X.Value == "" {
+							cell = fmt.Sprintf("%g: %s", m.X, cell)
+						}
+						of = append(of, cell)
+						if factors["variant"] != variant || m.N != 1 {
+							t.Errorf("%s, %s, %s: %+v is of %v", file, name, variant, m, factors)
+						}
+					}
+					expected := slices.Clone(want[name])
+					if f.X.Value != "" {
+						slices.Sort(of)
+						slices.Sort(expected)
+					}
+					if !slices.Equal(of, expected) {
+						t.Errorf("%s, %s, %s: %q, want %q", file, name, variant, of, expected)
+					}
+				}
+			}
+		}
+		for name := range want {
+			if !got[name] {
+				t.Errorf("%s: %s is not drawn", file, name)
+			}
+		}
 	}
 }

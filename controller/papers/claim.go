@@ -322,7 +322,7 @@ func (t Trial) alike(a, b Condition) string {
 // twoViews tells facts that are two views of one thing, of which one is compared.
 func twoViews(fact string, a, b Condition) bool {
 	for _, views := range [][]string{{"tcp", "variant"}, {"motion", "speed_max_mps", "mobility"},
-		{"car_sends", "ends"}, {"nodes", "ends"}} {
+		{"moving", "ends"}, {"nodes", "ends"}} {
 		if !slices.Contains(views, fact) {
 			continue
 		}

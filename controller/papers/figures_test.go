@@ -48,7 +48,8 @@ func TestEveryFigureIsDeclared(t *testing.T) {
 func TestFiguresAreDeclaredWhole(t *testing.T) {
 	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a", SpeedMps: new(5.0),
 		Factors: map[string]string{"mobility": "low"}, Acceptance: wire.Acceptance{HopsMin: new(6)},
-		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), QueueFrames: new(5)}})
+		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), QueueFrames: new(5), WidthM: new(400.0),
+			HeightM: new(800.0)}})
 	exists := func(f Figure, c Condition) {
 		for fact := range c {
 			if _, known := facts[fact]; !known {
@@ -205,10 +206,13 @@ func TestACurveIsOfTrialsThatAreAlike(t *testing.T) {
 		!strings.Contains(got.Missing[0], "mobility only: its trials differ in nodes (30, 50)") {
 		t.Errorf("two curves of other nodes: %q", got.Missing)
 	}
-	// Another queue is another cell, whether its length is said or not.
-	all := []Trial{p4("newreno", "5", 1, 10), p4("newreno", "5", 2, 50, "queue_frames=5")}
-	if got := read(t).Plotted(figure, all, interval); got.Plots[0].Curves[0].Ours[0].Y != 10_000 {
-		t.Errorf("%+v", got.Plots[0].Curves[0].Ours)
+	// Another queue or field is another cell, whether its own is said or not.
+	for _, other := range []string{"queue_frames=5", "field_m=400x1700"} {
+		all := []Trial{p4("newreno", "5", 1, 10), p4("newreno", "5", 2, 50, other)}
+		got := read(t).Plotted(figure, all, interval)
+		if len(got.Plots) != 1 || got.Plots[0].Curves[0].Ours[0].Y != 10_000 {
+			t.Errorf("%s: %+v", other, got)
+		}
 	}
 }
 
@@ -229,8 +233,14 @@ func TestTheLengthOfTheWayIsMeasured(t *testing.T) {
 		t.Fatalf("%q", got.Missing)
 	}
 	m := got.Plots[0].Curves[0].Ours
-	if len(m) != 2 || m[0].X != 4 || m[0].Y != 30_000 || m[1].X != 7 || m[1].Y != 60_000 || m[1].N != 3 {
+	if got.Plots[0].Off != 0 || len(m) != 2 || m[0].X != 4 || m[0].Y != 30_000 ||
+		m[1].X != 7 || m[1].Y != 60_000 || m[1].N != 3 {
 		t.Errorf("%+v", m)
+	}
+	delete(all[0].Values, HopsMean) // it is in no point, and is counted
+	got = read(t).Plotted(figureOf(t, "p4", "Figure 5, plot 4"), all, interval)
+	if p := got.Plots[0]; p.Off != 1 || p.Without != 0 || p.Curves[0].Ours[0].N != 2 {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -65,7 +65,8 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", SpeedMps: new(16.7),
+	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
+		SpeedMps:   new(16.7),
 		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0)},
 		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
@@ -359,7 +360,7 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 // A run with more nodes draws other ends, and a section of P1's turns them round:
 // they are pairs all the same.
 func TestPairsOfOtherEnds(t *testing.T) {
-	for _, fact := range []string{"nodes", "car_sends"} {
+	for _, fact := range []string{"nodes", "moving"} {
 		var trials []Trial
 		for rep := 1; rep <= 3; rep++ {
 			for k, v := range []string{"x", "y"} {

@@ -33,6 +33,7 @@ type Plot struct {
 	Curves  []Curve
 	Band    *Mark // what the paper says of all its points: from Low to High
 	Without int   // trials of its series that have no such value, and are in no point
+	Off     int   // those that have one, and no known place on the axis
 }
 
 // Drawing is a figure with the plots that a run feeds, and why it feeds the
@@ -133,9 +134,11 @@ func (p *Plot) feed(f Figure, trials []Trial, s Summariser) string {
 			if reason := alikeFactors(points[at]); reason != "" {
 				return line.Name + ": " + reason
 			}
-			if m, ok := f.X.mark(points[at], p.Measure.Value, factor, s); ok {
+			m, ok := f.X.mark(points[at], p.Measure.Value, factor, s)
+			if ok {
 				c.Ours = append(c.Ours, m)
 			}
+			p.Off += len(points[at]) - m.N
 		}
 		slices.SortFunc(c.Ours, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })
 		p.Curves = append(p.Curves, c)

@@ -75,10 +75,6 @@ func Facts(t wire.Trial) map[string]string {
 	if least := t.TCP.RTOMinMs; least != nil {
 		out["rto_min_ms"] = strconv.Itoa(*least)
 	}
-	if t.Car != "" {
-		number(out, "speed_mps", t.SpeedMps)
-		out["car_sends"] = map[bool]string{true: "yes", false: "no"}[t.Sender == t.Car]
-	}
 	tcp, cbr, bps := 0, 0, 0.0
 	for _, f := range t.Traffic {
 		switch {
@@ -95,9 +91,7 @@ func Facts(t wire.Trial) map[string]string {
 	out["cbr_kbit_s"] = strconv.FormatFloat(bps/1e3, 'g', 6, 64)
 	out["nodes"] = strconv.Itoa(len(t.Nodes()))
 	out["ends"] = t.Sender + " to " + t.Receiver
-	if t.SpeedMps != nil {
-		out["speed_mps"] = fmt.Sprintf("%g", *t.SpeedMps)
-	}
+	number(out, "speed_mps", t.SpeedMps)
 	switch {
 	case t.Car == "":
 	case t.Sender == t.Car:

@@ -241,6 +241,14 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 			f.said = append(f.said, fmt.Sprintf("%s without %s %s in no point.",
 				words.Count(plot.Without, "accepted trial"), plot.Measure.Label, verb))
 		}
+		if plot.Off > 0 {
+			has, verb := "have", "are"
+			if plot.Off == 1 {
+				has, verb = "has", "is"
+			}
+			f.said = append(f.said, fmt.Sprintf("%s %s no known %s and %s in no point.",
+				words.Count(plot.Off, "accepted trial"), has, f.X.Label, verb))
+		}
 	}
 	if apart {
 		f.said = append(f.said, "Marks of the same place on the axis are set a little apart.")

@@ -20,6 +20,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -41,6 +42,12 @@ func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) 
 		if err != nil {
 			t.Fatal(err)
 		}
+		if c.Crosses() { // by no links: who has a flow does not matter here
+			err = c.DrawAcross(func(wire.Trial, float64) (draw.Links, error) { return draw.Links{}, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		schedule, err := c.Schedule()
 		if err != nil {
 			t.Fatal(err)
@@ -55,9 +62,6 @@ func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) 
 	}
 	d := &data{info: archive.RunInfo{Run: "made-up", Campaign: k.of.Name, Place: archive.PlaceRehearsal,
 		Paper: k.of.Paper}}
-	if d.info.Paper == nil {
-		d.info.Paper = &plan.Paper{Name: "p1"}
-	}
 	for _, trial := range k.trials {
 		if trial.Repetition > repetitions || drop != nil && drop(trial) {
 			continue
@@ -294,7 +298,10 @@ var axes = map[string]struct{ x, y string }{
 	"p3 SACK + delayed ACKs + fixed RTO": {"TCP connections", "throughput, kbit/s"},
 	"p4 Figure 3":                        {"mobility speed, m/s", "throughput, bit/s"},
 	"p4 Figure 4":                        {"mobility speed, m/s", "throughput, bit/s"},
+	"p4 Figure 5, plot 1":                {"advertised window, packets", "throughput, bit/s"},
 	"p4 Figure 5, plot 2":                {"mobility speed, m/s", "throughput, bit/s"},
+	"p4 Figure 5, plot 3":                {"buffer of each node, packets", "throughput, bit/s"},
+	"p4 Figure 5, plot 4":                {"average length of the way, hops", "throughput, bit/s"},
 	"p5 Figure 1":                        {"nodes", "throughput, kbit/s"},
 	"p5 Figure 2":                        {"nodes", "throughput, kbit/s"},
 	"p5 Figure 3":                        {"connections", "throughput, kbit/s"},
@@ -309,7 +316,7 @@ var axes = map[string]struct{ x, y string }{
 func TestThePapersFiguresAreDrawnTrue(t *testing.T) {
 	published, seen := publishedPoints(t), map[string]bool{}
 	for campaign, want := range map[string]int{"velocity": 1, "variants-random": 3, "fixed-rto": 17, "reference-tcp": 4,
-		"six-variants": 6} {
+		"reference-tcp-settings": 5, "six-variants": 6} {
 		d := drivenOf(t, campaign, 3, nil)
 		figures, err := drawPaper(d)
 		if err != nil {
@@ -478,15 +485,21 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 				return "", 0
 			}
 			return names[w.Routing.Protocol], x
-		}, func(a attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 9},
+		}, func(a attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 12},
 		{"reference-tcp", "Figure 3", "mobility only", func(w wire.Trial) (string, float64) {
-			name := w.Factors["case"]
-			if name == "static" {
-				name = "speed_0"
+			x, err := strconv.ParseFloat(w.Factors["speed"], 64)
+			if w.Factors["congestion"] != "none" || w.Factors["error"] != "0" || err != nil {
+				return "", 0
 			}
-			speed, of := strings.CutPrefix(name, "speed_")
-			x, err := strconv.ParseFloat(speed, 64)
-			if w.Routing.Protocol != "dsr" || !of || err != nil {
+			return names[w.TCP.Variant], x
+		}, func(a attempt) float64 { return *a.Mbps * 1e6 }, 14},
+		{"reference-tcp-settings", "Figure 5, plot 1", "", func(w wire.Trial) (string, float64) {
+			window, of := strings.CutPrefix(w.Factors["setting"], "window_")
+			if w.Factors["setting"] == "default" {
+				window, of = "8", true
+			}
+			x, err := strconv.ParseFloat(window, 64)
+			if !of || err != nil {
 				return "", 0
 			}
 			return names[w.TCP.Variant], x
@@ -567,19 +580,24 @@ func TestTracesLieOverEachOther(t *testing.T) {
 				t.Errorf("%s ends at %g s, want %g", f.Number, last, length)
 			}
 			if f.Number == "Figure 2" { // packets of 1460 bytes
-				packets := map[string]float64{}
+				packets, compared := map[string]float64{}, false
 				for _, r := range f.rows {
 					if r.what == papers.AckedPackets && r.panel == f.Panels[1].Name {
 						packets[r.series] = r.y
 					}
 				}
 				for _, a := range d.attempts {
-					if a.Trial.Factors["case"] == "speed_5" && a.Trial.TCP.Variant == "newreno" &&
-						a.Trial.Routing.Protocol == "dsr" {
+					w := a.Trial.Factors
+					if w["speed"] == "5" && w["congestion"] == "none" && w["error"] == "0" &&
+						a.Trial.TCP.Variant == "newreno" {
+						compared = true
 						if acked := megabytes(a) * 1e6 / 1460; math.Abs(packets["TCP NewReno"]-acked) > acked/100 {
 							t.Errorf("%g packets at the end, want %g", packets["TCP NewReno"], acked)
 						}
 					}
+				}
+				if !compared {
+					t.Error("no attempt is the one that the panel draws")
 				}
 			}
 		}
