@@ -161,7 +161,7 @@ func TestP4sFiguresTakeTheirCells(t *testing.T) {
 					for _, m := range p.Curves[i].Ours {
 						factors := c.trials[int(m.Y/1000+0.5)].Factors // kbit/s, drawn as bit/s
 						cell := strings.TrimSpace(strings.Join([]string{factors["congestion"], factors["error"],
-							factors["speed"]}, " ") + factors["setting"])
+							factors["node_speed"]}, " ") + factors["setting"])
 						if f.X.Value == "" {
 							cell = fmt.Sprintf("%g: %s", m.X, cell)
 						}

@@ -487,7 +487,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 			return names[w.Routing.Protocol], x
 		}, func(a attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 12},
 		{"reference-tcp", "Figure 3", "mobility only", func(w wire.Trial) (string, float64) {
-			x, err := strconv.ParseFloat(w.Factors["speed"], 64)
+			x, err := strconv.ParseFloat(w.Factors["node_speed"], 64)
 			if w.Factors["congestion"] != "none" || w.Factors["error"] != "0" || err != nil {
 				return "", 0
 			}
@@ -588,7 +588,7 @@ func TestTracesLieOverEachOther(t *testing.T) {
 				}
 				for _, a := range d.attempts {
 					w := a.Trial.Factors
-					if w["speed"] == "5" && w["congestion"] == "none" && w["error"] == "0" &&
+					if w["node_speed"] == "5" && w["congestion"] == "none" && w["error"] == "0" &&
 						a.Trial.TCP.Variant == "newreno" {
 						compared = true
 						if acked := megabytes(a) * 1e6 / 1460; math.Abs(packets["TCP NewReno"]-acked) > acked/100 {
