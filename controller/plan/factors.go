@@ -83,8 +83,8 @@ func (p *parse) readFactors(root *tree.Node) {
 		}
 		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
 		if slices.Contains([]string{"speed", "speed_mps"}, x.name) && len(x.levels) > 0 && !x.sets("speed_mps") {
-			f.Add(e.At, "%s: the model takes a factor of this name for the speed of the car, and not each of its levels "+
-				"sets speed_mps; give it another name", path)
+			f.Add(e.At, "%s: the model takes a factor of this name for the speed of the car, and not each of its "+
+				"levels sets speed_mps; give it another name", path)
 		}
 		p.factors = append(p.factors, x)
 	}

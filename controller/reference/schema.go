@@ -186,7 +186,7 @@ func rangeOf(n *node) string {
 	case n.Const != nil:
 		out = append(out, fmt.Sprint(n.Const))
 	case n.Pattern != "":
-		out = append(out, "like "+n.Pattern)
+		out = append(out, "like `"+n.Pattern+"`")
 	}
 	switch {
 	case n.ExclusiveMinimum != nil && n.Maximum != nil:

@@ -73,6 +73,19 @@ func (s *Spool) sign(u *unsigned) {
 	delete(s.unsigned, u.subject)
 }
 
+// Begin has the signatures of a run follow none: a former run of its name, whose
+// archive was deleted, may have left some.
+func (s *Spool) Begin(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, u := range s.unsigned {
+		if of.run == run {
+			s.sign(u)
+		}
+	}
+	delete(s.signed, run)
+}
+
 // rememberRuns bounds for how many runs the newest signature is remembered.
 const rememberRuns = 16
 

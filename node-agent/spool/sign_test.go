@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -125,5 +126,20 @@ func TestRecordsThatCannotBeSignedAreTaken(t *testing.T) {
 	add(t, s, 1, "r", 1, "last")
 	if on, _ := vouched(t, s, id.Pin); len(on) != 1 || len(on[0]) != 2 {
 		t.Errorf("signed %v, want both records", on)
+	}
+}
+
+// A run of a name that a former run had, whose archive was deleted, has a chain of
+// its own.
+func TestARunOfAFormersNameHasItsOwnChain(t *testing.T) {
+	id := testnet.Identity(t, "n1")
+	s := mustOpen(t, t.TempDir(), Options{MinFreeBytes: -1, Sign: id.Sign, Last: last})
+	add(t, s, 1, "r1", 1, "info")
+	add(t, s, 2, "r1", 1, "last")
+	s.Begin("r1")
+	add(t, s, 3, "r1", 1, "info")
+	add(t, s, 4, "r1", 1, "last")
+	if _, after := vouched(t, s, id.Pin); !slices.Equal(after, []uint64{0, 0}) {
+		t.Errorf("the signatures follow %v, want none a signature of the former run", after)
 	}
 }

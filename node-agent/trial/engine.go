@@ -37,6 +37,7 @@ type Spool interface {
 	Sync(ctx context.Context) error
 	Position() wire.SpoolPosition
 	CheckRoom(needBytes int64) error
+	Begin(run string)
 }
 
 // Receiver is the node's GPS (node-agent/gps).

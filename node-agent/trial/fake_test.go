@@ -106,6 +106,7 @@ func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	return h.Seq, nil
 }
 func (s *fakeSpool) Sync(context.Context) error { return nil }
+func (s *fakeSpool) Begin(string)               {}
 func (s *fakeSpool) Position() wire.SpoolPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()

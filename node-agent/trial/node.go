@@ -127,6 +127,7 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	if err := e.journal.load(plan); err != nil {
 		return wire.CampaignView{}, err
 	}
+	e.deps.Spool.Begin(plan.Run)
 	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
 	e.bump()
 	return e.view(), nil

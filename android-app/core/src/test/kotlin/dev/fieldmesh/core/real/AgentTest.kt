@@ -101,7 +101,7 @@ class AgentTest {
         }
         assertEquals("accepted", done.drive.verdict?.outcome, "${done.drive.verdict}")
         assertEquals(Standing.ACCEPTED, done.campaign!!.rows[0].standing)
-        assertContains(said, Cue.FASTER)
+        assertContains(said, Cue.TARGET)
         assertContains(said, Cue.GO)
         awaitSaid(Cue.DONE)
         marks(client)
@@ -116,6 +116,7 @@ class AgentTest {
         assertEquals(13.9, armed.drive.band!!.targetMps)
         speed = 9.0
         reach("the car is too slow") { it.drive.zone == dev.fieldmesh.core.cue.Zone.BELOW }
+        awaitSaid(Cue.FASTER) // the target is said before it
         speed = 13.9
         reach("the window is open") { it.drive.phase == Phase.RUNNING && it.drive.remainingS != null }
         return reach("attempt $attempt is done") { it.drive.phase == Phase.DONE && it.drive.key?.attempt == attempt }
