@@ -230,6 +230,10 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	return "", nil
 }
 
+// errAcross is of a campaign whose flows are led by an emulated field's links.
+var errAcross = errors.New("a flow is led across a relay of another (across), which only the links of an emulated " +
+	"field tell; name its ends, or rehearse it")
+
 // errNoSite is of a campaign that only a rehearsal can place on Earth.
 var errNoSite = errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
 	"give course.site_lat_deg and course.site_lon_deg")
@@ -246,6 +250,8 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 		}
 	} else if c.NeedsSite() {
 		return p, errNoSite
+	} else if c.Crosses() {
+		return p, errAcross
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort
@@ -278,6 +284,9 @@ func resumeSession(f runFlags) (*session, error) {
 	c, err := plan.ParseArchived(filepath.Join(dir, "campaign.yaml"), a.Info().CampaignRaw, scale)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
+	}
+	if info := a.Info(); info.Place == archive.PlaceRehearsal && info.ChannelDraws == "" {
+		c.HaveOneDraw() // as it was when the run began
 	}
 	p := a.Info().Plan
 	if p.Key, err = archive.ReadKey(dir); err != nil {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,5 +95,52 @@ func TestARunIsAnnounced(t *testing.T) {
 	want := "run " + s.plan.Run + " in " + a.Dir() + ": 4 trials\nwatch: fieldmesh live " + a.Dir() + "\n"
 	if out.String() != want {
 		t.Errorf("it says %q", out.String())
+	}
+}
+
+func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
+	c, err := readCampaign("../../campaigns/reference-tcp.yaml", "smoke")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]error{archive.PlaceRoad: errAcross, archive.PlaceBench: errAcross,
+		archive.PlaceRehearsal: nil} {
+		if _, err := runPlan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
+			t.Errorf("at the place %s: %v, want %v", place, err, want)
+		}
+	}
+}
+
+// A rehearsal that was begun before each repetition drew its channel goes on as it was.
+func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
+	for draws, want := range map[string]string{"": plan.DrawsPerCampaign, plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
+		c, err := readCampaign(shippedVelocity, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := runPlan(c, "r", make([]byte, 32), archive.PlaceRehearsal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := t.TempDir()
+		dir := filepath.Join(runs, "r")
+		a, err := archive.Create(dir, archive.RunInfo{Run: "r", Campaign: c.Name, Place: archive.PlaceRehearsal,
+			ChannelDraws: draws, CampaignRaw: c.Raw, Plan: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(archive.KeepKey(dir, p.Key), a.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s, err := resumeSession(runFlags{runs: runs, resume: "r"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fieldConfig(s.campaign); err != nil || got.ChannelDraws != want {
+			t.Errorf("with %q in run.json it goes on with %q, want %q (%v)", draws, got.ChannelDraws, want, err)
+		}
+		if err := s.archive.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

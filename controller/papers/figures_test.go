@@ -141,6 +141,19 @@ func p4(variant, speed string, repetition int, kbits float64, facts ...string) T
 	return out
 }
 
+// NewReno's throughput is set beside the reference's of the trial that is alike in
+// all else.
+func TestTheReferenceRatio(t *testing.T) {
+	all := []Trial{p4("newreno", "10", 1, 10), p4("newreno", "20", 1, 10), p4("reference", "10", 1, 40),
+		p4("newreno", "10", 2, 30)}
+	WithReferenceRatio(all)
+	for i, want := range []float64{0.25, 0, 0, 0} { // 0: it has none
+		if got := all[i].Values["reference_ratio"]; got != want {
+			t.Errorf("trial %d: %g, want %g", i+1, got, want)
+		}
+	}
+}
+
 // A sweep's points are the means of its cells in the paper's unit, with interval
 // and n, and the published ones lie over them.
 func TestASweepHasItsPoints(t *testing.T) {

@@ -67,6 +67,9 @@ func (p *Published) point(l []string) error {
 	if out.low == nil && out.high == nil || out.low != nil && out.high != nil && *out.low > *out.high {
 		return fmt.Errorf("%s, %s: low %q and high %q are no range", l[1], l[2], l[5], l[6])
 	}
+	if out.x == nil && (out.low == nil || out.high == nil) {
+		return fmt.Errorf("%s, %s: a range of all points has low and high; got %q and %q", l[1], l[2], l[5], l[6])
+	}
 	p.Points = append(p.Points, out)
 	return nil
 }

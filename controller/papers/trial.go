@@ -130,7 +130,7 @@ func number(out map[string]string, fact string, v *float64) {
 // that of the reference TCP, where there is a trial of the reference that is
 // alike in all else.
 func WithReferenceRatio(trials []Trial) {
-	variant := Condition{"variant": nil}
+	variant := Condition{"variant": {}} // not nil: its other view, tcp, is left out too
 	reference := map[string]float64{}
 	for _, t := range trials {
 		if v, known := t.Values[ThroughputKbitS]; known && t.Facts["variant"] == "reference" {

@@ -82,7 +82,8 @@ func (p *parse) readFactors(root *tree.Node) {
 			x.key = key.Text
 		}
 		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
-		if slices.Contains([]string{"speed", "speed_mps"}, x.name) && len(x.levels) > 0 && !x.sets("speed_mps") {
+		if !p.archived && slices.Contains([]string{"speed", "speed_mps"}, x.name) && len(x.levels) > 0 &&
+			!x.sets("speed_mps") {
 			f.Add(e.At, "%s: the model takes a factor of this name for the speed of the car, and not each of its "+
 				"levels sets speed_mps; give it another name", path)
 		}

@@ -84,6 +84,14 @@ func (c *Campaign) ChannelDraws() string {
 	return cmp.Or(c.Field.ChannelDraws, DrawsPerRepetition)
 }
 
+// HaveOneDraw has all repetitions share one draw of the channel.
+func (c *Campaign) HaveOneDraw() {
+	if c.Field == nil {
+		c.Field = &Field{}
+	}
+	c.Field.ChannelDraws = DrawsPerCampaign
+}
+
 // DrawsText is what a way to draw channels means for a rehearsal's intervals.
 func DrawsText(draws string) string {
 	switch draws {

@@ -112,7 +112,7 @@ func Parse(name string, raw []byte) (*Campaign, error) { return ParseAt(name, ra
 
 // ParseAt reads a campaign at one of its scales; "" is the full one.
 func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
-	return parseAs(name, raw, scale, func(*tree.Node, string) {})
+	return parseAs(name, raw, scale, nil)
 }
 
 // ParseArchived is ParseAt for the campaign of a run, whose keys may have their former names.
@@ -120,13 +120,17 @@ func ParseArchived(name string, raw []byte, scale string) (*Campaign, error) {
 	return parseAs(name, raw, scale, modernise)
 }
 
-func parseAs(name string, raw []byte, scale string, prepare func(*tree.Node, string)) (*Campaign, error) {
-	p := &parse{file: name}
+// parseAs reads a campaign; one of an archive is made modern first, and may have what
+// new ones may not.
+func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, string)) (*Campaign, error) {
+	p := &parse{file: name, archived: modernise != nil}
 	root := tree.Read(raw, fmt.Sprintf("fieldmesh: %d", formatVersion), &p.findings)
 	if root == nil {
 		return nil, p.findings.Problems(name, 0)
 	}
-	prepare(root, "")
+	if modernise != nil {
+		modernise(root, "")
+	}
 	if !p.checkVersion(root) {
 		return nil, p.findings.Problems(name, 0)
 	}
@@ -158,6 +162,7 @@ func parseAs(name string, raw []byte, scale string, prepare func(*tree.Node, str
 // parse is the state of reading one file.
 type parse struct {
 	file        string
+	archived    bool
 	findings    tree.Findings
 	schema      schema
 	fieldTree   *tree.Node // the section field; nil without one
@@ -292,7 +297,7 @@ func (c *Campaign) Schedule() ([]wire.Trial, error) {
 }
 
 // Crosses reports whether there are flows that are led across others, so that
-// their ends hang on the links of the field: see DrawAcross.
+// their ends depend on the links of the field: see DrawAcross.
 func (c *Campaign) Crosses() bool {
 	return slices.ContainsFunc(c.trials, func(t wire.Trial) bool {
 		return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.Across != "" })

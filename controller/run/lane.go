@@ -105,10 +105,13 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 		_, err := c.Abort(ctx, run, op.Request)
 		return failed(err)
 	case engine.Tell:
-		told := l.s.withResults(op.Verdicts)
 		ctx, cancel := context.WithTimeout(ctx, tellWithin)
 		defer cancel()
-		_, err := c.Verdicts(ctx, run, told)
+		_, err := c.Verdicts(ctx, run, l.s.withResults(op.Verdicts))
+		var answer *wire.Error
+		if errors.As(err, &answer) && answer.Code == wire.CodeBadRequest {
+			_, err = c.Verdicts(ctx, run, op.Verdicts) // an older agent knows no results
+		}
 		return failed(err)
 	case engine.End:
 		return l.endRun(ctx, c)

@@ -6,11 +6,13 @@ package provenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -24,14 +26,17 @@ import (
 
 // Reader reads one node's state.
 type Reader struct {
-	iface string
+	iface    string
+	binaries map[string]string
+
+	mu    sync.Mutex
 	tools map[string]string // tool → version, read once: starting programs is slow on a phone
 }
 
 // New asks the tools for their versions; binaries maps a tool to its absolute
 // path. A tool that is absent or does not answer is absent from the result.
 func New(ctx context.Context, iface string, binaries map[string]string) *Reader {
-	r := &Reader{iface: iface, tools: map[string]string{}}
+	r := &Reader{iface: iface, binaries: binaries, tools: map[string]string{}}
 	for tool, path := range binaries {
 		if v := toolVersion(ctx, tool, path); v != "" {
 			r.tools[tool] = v
@@ -64,8 +69,24 @@ func toolVersion(ctx context.Context, tool, path string) string {
 	return first
 }
 
-// Tools are the tools found, with what they said of their version.
-func (r *Reader) Tools() map[string]string { return r.tools }
+// Tools are the tools found, with what they said of their version. One that was
+// absent is looked for again: a phone's storage opens when its owner unlocks it.
+func (r *Reader) Tools() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for tool, path := range r.binaries {
+		if r.tools[tool] != "" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if v := toolVersion(context.Background(), tool, path); v != "" {
+			r.tools[tool] = v
+		}
+	}
+	return maps.Clone(r.tools)
+}
 
 // Kernel is the running kernel's release.
 func Kernel() string {
@@ -102,7 +123,7 @@ func sysctl(key string) string {
 func (r *Reader) Read(context.Context) wire.Provenance {
 	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(),
 		Interface: r.iface,
-		Tools:     r.tools, Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(),
+		Tools:     r.Tools(), Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(),
 		Addresses: []string{}, Routes: []string{}}
 	for _, s := range shaping {
 		if v := sysctl("net.ipv4." + s); v != "" {

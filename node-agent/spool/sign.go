@@ -73,16 +73,12 @@ func (s *Spool) sign(u *unsigned) {
 	delete(s.unsigned, u.subject)
 }
 
-// Begin has the signatures of a run follow none: a former run of its name, whose
-// archive was deleted, may have left some.
+// Begin has the signatures of a run follow none, and be on none of the records of a
+// former run of its name, whose archive was deleted.
 func (s *Spool) Begin(run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for of, u := range s.unsigned {
-		if of.run == run {
-			s.sign(u)
-		}
-	}
+	maps.DeleteFunc(s.unsigned, func(of subject, _ *unsigned) bool { return of.run == run })
 	delete(s.signed, run)
 }
 

@@ -15,6 +15,9 @@ log() {
 	exec >$home/service.log 2>&1 </dev/null
 }
 
+# As long as the agent runs, the phone does not sleep between trials.
+stay_awake() { [ ! -w /sys/power/wake_$1 ] || echo fieldmesh >/sys/power/wake_$1; }
+
 mkdir -p $home
 log
 # Its network half runs as Termux's user, who cannot look into the module's folder.
@@ -31,7 +34,9 @@ while ! unwanted; do
 	while ! unwanted && [ -d /proc/$$ ]; do sleep 2; done 4<&- &
 	holder=$!
 	exec 3>&- 4<&-
+	stay_awake lock
 	wait $up
+	stay_awake unlock
 	kill $holder
 	wait $holder
 	unwanted || sleep 10

@@ -51,7 +51,7 @@ func shuffle(r *rand.Rand, all []int) {
 const Random = "random"
 
 // Ends gives the flows whose ends are drawn two nodes each: no two flows
-// of a trial have the same two. They hang on seed, repetition and flow alone,
+// of a trial have the same two. They depend on seed, repetition and flow alone,
 // so that the cells of a repetition differ in nothing but their factors, and a
 // cell with more flows has those of a cell with fewer.
 //

@@ -234,8 +234,11 @@ func (c *Comparison) headlineOf(term string) string {
 	if len(rows) != 1 || rows[0].Low == nil {
 		return ""
 	}
-	if term == design.Speed {
+	switch term {
+	case design.Speed:
 		return c.speedHeadline(rows[0])
+	case design.Interaction:
+		return "" // a difference of slopes says neither which section has more nor by how much
 	}
 	e := rows[0]
 	of, less := design.Levels(e.Label)
@@ -254,10 +257,10 @@ func (c *Comparison) headlineOf(term string) string {
 		}
 		return fmt.Sprintf("Throughput is %s with %s than with %s: %s; %s", word, of, less, told, c.n())
 	case uncertain:
-		return fmt.Sprintf("An effect of %s on throughput is uncertain: %s less %s %s; not significant among all that "+
+		return fmt.Sprintf("An effect of %s on throughput is uncertain: %s minus %s %s; not significant among all that "+
 			"was asked (p %s, Holm); %s", term, of, less, told, probability(e.Holm), c.n())
 	}
-	return fmt.Sprintf("No effect of %s on throughput was detected: %s less %s %s, an interval that includes zero; %s",
+	return fmt.Sprintf("No effect of %s on throughput was detected: %s minus %s %s, an interval that includes zero; %s",
 		term, of, less, told, c.n())
 }
 
@@ -272,6 +275,9 @@ func (c *Comparison) speedHeadline(slope answer) string {
 			c.together(design.Section), strings.Join(each, ", section "), c.n())
 	}
 	told := c.estimated(slope, per) + c.together(design.Speed)
+	if len(c.rows(design.Interaction)) > 0 {
+		told += ", over both sections"
+	}
 	switch c.found(slope) {
 	case significant:
 		word := "rises"
