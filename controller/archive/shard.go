@@ -106,11 +106,10 @@ func oneCampaign(parts []*Archive) error {
 		case x.Run != y.Run:
 			return fmt.Errorf("%q is of run %q and %q of run %q: shards of one run bear one --name", p.dir, x.Run,
 				first.dir, y.Run)
-		case x.Place != y.Place, x.Seed != y.Seed, x.ChannelDraws != y.ChannelDraws, !bytes.Equal(x.CampaignRaw, y.CampaignRaw),
-			!reflect.DeepEqual(x.Plan, y.Plan):
-			return fmt.Errorf("%q and %q are of different campaigns: place, seed, draws of the channel, campaign file or "+
-				"schedule differ",
-				first.dir, p.dir)
+		case x.Place != y.Place, x.Seed != y.Seed, x.ChannelDraws != y.ChannelDraws,
+			!bytes.Equal(x.CampaignRaw, y.CampaignRaw), !reflect.DeepEqual(x.Plan, y.Plan):
+			return fmt.Errorf("%q and %q are of different campaigns: place, seed, draws of the channel, campaign file "+
+				"or schedule differ", first.dir, p.dir)
 		case !sameClock(x.Clock, y.Clock):
 			return fmt.Errorf("%q and %q were driven by different clocks (%s); shards of one run have one --clock, "+
 				"and one kernel", first.dir, p.dir, clocks(y.Clock, x.Clock))

@@ -336,7 +336,7 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 // found in its field and nothing of what it had assumed of the channel.
 func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 	c := suburb()
-	c.seed = 8 // of which the correlation distance stays open
+	c.seed = 12 // of which the correlation distance stays open
 	a := recording(t, c)
 	out, err := typed(t, CalibrateCommand(), a.Dir())
 	if err != nil {

@@ -113,7 +113,8 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
-	for draws, want := range map[string]string{"": plan.DrawsPerCampaign, plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
+	for draws, want := range map[string]string{"": plan.DrawsPerCampaign,
+		plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
 		c, err := readCampaign(shippedVelocity, "")
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := fieldConfig(s.campaign); err != nil || got.ChannelDraws != want {
-			t.Errorf("with %q in run.json it goes on with %q, want %q (%v)", draws, got.ChannelDraws, want, err)
+			t.Errorf("with %q in run.json it is resumed with %q, want %q (%v)", draws, got.ChannelDraws, want, err)
 		}
 		if err := s.archive.Close(); err != nil {
 			t.Fatal(err)

@@ -103,7 +103,8 @@ func proseTrial(d *data) string {
 	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a "+
 		"window of %s when its gate's conditions held. "+
 		"The response is throughput in Mbit/s: what the receiver's kernel delivered between the window's edges, "+
-		"unique payload bytes, of each flow divided by the time for which it was to send; a trial without a connection is 0. ",
+		"unique payload bytes, of each flow divided by the time for which it was to send; a trial without a "+
+		"connection is 0. ",
 		of(trafficText), of(func(t wire.Trial) string { return t.TCP.Variant }),
 		of(func(t wire.Trial) string { return t.Routing.Protocol }),
 		of(func(t wire.Trial) string {

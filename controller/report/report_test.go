@@ -289,7 +289,7 @@ func TestTheAnswerComesFirst(t *testing.T) {
 		}}))
 	at := 0
 	for _, next := range []string{"<h1>Impact of node velocity on TCP throughput</h1>",
-		`<p class="question">Does TCP throughput between`, `<p class="lead">Throughput falls with speed: `,
+		`<p class="question">Does TCP throughput between`, `<p class="lead">Throughput falls with speed over both sections: `,
 		`aria-label="Throughput by speed"`, "section A: the car sends (n = 9)", "section B: the car receives (n = 9)",
 		"horizontal bars: means with their 95 % CI, n = 3 each", "</svg>", "18 of 18 planned trials accepted", `<section id="threats">`,
 		`<section id="results">`} {

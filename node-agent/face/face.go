@@ -199,6 +199,7 @@ func (f *Face) deps() trial.Deps {
 		Radio:      f.radio.Caps,
 		Transport:  tcp.Here,
 		Way:        provenance.Way,
+		Attached:   provenance.Attached,
 		Provenance: f.reader.Read,
 		Log:        f.log,
 	}

@@ -20,6 +20,20 @@ func Way(to netip.Addr) (iface string, err error) {
 	return iface, err
 }
 
+// Attached reports whether an interface is up, has a carrier and its own address: then
+// packets to its network have a way, unless somebody has taken it.
+func Attached(iface string, own netip.Addr) bool {
+	i, err := net.InterfaceByName(iface)
+	if err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0 {
+		return false
+	}
+	addresses, err := i.Addrs()
+	return err == nil && slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == own
+	})
+}
+
 // way is Way, with the entry of the kernel's tables.
 func way(to netip.Addr) (netlink.Route, string, error) {
 	found, err := netlink.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})

@@ -114,6 +114,9 @@ type Deps struct {
 	// Way returns the interface by which packets to an address leave; nil: it is not
 	// looked at.
 	Way func(to netip.Addr) (iface string, err error)
+	// Attached reports whether an interface has a carrier and its address; not nil where
+	// Way is not.
+	Attached func(iface string, own netip.Addr) bool
 	// Fit returns why no trial can run on the machine as it is; nil, or returning nil: it can.
 	Fit        func() error
 	Provenance func(ctx context.Context) wire.Provenance

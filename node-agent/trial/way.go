@@ -18,7 +18,7 @@ import (
 // to the trial's other nodes in this node's own network leave. By another one the
 // trial would measure another network, or nothing.
 func (a *attempt) checkWays() error {
-	if err := a.waysLeave(a.trial.Nodes(), false); err != nil {
+	if err := a.waysLeave(a.trial.Nodes(), false, false); err != nil {
 		return fmt.Errorf("route: %w", err)
 	}
 	return nil
@@ -27,7 +27,8 @@ func (a *attempt) checkWays() error {
 // checkFlowsWays is checkWays in the attempt, for packets to the other ends of this
 // node's flows.
 // A routing daemon may lead them into its own device, and may have none to a node
-// that is out of reach.
+// that is out of reach. While the interface has no carrier there is none either: that
+// is an outage, and what got through is the result.
 func (a *attempt) checkFlowsWays() error {
 	var ends []string
 	for _, f := range a.flows {
@@ -36,13 +37,13 @@ func (a *attempt) checkFlowsWays() error {
 		}
 	}
 	slices.Sort(ends)
-	if err := a.waysLeave(slices.Compact(ends), hasDaemon(a.trial.Routing)); err != nil {
+	if err := a.waysLeave(slices.Compact(ends), hasDaemon(a.trial.Routing), true); err != nil {
 		return fault{wire.ReasonMisrouted, err}
 	}
 	return nil
 }
 
-func (a *attempt) waysLeave(nodes []string, daemon bool) error {
+func (a *attempt) waysLeave(nodes []string, daemon, outages bool) error {
 	e := a.engine
 	self, ok := e.planNode(e.cfg.Node)
 	if e.deps.Way == nil || !ok {
@@ -62,7 +63,8 @@ func (a *attempt) waysLeave(nodes []string, daemon bool) error {
 		}
 		iface, err := e.deps.Way(to)
 		if err != nil {
-			if daemon && (errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH)) {
+			none := errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH)
+			if none && (daemon || outages && !e.deps.Attached(e.cfg.Interface, own.Addr())) {
 				continue
 			}
 			return fmt.Errorf("there is no way to %s at %s: %w; see the node's rules and routes: ip rule, ip "+

@@ -56,16 +56,19 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 		protocol string
 		then     way
 		from, to float64 // of the window: meanwhile the way is another
+		away     bool    // the interface has no carrier
 		want     string
 	}{
-		"stays":                  {"none", way{own, nil}, 0, 2, ""},
-		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, "misrouted: packets to road at 127.0.0.2 leave"},
-		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, "misrouted: packets to road at 127.0.0.2 leave"},
-		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, "misrouted: there is no way to road"},
-		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, ""},
-		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, ""},
-		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, "misrouted: packets to road"},
-		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, "misrouted: there is no way to road"},
+		"stays":                  {"none", way{own, nil}, 0, 2, false, ""},
+		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road"},
+		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road"},
+		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way"},
+		"an outage":              {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, ""},
+		"elsewhere in an outage": {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road"},
+		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, false, ""},
+		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, ""},
+		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road"},
+		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +77,7 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 			plan.Trials[0].DurationS, plan.Trials[0].Routing.Protocol = 0.5, c.protocol
 			plan.Trials[0].Traffic[0].DurationS = 0.5
 			var asked atomic.Int32
+			car.deps.Attached = func(string, netip.Addr) bool { return !c.away }
 			car.deps.Way = func(netip.Addr) (string, error) {
 				opened := car.spool.kinds(k, "window")
 				if len(opened) == 0 {

@@ -257,8 +257,8 @@ func (c *Comparison) headlineOf(term string) string {
 		}
 		return fmt.Sprintf("Throughput is %s with %s than with %s: %s; %s", word, of, less, told, c.n())
 	case uncertain:
-		return fmt.Sprintf("An effect of %s on throughput is uncertain: %s minus %s %s; not significant among all that "+
-			"was asked (p %s, Holm); %s", term, of, less, told, probability(e.Holm), c.n())
+		return fmt.Sprintf("An effect of %s on throughput is uncertain: %s minus %s %s; not significant among all "+
+			"that was asked (p %s, Holm); %s", term, of, less, told, probability(e.Holm), c.n())
 	}
 	return fmt.Sprintf("No effect of %s on throughput was detected: %s minus %s %s, an interval that includes zero; %s",
 		term, of, less, told, c.n())
@@ -275,8 +275,9 @@ func (c *Comparison) speedHeadline(slope answer) string {
 			c.together(design.Section), strings.Join(each, ", section "), c.n())
 	}
 	told := c.estimated(slope, per) + c.together(design.Speed)
+	over := ""
 	if len(c.rows(design.Interaction)) > 0 {
-		told += ", over both sections"
+		over = " over both sections"
 	}
 	switch c.found(slope) {
 	case significant:
@@ -284,13 +285,13 @@ func (c *Comparison) speedHeadline(slope answer) string {
 		if slope.Value < 0 {
 			word = "falls"
 		}
-		return fmt.Sprintf("Throughput %s with speed: %s; %s", word, told, c.n())
+		return fmt.Sprintf("Throughput %s with speed%s: %s; %s", word, over, told, c.n())
 	case uncertain:
-		return fmt.Sprintf("An effect of speed on throughput is uncertain: %s; not significant among all that was "+
-			"asked (p %s, Holm); %s", told, probability(slope.Holm), c.n())
+		return fmt.Sprintf("An effect of speed on throughput%s is uncertain: %s; not significant among all that was "+
+			"asked (p %s, Holm); %s", over, told, probability(slope.Holm), c.n())
 	}
-	return fmt.Sprintf("No effect of speed on throughput was detected: %s, an interval that includes zero; %s", told,
-		c.n())
+	return fmt.Sprintf("No effect of speed on throughput%s was detected: %s, an interval that includes zero; %s", over,
+		told, c.n())
 }
 
 // estimated is an estimate with its interval, and in percent of the mean.

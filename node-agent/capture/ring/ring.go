@@ -120,7 +120,12 @@ func (r *Ring) countDrops() error {
 // gone, or ctx ends. After the first it gives what the kernel still holds, and the
 // number of drops. It closes the connection.
 func (r *Ring) Feed(ctx context.Context, to *net.UnixConn) (err error) {
-	defer func() { err = errors.Join(err, to.Close()) }()
+	defer func() {
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) { // the reader is gone
+			err = nil
+		}
+		err = errors.Join(err, to.Close())
+	}()
 	stop := context.AfterFunc(ctx, func() { _ = to.SetDeadline(time.Unix(1, 0)) }) // fails only when closed
 	defer stop()
 	asked := make(chan struct{})
