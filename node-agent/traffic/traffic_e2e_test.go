@@ -271,14 +271,23 @@ func near(t *testing.T, what string, got, want, share float64) {
 
 func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 	w := newPair(t)
-	for attempt, reverse := range []bool{false, true} {
+	attempt := 0
+	for _, reverse := range []bool{false, true} {
 		f := mainFlow(4)
 		f.Reverse = reverse
-		f.ClientPort += f.Streams * attempt // those of the first may still be in TIME_WAIT
-		client, server := w.drive(t, f, nil)
-		receiver, sender := server, client
-		if reverse {
-			receiver, sender = client, server
+		var client, server, receiver, sender nodeResult
+		for again := 2; ; again-- {
+			f.ClientPort = mainFlow(4).ClientPort + f.Streams*attempt // those of the first may still be in TIME_WAIT
+			attempt++
+			client, server = w.drive(t, f, nil)
+			receiver, sender = server, client
+			if reverse {
+				receiver, sender = client, server
+			}
+			if len(receiver.Open) == 0 || again == 0 {
+				break
+			}
+			t.Log("the machine was late: the flow had begun at the window's open; once more")
 		}
 		for side, r := range map[string]nodeResult{"client": client, "server": server} {
 			if r.Error != "" || r.Iperf3.Killed != "" || r.Iperf3.ExitCode == nil || *r.Iperf3.ExitCode != 0 ||
@@ -375,13 +384,23 @@ func TestUDPAtAConstantRate(t *testing.T) {
 }
 
 func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
-	w := newPair(t)
 	f := mainFlow(4)
-	start := time.Now()
-	client, server := w.drive(t, f, func() {
-		time.Sleep(2500 * time.Millisecond)
-		w.n2.Run(t, "ip", "link", "set", "wlan0", "down")
-	})
+	var start time.Time
+	var client, server nodeResult
+	for again := 2; ; again-- {
+		var cutAfter time.Duration
+		w := newPair(t)
+		start = time.Now()
+		client, server = w.drive(t, f, func() {
+			time.Sleep(2500 * time.Millisecond)
+			w.n2.Run(t, "ip", "link", "set", "wlan0", "down")
+			cutAfter = time.Since(start)
+		})
+		if cutAfter < 3500*time.Millisecond || again == 0 {
+			break
+		}
+		t.Logf("the machine was late: the link was cut after %v; once more", cutAfter)
+	}
 	limit := 4*time.Second + 2*time.Second /* connect */ + Grace + interruptGrace
 	if took := time.Since(start); took > limit+10*time.Second {
 		t.Errorf("took %v, the time-outs add up to %v", took, limit)
