@@ -21,6 +21,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func made(t *testing.T, name string) (keys.Identity, []byte, []byte) {
@@ -353,18 +354,7 @@ func TestPeersOfARoleAreReplaced(t *testing.T) {
 
 // A signature is of one key and one text, and the same each time.
 func TestSignaturesAreOfOneKeyAndText(t *testing.T) {
-	made := func(name string) keys.Identity {
-		certPEM, keyPEM, _, err := keys.New(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := keys.ParseIdentity(certPEM, keyPEM)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	id, other := made("controller"), made("other")
+	id, other := testnet.Identity(t, "controller"), testnet.Identity(t, "other")
 	text := []byte("fieldmesh manifest 1\nabc\n")
 	signed, err := id.Sign(text)
 	if err != nil {
