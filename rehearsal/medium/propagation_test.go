@@ -128,6 +128,26 @@ func TestShadowsOfOneNodesLinksCorrelate(t *testing.T) {
 	}
 }
 
+// The ends of a short link see nearly the same obstacles: its loss spreads by
+// √(1 + 2ρ·e^(−d/d₀)) times what was asked for, as the guide says.
+func TestAShortLinksShadowSpreadsAsTheGuideSays(t *testing.T) {
+	const seeds = 8000
+	for _, d := range []float64{4, 20, 60} {
+		cfg := ShadowingConfig{SigmaDb: 5, DecorrelationM: 20, NodeCorrelation: 0.5}
+		variance := 0.0
+		for seed := range uint64(seeds) {
+			f := newShadowField(seed, cfg)
+			db := f.atDb(0, 1, f.cell(&place{}), f.cell(&place{xM: d})) / cfg.SigmaDb
+			variance += db * db / seeds
+		}
+		want := 1 + 2*cfg.NodeCorrelation*math.Exp(-d/cfg.DecorrelationM)
+		t.Logf("seeds 0 to %d, %g m: variance %.3f, want %.3f", seeds-1, d, variance, want)
+		if math.Abs(variance-want) > 0.1 { // its standard error is below 0.03
+			t.Errorf("at %g m: variance %g, want %g", d, variance, want)
+		}
+	}
+}
+
 // Over many seeds Gudmundson's published figures must come back: 0.82 at 100 m,
 // 0.3 at 10 m.
 func TestShadowingGivesGudmundsonsFigures(t *testing.T) {
