@@ -215,9 +215,18 @@ func (n *Node) repair(r *route) {
 	r.state = repairing
 	n.Count("repairs")
 	d := &discovery{to: r.to, began: n.Now, repair: true, oldHops: r.hops}
-	d.ttl = min(r.hops+n.config.LocalAddTTL, n.config.NetDiameter)
+	d.ttl = min(max(r.hops, n.halfWayBack(r))+n.config.LocalAddTTL, n.config.NetDiameter)
 	n.discoveries[r.to] = d
 	n.ask(d)
+}
+
+// halfWayBack is section 6.12's 0.5 * #hops, rounded up: half the hops to the
+// sender of the data that is lost. 0: nothing is known of the sender.
+func (n *Node) halfWayBack(r *route) int {
+	if back := n.active(r.sender); back != nil {
+		return (back.hops + 1) / 2
+	}
+	return 0
 }
 
 func (n *Node) notRepaired(d *discovery) {

@@ -134,7 +134,7 @@ func (n *Node) timer(key manet.TimerKey) {
 // ends too.
 func (n *Node) routeUsed(e manet.RouteUsed) {
 	if r := n.active(e.Destination); r != nil {
-		r.used = n.Now
+		r.used, r.sender = n.Now, e.Source
 		n.use(r)
 	}
 	if back := n.active(e.Source); back != nil {

@@ -349,6 +349,19 @@ func TestLocalRepair(t *testing.T) {
 	if len(s) != 1 || s[0].m.(RERR).NoDelete || len(l.Dropped) != 1 {
 		t.Errorf("after a repair that failed: %+v, %v", s, l.Dropped)
 	}
+	// Half the way back to the sender counts where it is longer than the way on:
+	// max(2, 0.5 * 7) + LOCAL_ADD_TTL.
+	l = newLab(t, nil)
+	far7 := rreq(1, 10)
+	far7.HopCount = 6
+	l.hear(left, far7, 5, false)
+	l.hear(right, rrep(20, 1, src), 30, true)
+	l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+	l.take()
+	l.Handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
+	if s := l.take(); len(s) != 2 || s[1].ttl != 6 {
+		t.Errorf("sent %+v for a sender 7 hops away, want an RREQ with a TTL of 6", s)
+	}
 	// Too far to be repaired: more than 0.3·NET_DIAMETER hops.
 	l = newLab(t, nil)
 	l.hear(left, rreq(1, 10), 5, false)

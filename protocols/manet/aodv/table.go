@@ -30,6 +30,7 @@ type route struct {
 	precursors []netip.Addr // neighbours that go over us to there
 	expires    manet.Time   // valid: its lifetime; invalid: when it is forgotten
 	used       manet.Time   // when data last went along it
+	sender     netip.Addr   // whose data that was; not valid where no data went
 	asked      bool         // by a discovery or by data, not only heard of
 	multi      paths        // of AOMDV: what there is besides
 }
