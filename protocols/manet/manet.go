@@ -149,7 +149,8 @@ type Hop struct {
 }
 
 // SetRoute installs a route or replaces the one to the same destination. Next
-// holds at least one hop, best first.
+// holds at least one hop, best first: data goes over the first, and the others
+// are what the protocol will fall back on, which a check for loops follows too.
 type SetRoute struct {
 	Destination netip.Prefix
 	Next        []Hop

@@ -115,14 +115,10 @@ func (f *field) nextHop(t *testing.T, node, to int) int {
 			return err
 		}
 		for _, r := range routes {
-			gateway := r.Gw
-			if len(r.MultiPath) > 0 {
-				gateway = r.MultiPath[0].Gw
-			}
 			switch {
 			case r.Type != unix.RTN_UNICAST:
-			case gateway != nil:
-				next = int(gateway.To4()[3]) - 1
+			case r.Gw != nil:
+				next = int(r.Gw.To4()[3]) - 1
 			default:
 				next = to
 			}

@@ -39,6 +39,7 @@ type loop struct {
 	node    manet.Node
 	own     []netip.Addr // by interface
 	carrier bool
+	silent  bool // no local sender hears that there is no way
 	links   links
 	router  router
 	stack   stack
@@ -146,7 +147,7 @@ func (l *loop) failed(what string, err error) {
 
 func (l *loop) setRoute(now manet.Time, r manet.SetRoute) {
 	old, had := l.routes[r.Destination]
-	r.Next = slices.Clone(r.Next)
+	r.Next = slices.Clone(r.Next[:min(len(r.Next), 1)]) // the others are the protocol's to fall back on
 	l.routes[r.Destination] = r
 	if !had || !slices.Equal(old.Next, r.Next) {
 		l.failed("set_route", l.router.SetRoute(r))
@@ -233,7 +234,7 @@ func (l *loop) drop(now manet.Time, d manet.Drop) {
 	for _, packet := range slices.Concat(l.held.Take(d.Destination), d.Packets) {
 		l.counts.dropped(d.Reason)
 		source, _, _ := endpoints(packet)
-		if d.Unreachable && slices.Contains(l.own, source) && !establishedTCP(packet) {
+		if d.Unreachable && !l.silent && slices.Contains(l.own, source) && !establishedTCP(packet) {
 			l.failed("refuse", l.stack.Refuse(packet))
 		}
 	}

@@ -116,22 +116,49 @@ func TestAPacketThatComesBackIsDroppedInTheEnd(t *testing.T) {
 	}
 }
 
+// Data goes one way at a time: what a protocol has besides, it falls back on
+// itself, and the kernel would spread flows over all of them.
+func TestOneNextHopIsInstalled(t *testing.T) {
+	l, w := testLoop(&script{}, false)
+	other := netip.MustParseAddr("10.77.0.4")
+	set := func(hops ...netip.Addr) {
+		r := manet.SetRoute{Destination: netip.PrefixFrom(far, 32), Hops: 2}
+		for _, a := range hops {
+			r.Next = append(r.Next, manet.Hop{Addr: a})
+		}
+		l.setRoute(0, r)
+	}
+	set(next)
+	set(next, other) // a second way changes nothing
+	set(other)
+	if want := []string{"set " + far.String() + "/32 via " + next.String(), "set " + far.String() + "/32 via " +
+		other.String()}; !slices.Equal(w.did, want) {
+		t.Errorf("did %q, want %q", w.did, want)
+	}
+	if r := l.routes[netip.PrefixFrom(far, 32)]; l.counts.RouteChanges != 2 || len(r.Next) != 1 {
+		t.Errorf("%d changes of routes, next hops %v", l.counts.RouteChanges, r.Next)
+	}
+}
+
 func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 	syn, data := make([]byte, 20), make([]byte, 20)
 	syn[13], data[13] = flagSYN, 0x10
 	for name, c := range map[string]struct {
 		packet []byte
+		silent bool
 		want   string
 	}{
-		"datagram":            {ip(self, far, 17, make([]byte, 8)...), "refuse"},
-		"connect":             {ip(self, far, 6, syn...), "refuse"},
-		"connection's data":   {ip(self, far, 6, data...), ""}, // it would change TCP's timer
-		"another node's data": {ip(next, far, 17, make([]byte, 8)...), ""},
+		"datagram":                   {ip(self, far, 17, make([]byte, 8)...), false, "refuse"},
+		"connect":                    {ip(self, far, 6, syn...), false, "refuse"},
+		"connection's data":          {ip(self, far, 6, data...), false, ""}, // it would change TCP's timer
+		"another node's data":        {ip(next, far, 17, make([]byte, 8)...), false, ""},
+		"connect, as in a simulator": {ip(self, far, 6, syn...), true, ""},
 	} {
 		l, w := testLoop(&script{answer: func(e manet.Event) []manet.Action {
 			return []manet.Action{manet.Drop{Destination: e.(manet.NeedRoute).Destination, Reason: "no route",
 				Unreachable: true}}
 		}}, false)
+		l.silent = c.silent
 		l.caught(0, c.packet)
 		if got := strings.Join(w.did, " "); got != c.want || l.held.Len() != 0 || l.counts.Dropped["no route"] != 1 {
 			t.Errorf("%s: did %q, want %q; counts %+v", name, got, c.want, l.counts)

@@ -27,31 +27,22 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// SetRoute installs a route in place of the one to the same destination.
+// SetRoute installs a route over the best next hop in place of the one to the
+// same destination.
 func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 	if len(r.Next) == 0 {
 		return fmt.Errorf("set route to %s: no next hop", r.Destination)
 	}
+	hop := r.Next[0]
 	route := &netlink.Route{Dst: ipNet(r.Destination), Protocol: control.RouteProtocol,
-		Src: k.own[r.Next[0].Interface].AsSlice()}
-	if len(r.Next) == 1 {
-		hop := r.Next[0]
-		route.LinkIndex = k.links[hop.Interface].Attrs().Index
-		if r.Destination.IsSingleIP() && hop.Addr == r.Destination.Addr() {
-			route.Scope = netlink.SCOPE_LINK
-		} else {
-			route.Gw, route.Flags = hop.Addr.AsSlice(), int(netlink.FLAG_ONLINK)
-		}
-	}
-	for _, hop := range r.Next {
-		if len(r.Next) > 1 {
-			route.MultiPath = append(route.MultiPath,
-				&netlink.NexthopInfo{LinkIndex: k.links[hop.Interface].Attrs().Index,
-					Gw: hop.Addr.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
-		}
+		Src: k.own[hop.Interface].AsSlice(), LinkIndex: k.links[hop.Interface].Attrs().Index}
+	if r.Destination.IsSingleIP() && hop.Addr == r.Destination.Addr() {
+		route.Scope = netlink.SCOPE_LINK
+	} else {
+		route.Gw, route.Flags = hop.Addr.AsSlice(), int(netlink.FLAG_ONLINK)
 	}
 	if err := netlink.RouteReplace(route); err != nil {
-		return fmt.Errorf("set route to %s by %s: %w", r.Destination, r.Next[0].Addr, err)
+		return fmt.Errorf("set route to %s by %s: %w", r.Destination, hop.Addr, err)
 	}
 	return nil
 }
@@ -105,11 +96,6 @@ func (k *kernelRoutes) through(r netlink.Route) bool {
 	for _, l := range k.links {
 		if r.LinkIndex == l.Attrs().Index {
 			return true
-		}
-		for _, hop := range r.MultiPath {
-			if hop.LinkIndex == l.Attrs().Index {
-				return true
-			}
 		}
 	}
 	return false
