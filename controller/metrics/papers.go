@@ -159,7 +159,7 @@ func (at Attempt) flowInField(f wire.Flow) func(string) bool {
 	if !from.IsValid() || !to.IsValid() {
 		return nil
 	}
-	if at.trial.Routing.Protocol == "dsr" {
+	if at.trial.Routing.CarriesData() {
 		for _, o := range at.trial.Traffic {
 			if o.Name != f.Name && (o.From == f.From && o.To == f.To || o.From == f.To && o.To == f.From) {
 				return nil

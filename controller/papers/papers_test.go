@@ -100,6 +100,9 @@ func TestFactsOfATrial(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	if dsr := Facts(wire.Trial{Routing: wire.Routing{Protocol: "dsr-p3"}})["routing"]; dsr != "dsr" {
+		t.Errorf("dsr-p3 stands beside the papers' %q", dsr)
+	}
 	if p := profile(wire.TCP{Variant: "sack", SACK: &yes, DelayedACK: &no}); p != "sack" {
 		t.Errorf("profile %q", p)
 	}

@@ -50,8 +50,8 @@ func (s Summariser) of(values []float64) Interval {
 func Facts(t wire.Trial) map[string]string {
 	out := map[string]string{"routing": t.Routing.Protocol, "variant": t.TCP.Variant, "tcp": profile(t.TCP),
 		"motion": "mobile", "channel_error": "0"}
-	if t.Routing.Protocol == "aodv-p3" {
-		out["routing"] = "aodv"
+	if base, preset := strings.CutSuffix(t.Routing.Protocol, "-p3"); preset {
+		out["routing"] = base
 	}
 	if c := t.Conditions; c != nil {
 		number(out, "channel_error", c.ChannelErrorMean)

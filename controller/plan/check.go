@@ -199,6 +199,9 @@ func (c *check) network() {
 		for _, key := range []string{"hello_s", "ready", "ready_s"} {
 			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
 		}
+	} else if !slices.Contains(wire.HelloProtocols(), protocol) {
+		c.unfit("routing.hello_s", "with protocol "+protocol+", which sends no hellos",
+			"leave it out, or one of "+strings.Join(wire.HelloProtocols(), ", "))
 	}
 	if !slices.Contains(wire.LinkFeedbackProtocols(), protocol) {
 		c.unfit("routing.link_feedback", "with protocol "+protocol+", which does not leave the choice",

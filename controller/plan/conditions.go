@@ -35,10 +35,14 @@ func (c *check) conditions() {
 		c.add(e.Home, "trial.conditions.channel_error: a burst's length is needed; allowed: burst_frames")
 	}
 	least, most := m.NumberAt("speed_min_mps"), m.NumberAt("speed_max_mps")
-	if model := c.p.fieldTree.TextAt("mobility.model"); model != "random_waypoint" {
+	model := c.p.fieldTree.TextAt("mobility.model")
+	if model == "setdest" {
+		c.unfit("conditions.speed_min_mps", "with model setdest, whose speeds begin at 0",
+			"model: random_waypoint, or leave it out")
+	} else if model != "random_waypoint" {
 		for _, key := range []string{"speed_min_mps", "speed_max_mps", "width_m", "height_m"} {
 			c.unfit("conditions."+key, "with this field.mobility, whose speeds and places are its own",
-				"model: random_waypoint, or leave it out")
+				"model: random_waypoint or setdest, or leave it out")
 		}
 		return
 	}

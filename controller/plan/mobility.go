@@ -22,7 +22,7 @@ type Mobility struct {
 	Positions   map[string]Place  `json:"positions,omitempty"` // node → where it stands or starts
 	Moves       []Move            `json:"moves,omitempty"`
 	SpeedMinMps *float64          `json:"speed_min_mps,omitempty"` // random_waypoint
-	SpeedMaxMps *float64          `json:"speed_max_mps,omitempty"`
+	SpeedMaxMps *float64          `json:"speed_max_mps,omitempty"` // and setdest
 	PauseS      *float64          `json:"pause_s,omitempty"`
 	File        string            `json:"file,omitempty"`   // ns2, bonnmotion; beside the campaign
 	Tracks      map[string]string `json:"tracks,omitempty"` // node → a .gpx or .nmea file beside the campaign
@@ -90,6 +90,8 @@ func mobilityKeys(model string) (needed, possible []string) {
 		return []string{"positions"}, []string{"area", "moves"}
 	case "random_waypoint":
 		return []string{"area", "speed_min_mps", "speed_max_mps"}, []string{"pause_s", "positions"}
+	case "setdest":
+		return []string{"area", "speed_max_mps"}, []string{"pause_s", "positions"}
 	case "ns2", "bonnmotion":
 		return []string{"file"}, []string{"area"}
 	case "tracks":
@@ -116,7 +118,8 @@ func (s schema) mobility() object {
 	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`),
 		"a .gpx or .nmea file in the folder movement beside the campaign, such as movement/walk.gpx"}
 	return object{[]field{
-		required("model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"},
+		required("model", choice{"chain", "grid", "placed", "random_waypoint", "setdest", "ns2", "bonnmotion",
+			"tracks"},
 			"How the nodes move, or stand"),
 		optional("area", object{[]field{required("width_m", side(),
 			"From west to east"), required("height_m", side(), "From south to north")}},
@@ -134,9 +137,10 @@ func (s schema) mobility() object {
 			required("speed_mps", speed, "How fast it goes"),
 		}}, false}, "Moves in straight lines, each node's in the order of time"),
 		optional("speed_min_mps", tripSpeed(), "random_waypoint: least speed of a trip"),
-		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint: greatest speed "+
-			"of a trip"),
-		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint: how long a node rests after a trip").
+		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint, setdest: greatest "+
+			"speed of a trip"),
+		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint, setdest: how long a node "+
+			"rests after a trip").
 			or(0),
 		optional("file", file, "ns2, bonnmotion: the movement file"),
 		optional("tracks", table{what: "node", name: name.form, names: nameWords, row: track},
@@ -149,7 +153,8 @@ func (s schema) mobility() object {
 func tripSpeed() rule {
 	return checked{number{0, maxSpeedMps, false, false, "m/s"},
 		"a number above 0 up to 60 m/s; with speeds down to 0 the mean duration of a trip is infinite, " +
-			"the nodes' mean speed falls for ever, and there is no steady state to start in",
+			"the nodes' mean speed falls for ever, and there is no steady state to start in: model setdest " +
+			"draws such speeds",
 		func(n *tree.Node) bool { return n.Number > 0 }, map[string]any{"exclusiveMinimum": 0}}
 }
 

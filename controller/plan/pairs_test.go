@@ -83,8 +83,9 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 		"tcp.window_packets: 0": {"window_packets: 8", "window_packets: 0"},
 		"channel_error: a burst's length": {"  course: {kind: none}",
 			"  conditions: {channel_error: {mean: 0.1}}\n  course: {kind: none}"},
-		"speeds from 30 up to 20 m/s are": {"  course: {kind: none}",
-			"  conditions: {speed_min_mps: 30}\n  course: {kind: none}"},
+		"with model setdest, whose speeds begin": {"  course: {kind: none}",
+			"  conditions: {speed_min_mps: 3}\n  course: {kind: none}"},
+		"field.mobility.speed_min_mps: 1 is not": {"model: setdest", "model: setdest\n    speed_min_mps: 1"},
 		"there is no level \"tcp9\"": {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}",
 			"only: [tcp9]}}\n    design: {repetitions: 3}"},
 		"trial.traffic.cbr.port: datagram": {"port: 6000", "port: 6690"}, // ten flows: the seventh has babeld's
@@ -94,6 +95,11 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.600v, want %q", err, want)
 		}
+	}
+	const want = "speeds from 30 up to 5 m/s are none"
+	if _, err := shippedAt(t, "six-variants.yaml", "quick", "low: {conditions: {speed_min_mps: 1,",
+		"low: {conditions: {speed_min_mps: 30,"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%.600v, want %q", err, want)
 	}
 }
 

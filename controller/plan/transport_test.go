@@ -105,6 +105,8 @@ func TestLinkFeedback(t *testing.T) {
 		"{protocol: aodv}":                       true,
 		"{protocol: aodv, link_feedback: off}":   false,
 		"{protocol: dsr}":                        true,
+		"{protocol: dsr-p3}":                     true,
+		"{protocol: aodv, hello_s: 2}":           true,
 		"{protocol: aomdv, link_feedback: true}": true,
 	} {
 		if r := parsed(t, with(routing)).trials[0].Routing; r.BreaksByLostFrames() != want {
@@ -113,6 +115,10 @@ func TestLinkFeedback(t *testing.T) {
 	}
 	for routing, want := range map[string]string{
 		"{protocol: dsr, link_feedback: off}":     "with protocol dsr, which does not leave the choice",
+		"{protocol: dsr-p3, link_feedback: on}":   "with protocol dsr-p3, which does not leave the choice",
+		"{protocol: dsr-p3, hello_s: 1}":          "with protocol dsr-p3, which sends no hellos",
+		"{protocol: dsr, hello_s: 1}":             "with protocol dsr, which sends no hellos",
+		"{protocol: aodv-p3, hello_s: 1}":         "with protocol aodv-p3, which sends no hellos",
 		"{protocol: babeld, link_feedback: on}":   "with protocol babeld",
 		"{protocol: none, link_feedback: on}":     "with protocol none",
 		"{protocol: dsdv, link_feedback: mostly}": "on or off",

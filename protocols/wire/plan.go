@@ -314,13 +314,13 @@ type Conditions struct {
 	ChannelErrorBurstFrames *float64 `json:"channel_error_burst_frames,omitempty" min:"1" max:"1e6" campaign:"-"`
 	// frames that the queue of a node's interface holds
 	QueueFrames *int `json:"queue_frames,omitempty" min:"1" max:"10_000"`
-	// width of the area, in random_waypoint
+	// width of the area, in random_waypoint and setdest
 	WidthM *float64 `json:"width_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
-	// height of the area, in random_waypoint
+	// height of the area, in random_waypoint and setdest
 	HeightM *float64 `json:"height_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
 	// least speed of a trip, in random_waypoint
 	SpeedMinMps *float64 `json:"speed_min_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
-	// greatest speed of a trip, in random_waypoint
+	// greatest speed of a trip, in random_waypoint and setdest
 	SpeedMaxMps *float64 `json:"speed_max_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
 }
 

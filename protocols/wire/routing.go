@@ -9,7 +9,7 @@ import (
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
 	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv",
-		"aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
+		"aodv-p3", "dsr", "dsr-p3", "dsdv", "aomdv", "adv"}
 }
 
 // What arming may wait for.
@@ -43,6 +43,10 @@ func (r Routing) HoldsData() bool {
 	return !slices.Contains([]string{"", "none", "static", "babeld", "olsrd"}, r.Protocol)
 }
 
+// CarriesData reports whether the daemon carries all data in packets of its own
+// IP protocol, DSR's.
+func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol == "dsr-p3" }
+
 // BreaksByLostFrames reports whether a frame that was lost breaks a route. Where the
 // plan does not say, it does but for DSDV: Broch and others (1998, 3.1) and ns-2, with
 // which P2 measured (ns-default.tcl: Agent/DSDV set use_mac_ 0), have that off, and say
@@ -55,10 +59,16 @@ func (r Routing) BreaksByLostFrames() bool {
 }
 
 // LinkFeedbackProtocols are the protocols with which a plan may say whether lost
-// frames break routes. DSR and P3's AODV are defined by such reports; the daemons of
+// frames break routes. DSR and P3's presets are defined by such reports; the daemons of
 // others take none.
 func LinkFeedbackProtocols() []string {
 	return []string{"olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
+}
+
+// HelloProtocols are the protocols with which a plan may set the interval of hellos,
+// or of what stands for them: DSR and P3's AODV send none, wherever they run.
+func HelloProtocols() []string {
+	return []string{"babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
 }
 
 // Readiness is what arming waits for: routes where the protocol makes them

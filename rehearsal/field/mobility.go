@@ -17,7 +17,7 @@ import (
 // MobilityConfig is a campaign's `field.mobility:` section: where nodes are
 // that no course places.
 type MobilityConfig struct {
-	// chain | grid | placed | random_waypoint | ns2 | bonnmotion | tracks
+	// chain | grid | placed | random_waypoint | setdest | ns2 | bonnmotion | tracks
 	Model       string            `yaml:"model" json:"model"`
 	Area        *AreaConfig       `yaml:"area" json:"area,omitempty"`
 	SpacingM    float64           `yaml:"spacing_m" json:"spacing_m,omitempty"` // chain, grid
@@ -26,7 +26,7 @@ type MobilityConfig struct {
 	Positions   map[string]Point  `yaml:"positions" json:"positions,omitempty"` // node → where it stands or starts
 	Moves       []MoveConfig      `yaml:"moves" json:"moves,omitempty"`
 	SpeedMinMps float64           `yaml:"speed_min_mps" json:"speed_min_mps,omitempty"` // random_waypoint
-	SpeedMaxMps float64           `yaml:"speed_max_mps" json:"speed_max_mps,omitempty"`
+	SpeedMaxMps float64           `yaml:"speed_max_mps" json:"speed_max_mps,omitempty"` // and setdest
 	PauseS      float64           `yaml:"pause_s" json:"pause_s,omitempty"`
 	File        string            `yaml:"file" json:"file,omitempty"`     // ns2, bonnmotion; below Config.FilesDir
 	Tracks      map[string]string `yaml:"tracks" json:"tracks,omitempty"` // node → .gpx or .nmea below Config.FilesDir
@@ -94,15 +94,15 @@ func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, sit
 			places[i] = mobility.Place(p)
 		}
 		err = m.script(places)
-	case "random_waypoint":
-		err = errors.Join(m.waypoint(nil).Check(), m.stand(c.Positions))
+	case "random_waypoint", "setdest":
+		err = errors.Join(m.drawing(nil).Check(), m.stand(c.Positions))
 	case "ns2", "bonnmotion":
 		err = m.readFile(dir)
 	case "tracks":
 		err = errors.Join(m.readTracks(dir, site), m.stand(c.Positions))
 	default:
-		err = fmt.Errorf("check field's mobility: model %q is none of chain, grid, placed, random_waypoint, ns2, "+
-			"bonnmotion, tracks", c.Model)
+		err = fmt.Errorf("check field's mobility: model %q is none of chain, grid, placed, random_waypoint, setdest, "+
+			"ns2, bonnmotion, tracks", c.Model)
 	}
 	if err != nil {
 		return nil, err
@@ -148,11 +148,17 @@ func (m *movement) script(places []mobility.Place) error {
 	return nil
 }
 
-// drawn reports whether movement has no beginning that would mean something.
-func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" }
+// drawn reports whether movement is drawn, and begins with what warms the network up.
+func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" || m.cfg.Model == "setdest" }
 
-// waypoint is the campaign's, with the area and at the speeds of a trial that has its own.
-func (m *movement) waypoint(c *wire.Conditions) mobility.Waypoint {
+// drawing draws a node's path.
+type drawing interface {
+	Check() error
+	Path(seed uint64, node int, until time.Duration) (mobility.Path, error)
+}
+
+// drawing is the campaign's, with the area and at the speeds of a trial that has its own.
+func (m *movement) drawing(c *wire.Conditions) drawing {
 	w := mobility.Waypoint{Area: m.area, SpeedMinMps: m.cfg.SpeedMinMps, SpeedMaxMps: m.cfg.SpeedMaxMps,
 		Pause: time.Duration(m.cfg.PauseS * float64(time.Second))}
 	if c != nil && c.WidthM != nil {
@@ -166,6 +172,9 @@ func (m *movement) waypoint(c *wire.Conditions) mobility.Waypoint {
 	}
 	if c != nil && c.SpeedMaxMps != nil {
 		w.SpeedMaxMps = *c.SpeedMaxMps
+	}
+	if m.cfg.Model == "setdest" {
+		return mobility.Setdest{Area: w.Area, SpeedMaxMps: w.SpeedMaxMps, Pause: w.Pause}
 	}
 	return w
 }
@@ -268,9 +277,9 @@ func (m *movement) paths(t wire.Trial) ([]mobility.Path, error) {
 	out := make([]mobility.Path, len(m.names))
 	for i, name := range m.names {
 		p, ok := m.fixed[name]
-		if !ok && m.cfg.Model == "random_waypoint" {
+		if !ok && m.drawn() {
 			var err error
-			if p, err = m.waypoint(t.Conditions).Path(m.seed+uint64(t.Repetition)<<32, i, until); err != nil {
+			if p, err = m.drawing(t.Conditions).Path(m.seed+uint64(t.Repetition)<<32, i, until); err != nil {
 				return nil, fmt.Errorf("move node %q: %w", name, err)
 			}
 		} else if !ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
 // staged is the stage of a field whose nodes are a, b and c.
@@ -134,6 +135,45 @@ func TestRandomWaypointByRepetition(t *testing.T) {
 	}
 }
 
+// setdest's nodes set off with the warm-up, so that the window is of P3's time.
+func TestSetdestBeginsWithTheWarmup(t *testing.T) {
+	s, err := staged(t, MobilityConfig{Model: "setdest", Area: &AreaConfig{1000, 1000}, SpeedMaxMps: 20}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const warmupS = 100.
+	x := noCar(1)
+	x.Gate.LeadS += warmupS
+	x.Traffic = []wire.Flow{{Kind: "iperf3_udp", StartS: -warmupS}}
+	path, err := mobility.Setdest{Area: mobility.Area{WidthM: 1000, HeightM: 1000}, SpeedMaxMps: 20}.Path(1+1<<32, 1,
+		2*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scene, err := s.arrange(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scene = scene.departing(0)
+	const opens = (2 + 1 + warmupS) * time.Second // after_s, lead_s
+	for _, after := range []time.Duration{0, 7 * time.Second} {
+		got, want := scene.at(1, opens+after), path.At(warmupS*time.Second+after)
+		if got.XM != want.XM || got.YM != want.YM || got.SpeedMps != want.SpeedMps {
+			t.Errorf("%v after the window opened at %+v, want %+v", after, got, want)
+		}
+	}
+	x.Conditions = &wire.Conditions{SpeedMaxMps: new(0.5), WidthM: new(10.0)}
+	if scene, err = s.arrange(x); err != nil {
+		t.Fatal(err)
+	}
+	scene = scene.departing(0)
+	for at := range 100 {
+		if p := scene.at(1, time.Duration(at)*time.Second); p.XM > 10 || p.SpeedMps > 0.5+1e-6 {
+			t.Fatalf("after %d s at %+v", at, p)
+		}
+	}
+}
+
 const walkNMEA = "$GPRMC,093000,A,5000.0000,N,00800.0000,E,,,140326\n$GPRMC,093010,A,5000.0540,N,00800.0000,E,,,140326\n"
 const walkGPX = `<gpx><trk><trkseg><trkpt lat="50" lon="8.001"><time>2026-03-14T09:30:05Z</time></trkpt>
 <trkpt lat="50" lon="8.002"><time>2026-03-14T09:30:15Z</time></trkpt></trkseg></trk></gpx>`
@@ -193,6 +233,7 @@ func TestImpossibleMobilityIsRefused(t *testing.T) {
 		"columns":          {Model: "grid", SpacingM: 1},
 		"no position":      {Model: "placed", Positions: map[string]Point{"a": {}}},
 		"steady state":     {Model: "random_waypoint", Area: area, SpeedMaxMps: 3},
+		"maximum speed":    {Model: "setdest", Area: area},
 		"is not a node":    {Model: "chain", SpacingM: 1, Moves: []MoveConfig{{Node: "z"}}},
 		"outside the area": {Model: "chain", SpacingM: 99, Area: area},
 		"back from 9 s": {Model: "chain", SpacingM: 9, Moves: []MoveConfig{{Node: "a", AtS: 9, XM: 1, SpeedMps: 1},

@@ -145,7 +145,6 @@ func (s *stage) arrange(t wire.Trial) (*scene, error) {
 		return nil, fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
 	if s.moved.drawn() {
-		// Movement that is at rest in itself begins with what warms the network up.
 		out.lead -= time.Duration(t.WarmupS() * float64(time.Second))
 	}
 	out.paths = make([]*mobility.Path, len(s.names))

@@ -87,27 +87,33 @@ func (w Waypoint) Path(seed uint64, node int, until time.Duration) (Path, error)
 		return Path{}, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x5770_0000+uint64(node)))
-	knots := w.start(rng)
+	return wander(rng, w.start(rng), w.Area, w.Pause, until, func() float64 {
+		return w.SpeedMinMps + rng.Float64()*(w.SpeedMaxMps-w.SpeedMinMps)
+	})
+}
+
+// wander goes on from some knots by trips to uniform places until at least a time.
+func wander(rng *rand.Rand, knots []Knot, area Area, pause, until time.Duration, speedMps func() float64) (Path,
+	error) {
 	for legs := 0; knots[len(knots)-1].At < until; legs++ {
 		if legs == maxLegs {
 			return Path{}, fmt.Errorf("draw random waypoints: %d trips in %v: the area is too small for its speeds",
 				maxLegs, until)
 		}
-		x, y := w.place(rng)
-		knots = w.trip(knots, x, y, w.SpeedMinMps+rng.Float64()*(w.SpeedMaxMps-w.SpeedMinMps))
-		knots = rest(knots, w.Pause)
+		x, y := place(rng, area)
+		knots = rest(trip(knots, x, y, speedMps()), pause)
 	}
 	return Path{knots: knots}, nil
 }
 
-func (w Waypoint) place(rng *rand.Rand) (x, y float64) {
-	return rng.Float64() * w.Area.WidthM, rng.Float64() * w.Area.HeightM
+func place(rng *rand.Rand, area Area) (x, y float64) {
+	return rng.Float64() * area.WidthM, rng.Float64() * area.HeightM
 }
 
 // start is the rest of the pause or trip that a node is in at time 0.
 func (w Waypoint) start(rng *rand.Rand) []Knot {
 	if rng.Float64() < w.PausedShare() {
-		x, y := w.place(rng)
+		x, y := place(rng, w.Area)
 		// The rest of a constant pause seen at a random time is uniform.
 		return rest([]Knot{{XM: x, YM: y}}, time.Duration(rng.Float64()*float64(w.Pause)))
 	}
@@ -115,8 +121,8 @@ func (w Waypoint) start(rng *rand.Rand) []Knot {
 	// uniform place of it (Navidi and Camp, theorem 3).
 	var x0, y0, x1, y1 float64
 	for longest := math.Hypot(w.Area.WidthM, w.Area.HeightM); ; {
-		x0, y0 = w.place(rng)
-		x1, y1 = w.place(rng)
+		x0, y0 = place(rng, w.Area)
+		x1, y1 = place(rng, w.Area)
 		if rng.Float64()*longest < math.Hypot(x1-x0, y1-y0) {
 			break
 		}
@@ -127,12 +133,19 @@ func (w Waypoint) start(rng *rand.Rand) []Knot {
 	u := rng.Float64()
 	speed := math.Pow(w.SpeedMaxMps, u) * math.Pow(w.SpeedMinMps, 1-u)
 	knots := []Knot{{XM: x0 + share*(x1-x0), YM: y0 + share*(y1-y0)}}
-	return rest(w.trip(knots, x1, y1, speed), w.Pause)
+	return rest(trip(knots, x1, y1, speed), w.Pause)
 }
 
-func (w Waypoint) trip(knots []Knot, x, y, speed float64) []Knot {
+// trip goes to a place. Of one that would take longer than any movement lasts it is
+// the part that can be seen.
+func trip(knots []Knot, x, y, speedMps float64) []Knot {
 	last := knots[len(knots)-1]
-	takes := seconds(math.Hypot(x-last.XM, y-last.YM) / speed)
+	takesS := math.Hypot(x-last.XM, y-last.YM) / speedMps
+	if longest := maxTrip.Seconds(); takesS > longest {
+		x, y = last.XM+(x-last.XM)*longest/takesS, last.YM+(y-last.YM)*longest/takesS
+		takesS = longest
+	}
+	takes := seconds(takesS)
 	if takes <= 0 {
 		return knots // the same place: drawn again
 	}

@@ -52,8 +52,8 @@ func newAOMDV(c aomdv.Config) (*aodv.Node, error) {
 	return aomdv.New(c)
 }
 
-func oneInterfaceDSR(interfaces []manet.Interface, seed uint64) dsr.Config {
-	return dsr.RFC4728(interfaces[0], seed)
+func oneInterface(config func(manet.Interface, uint64) dsr.Config) func([]manet.Interface, uint64) dsr.Config {
+	return func(interfaces []manet.Interface, seed uint64) dsr.Config { return config(interfaces[0], seed) }
 }
 
 // simulatedProtocols is the list, in the order in which help names them.
@@ -67,7 +67,8 @@ func simulatedProtocols() []simulated {
 		{name: "aodv-p3", port: aodv.Port, make: makerOf(aodv.P3, newAODV)},
 		{name: "aomdv", port: aomdv.Port, make: makerOf(aomdv.LinkDisjoint, newAOMDV)},
 		{name: "aomdv-node", port: aomdv.Port, make: makerOf(aomdv.NodeDisjoint, newAOMDV)},
-		{name: "dsr", make: makerOf(oneInterfaceDSR, dsr.New), carrier: true},
+		{name: "dsr", make: makerOf(oneInterface(dsr.RFC4728), dsr.New), carrier: true},
+		{name: "dsr-p3", make: makerOf(oneInterface(dsr.P3), dsr.New), carrier: true},
 		{name: "dsdv", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Broch, dsdv.New)},
 		{name: "dsdv-quick", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Quick, dsdv.New)},
 		{name: "adv", port: adv.Port, make: makerOf(adv.Default, adv.New)},

@@ -244,6 +244,7 @@ func (d *daemon) makeLoop() error {
 	}
 	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes,
 		inbound{d.injector, d.tun, d.framer}, d.tell)
+	d.loop.silent = d.protocol.Silent
 	return nil
 }
 

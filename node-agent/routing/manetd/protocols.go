@@ -1,6 +1,7 @@
 package manetd
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -40,7 +41,10 @@ type Protocol struct {
 	OverheadBytes int
 	// OnDemand protocols are told which routes data uses.
 	OnDemand bool
-	Make     func(Setup) (manet.Node, error)
+	// Silent protocols come from a simulator, where a sender for whose packet no
+	// route is found hears nothing, and TCP tries on: Linux would end connect().
+	Silent bool
+	Make   func(Setup) (manet.Node, error)
 }
 
 func (p Protocol) carrier() bool { return p.IPProtocol != 0 }
@@ -53,11 +57,13 @@ func Protocols() []Protocol {
 		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
 		{Name: "olsr-full", Port: olsr.Port, Make: makeOLSR(olsr.FullTC)},
 		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
-		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Make: makeAODV(aodv.P3)},
+		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Silent: true, Make: makeAODV(aodv.P3)},
 		{Name: "aomdv", Port: aomdv.Port, OnDemand: true, Make: makeAOMDV},
 		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},
-		{Name: "adv", Port: adv.Port, OnDemand: true, Make: makeADV},
+		{Name: "adv", Port: adv.Port, OnDemand: true, Silent: true, Make: makeADV},
 		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
+		{Name: "dsr-p3", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Silent: true,
+			Make: makeDSRP3},
 	}
 }
 
@@ -92,6 +98,10 @@ func makeOLSR(config func([]manet.Interface, uint64) olsr.Config) func(Setup) (m
 	}
 }
 
+// errNoReports is of P3's presets, which ns-2's link layer is part of.
+var errNoReports = errors.New("this preset relies on the link layer's reports, and no socket of radio feedback is " +
+	"given: run it in a rehearsal, or take the protocol without -p3")
+
 // makeAODV makes AODV of a preset. Without one it is RFC 3561's, which is with
 // HELLOs only where the link layer reports nothing.
 func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (manet.Node, error) {
@@ -99,8 +109,7 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 		preset := config
 		switch {
 		case preset != nil && !s.Feedback:
-			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio " +
-				"feedback is given")
+			return nil, errNoReports
 		case preset == nil && s.Feedback:
 			preset = aodv.LinkLayer
 		case preset == nil:
@@ -113,8 +122,6 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 }
 
 // makeAOMDV makes AOMDV, with HELLOs only where the link layer reports nothing.
-// The kernel spreads flows over the next hops of a route while there are several;
-// the use of a destination keeps the best of them only.
 func makeAOMDV(s Setup) (manet.Node, error) {
 	preset := aomdv.Hello
 	if s.Feedback {
@@ -157,17 +164,32 @@ func makeADV(s Setup) (manet.Node, error) {
 	return adv.New(c)
 }
 
+var errNoHellos = errors.New("DSR has no HELLOs, so that their interval cannot be set")
+
 // makeDSR makes DSR. Where the link layer reports nothing, it asks the next hops
 // for acknowledgements.
 func makeDSR(s Setup) (manet.Node, error) {
 	if s.Hello != nil {
-		return nil, fmt.Errorf("DSR has no HELLOs, so that their interval cannot be set")
+		return nil, errNoHellos
 	}
 	c := dsr.RFC4728(s.Interfaces[0], s.Seed)
 	c.FirstID = uint16(s.FirstSeq)
 	if !s.Feedback {
 		c.Maintenance = dsr.NetworkAcks
 	}
+	return dsr.New(c)
+}
+
+// makeDSRP3 makes DSR of P3.
+func makeDSRP3(s Setup) (manet.Node, error) {
+	switch {
+	case s.Hello != nil:
+		return nil, errNoHellos
+	case !s.Feedback:
+		return nil, errNoReports
+	}
+	c := dsr.P3(s.Interfaces[0], s.Seed)
+	c.FirstID = uint16(s.FirstSeq)
 	return dsr.New(c)
 }
 

@@ -1,6 +1,7 @@
 package dsr
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -8,17 +9,46 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
-// cache is the Route Cache, as a link cache: links of different routes join
-// into new ones, which a cache of whole paths cannot do, and an error takes one
-// link away instead of every path over it. How long a link is believed in
-// adapts itself (Link-MaxLife, appendix A).
-type cache struct {
+// cache is the Route Cache: of links, as the RFC recommends, or of paths.
+type cache interface {
+	// learn takes in a path that a packet told. wanted is one that answers this
+	// node's own search; by is the node on the path that was overheard sending the
+	// packet on, not valid where the packet was sent to this node.
+	learn(now manet.Time, path []netip.Addr, wanted bool, by netip.Addr)
+	// answered takes in the path from here by which a request is answered.
+	answered(path []netip.Addr)
+	// lose takes out a link that was found broken just now. It reports whether
+	// there was one.
+	lose(now manet.Time, a, b netip.Addr) bool
+	// restore lets the links of a path be learned at once, whatever was lost.
+	restore(path []netip.Addr)
+	// route is the best route to a destination: the nodes between.
+	route(now manet.Time, to netip.Addr) ([]netip.Addr, bool)
+	// use tells that a packet goes along that route.
+	use(now manet.Time, to netip.Addr)
+	neighbors(now manet.Time) []netip.Addr
+	// forgetNeighbors takes out all that this node's interface leads to.
+	forgetNeighbors()
+	// expire forgets what time has made worthless; expires reports whether there
+	// is anything that it will.
+	expire(now manet.Time)
+	expires() bool
+	// version changes with what is in the cache.
+	version() uint64
+	sizes() map[string]int
+}
+
+// linkCache is a cache of links: links of different routes join into new ones,
+// which a cache of whole paths cannot do, and an error takes one link away
+// instead of every path over it. How long a link is believed in adapts itself
+// (Link-MaxLife, appendix A).
+type linkCache struct {
 	config  *Config
 	self    netip.Addr
 	links   map[netip.Addr]map[netip.Addr]*cachedLink
 	nodes   map[netip.Addr]manet.Time // stability of each
 	count   int
-	version uint64 // changes when a link comes or goes
+	changes uint64 // counts links that came or went
 	chosen  map[netip.Addr]*chosen
 	lost    map[[2]netip.Addr]manet.Time // links found broken of late
 	work    search
@@ -42,31 +72,31 @@ type chosen struct {
 	version uint64
 	expires manet.Time
 	used    manet.Time
-
-	told      bool         // the path of our packets was reported
-	toldRoute []netip.Addr // and was this
 }
 
-func newCache(config *Config, self netip.Addr) *cache {
-	return &cache{config: config, self: self, links: map[netip.Addr]map[netip.Addr]*cachedLink{},
+func newLinkCache(config *Config, self netip.Addr) *linkCache {
+	return &linkCache{config: config, self: self, links: map[netip.Addr]map[netip.Addr]*cachedLink{},
 		nodes: map[netip.Addr]manet.Time{}, chosen: map[netip.Addr]*chosen{}, lost: map[[2]netip.Addr]manet.Time{}}
 }
 
-// addPath adds the links of a path in both directions: unicast needs an
+// learn adds the links of a path in both directions: unicast needs an
 // acknowledgement on the air, so that a link that carried any works both ways
 // (3.3.1).
-func (c *cache) addPath(now manet.Time, path []netip.Addr) {
+func (c *linkCache) learn(now manet.Time, path []netip.Addr, _ bool, _ netip.Addr) {
 	for i := 1; i < len(path); i++ {
 		c.addLink(now, path[i-1], path[i])
 		c.addLink(now, path[i], path[i-1])
 	}
 }
 
-func (c *cache) addLink(now manet.Time, a, b netip.Addr) {
+// answered takes nothing in: a request, which is broadcast, teaches no links.
+func (c *linkCache) answered([]netip.Addr) {}
+
+func (c *linkCache) addLink(now manet.Time, a, b netip.Addr) {
 	expires := now + max(c.config.MinLifetime, min(c.stability(a), c.stability(b)))
 	if l := c.links[a][b]; l != nil {
 		if l.expires <= now {
-			c.version++
+			c.changes++
 		}
 		l.expires = max(l.expires, expires)
 		return
@@ -79,17 +109,17 @@ func (c *cache) addLink(now manet.Time, a, b netip.Addr) {
 	}
 	c.links[a][b] = &cachedLink{expires: expires, used: now}
 	c.count++
-	c.version++
+	c.changes++
 }
 
-func (c *cache) stability(a netip.Addr) manet.Time {
+func (c *linkCache) stability(a netip.Addr) manet.Time {
 	if s, ok := c.nodes[a]; ok {
 		return s
 	}
 	return c.config.InitStability
 }
 
-func (c *cache) setStability(a netip.Addr, s manet.Time) {
+func (c *linkCache) setStability(a netip.Addr, s manet.Time) {
 	if _, ok := c.nodes[a]; !ok && len(c.nodes) >= c.config.MaxEntries {
 		return
 	}
@@ -98,7 +128,7 @@ func (c *cache) setStability(a netip.Addr, s manet.Time) {
 }
 
 // lose is broken for a link that was found so just now.
-func (c *cache) lose(now manet.Time, a, b netip.Addr) bool {
+func (c *linkCache) lose(now manet.Time, a, b netip.Addr) bool {
 	if len(c.lost) < c.config.MaxEntries {
 		c.lost[[2]netip.Addr{a, b}] = now
 		c.lost[[2]netip.Addr{b, a}] = now
@@ -107,7 +137,7 @@ func (c *cache) lose(now manet.Time, a, b netip.Addr) bool {
 }
 
 // restore lets the links of a path be learned at once.
-func (c *cache) restore(path []netip.Addr) {
+func (c *linkCache) restore(path []netip.Addr) {
 	for i := 1; i < len(path); i++ {
 		delete(c.lost, [2]netip.Addr{path[i-1], path[i]})
 		delete(c.lost, [2]netip.Addr{path[i], path[i-1]})
@@ -116,7 +146,7 @@ func (c *cache) restore(path []netip.Addr) {
 
 // broken removes a link, in both directions: without acknowledgements neither
 // carries unicast. Its ends are trusted less from now on.
-func (c *cache) broken(a, b netip.Addr) bool {
+func (c *linkCache) broken(a, b netip.Addr) bool {
 	if !c.remove(a, b) && !c.remove(b, a) {
 		return false
 	}
@@ -127,7 +157,7 @@ func (c *cache) broken(a, b netip.Addr) bool {
 	return true
 }
 
-func (c *cache) remove(a, b netip.Addr) bool {
+func (c *linkCache) remove(a, b netip.Addr) bool {
 	if c.links[a][b] == nil {
 		return false
 	}
@@ -136,12 +166,12 @@ func (c *cache) remove(a, b netip.Addr) bool {
 		delete(c.links, a)
 	}
 	c.count--
-	c.version++
+	c.changes++
 	return true
 }
 
 // route is the best route to a destination: the nodes between.
-func (c *cache) route(now manet.Time, to netip.Addr) ([]netip.Addr, bool) {
+func (c *linkCache) route(now manet.Time, to netip.Addr) ([]netip.Addr, bool) {
 	r := c.chosen[to]
 	if r == nil {
 		if len(c.chosen) >= c.config.MaxEntries {
@@ -149,17 +179,17 @@ func (c *cache) route(now manet.Time, to netip.Addr) ([]netip.Addr, bool) {
 		}
 		r = &chosen{used: now - c.config.MinLifetime} // its first use counts
 		c.chosen[to] = r
-	} else if r.version == c.version && (!r.found || r.expires > now) {
+	} else if r.version == c.changes && (!r.found || r.expires > now) {
 		return r.route, r.found
 	}
-	r.version = c.version
+	r.version = c.changes
 	r.route, r.expires, r.found = c.search(now, to)
 	return r.route, r.found
 }
 
 // use tells that a packet of ours goes along the route to a destination: its
 // links live on, and its nodes are trusted for as long as they were of use.
-func (c *cache) use(now manet.Time, to netip.Addr) {
+func (c *linkCache) use(now manet.Time, to netip.Addr) {
 	r := c.chosen[to]
 	if r == nil || !r.found || now-r.used < c.config.MinLifetime/4 {
 		return
@@ -197,7 +227,7 @@ type reached struct {
 
 // search finds the shortest route, among equals the one whose links live the
 // longest, among those the one over the smallest addresses.
-func (c *cache) search(now manet.Time, to netip.Addr) ([]netip.Addr, manet.Time, bool) {
+func (c *linkCache) search(now manet.Time, to netip.Addr) ([]netip.Addr, manet.Time, bool) {
 	w := &c.work
 	if w.seen == nil {
 		w.seen = map[netip.Addr]reached{}
@@ -244,7 +274,7 @@ func (w *search) trace(to netip.Addr, r reached) []netip.Addr {
 }
 
 // expire forgets links whose time is over, and nodes and routes without any.
-func (c *cache) expire(now manet.Time) {
+func (c *linkCache) expire(now manet.Time) {
 	for a, to := range c.links {
 		for b, l := range to {
 			if l.expires <= now {
@@ -263,4 +293,28 @@ func (c *cache) expire(now manet.Time) {
 			delete(c.chosen, to)
 		}
 	}
+}
+
+func (c *linkCache) neighbors(now manet.Time) (out []netip.Addr) {
+	for neighbor, l := range c.links[c.self] {
+		if l.expires > now {
+			out = append(out, neighbor)
+		}
+	}
+	return out
+}
+
+func (c *linkCache) forgetNeighbors() {
+	for _, neighbor := range slices.Collect(maps.Keys(c.links[c.self])) {
+		c.remove(c.self, neighbor)
+		c.remove(neighbor, c.self)
+	}
+}
+
+func (c *linkCache) expires() bool { return c.count > 0 }
+
+func (c *linkCache) version() uint64 { return c.changes }
+
+func (c *linkCache) sizes() map[string]int {
+	return map[string]int{"links": c.count, "nodes": len(c.nodes), "chosen": len(c.chosen), "lost": len(c.lost)}
 }

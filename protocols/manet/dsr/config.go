@@ -31,10 +31,11 @@ type Config struct {
 	FirstID uint16
 
 	Maintenance   Maintenance
-	CachedReplies bool // answer Route Requests from the cache (3.3.2)
-	Shortening    bool // automatic route shortening by gratuitous replies (3.4.3)
-	Salvaging     bool // 3.4.1
-	MaxHops       int  // of a route; the RFC gives no number
+	Paths         *Paths // nil: the link cache of section 4.1
+	CachedReplies bool   // answer Route Requests from the cache (3.3.2)
+	Shortening    bool   // automatic route shortening by gratuitous replies (3.4.3)
+	Salvaging     bool   // 3.4.1
+	MaxHops       int    // of a route; the RFC gives no number
 
 	DiscoveryHopLimit     int
 	BroadcastJitter       time.Duration
@@ -54,7 +55,10 @@ type Config struct {
 	TryPassiveAcks        int
 	PassiveAckTimeout     time.Duration
 	GratReplyHoldoff      time.Duration
-	BlacklistTimeout      time.Duration // "probable" for so long, then as long "questionable"; the RFC gives no value
+	SpreadErrors          time.Duration // for so long requests report an error (3.4.4, which gives no value)
+	// BlacklistTimeout is how long a neighbour is "probable", then as long
+	// "questionable" (4.6, which gives no value); 0: there is no blacklist.
+	BlacklistTimeout time.Duration
 
 	InitStability       time.Duration // appendix A
 	StabilityDecrFactor int
@@ -79,9 +83,23 @@ func RFC4728(i manet.Interface, seed uint64) Config {
 		RequestPeriod: 500 * time.Millisecond, MaxRequestPeriod: 10 * time.Second,
 		NonpropRequestTimeout: 30 * time.Millisecond,
 		RexmtBufferSize:       50, MaintHoldoffTime: 250 * time.Millisecond, MaxMaintRexmt: 2, TryPassiveAcks: 1,
-		PassiveAckTimeout: 100 * time.Millisecond, GratReplyHoldoff: time.Second, BlacklistTimeout: 3 * time.Second,
-		InitStability: 25 * time.Second, StabilityDecrFactor: 2, StabilityIncrFactor: 4, MinLifetime: time.Second,
+		PassiveAckTimeout: 100 * time.Millisecond, GratReplyHoldoff: time.Second, SpreadErrors: 3 * time.Second,
+		BlacklistTimeout: 3 * time.Second,
+		InitStability:    25 * time.Second, StabilityDecrFactor: 2, StabilityIncrFactor: 4, MinLifetime: time.Second,
 		UseExtends: 120 * time.Second, MaxEntries: 1 << 12}
+}
+
+// P3 is DSR as Dyer and Boppana measured it: CMU's implementation for ns-2. The
+// sizes of the two caches are those of dsr/mobicache.cc; dsr/dsragent.cc spreads an
+// error for a second (max_err_hold), holds no reply back, and has no blacklist. The
+// rest is the RFC's, whose values that file has too: 500 ms to 10 s between requests,
+// 30 ms for the neighbours, 30 s in the Send Buffer, one gratuitous reply a second.
+func P3(i manet.Interface, seed uint64) Config {
+	c := RFC4728(i, seed)
+	c.Paths = &Paths{Primary: 30, Secondary: 64}
+	c.ReplyHop, c.BlacklistTimeout, c.SpreadErrors = 0, 0, time.Second
+	c.MaxRequestRexmt = 255 // no end but the Send Buffer's
+	return c
 }
 
 // MaxHops is the longest route that RFC4728 allows; ns-2 has the same.
@@ -137,8 +155,14 @@ func (c *Config) check() error {
 	switch {
 	case c.MaxHops < 1 || c.MaxHops > maxAddresses:
 		return fmt.Errorf("configure dsr: routes of %d hops, want 1 to %d", c.MaxHops, maxAddresses)
-	case c.BroadcastJitter < 0 || c.ReplyHop < 0 || c.GratReplyHoldoff < 0 || c.BlacklistTimeout < 0 ||
-		c.UseExtends < 0 || c.TryPassiveAcks < 0:
+	case c.Paths != nil && (c.Paths.Primary < 1 || c.Paths.Secondary < 1 || c.Paths.Primary > c.MaxEntries ||
+		c.Paths.Secondary > c.MaxEntries):
+		return fmt.Errorf("configure dsr: caches of %d and %d paths, want 1 to %d", c.Paths.Primary, c.Paths.Secondary,
+			c.MaxEntries)
+	case c.Paths != nil && c.Maintenance != LinkLayer:
+		return fmt.Errorf("configure dsr: a cache of paths relies on the link layer's reports")
+	case c.BroadcastJitter < 0 || c.SpreadErrors < 0 || c.ReplyHop < 0 || c.GratReplyHoldoff < 0 ||
+		c.BlacklistTimeout < 0 || c.UseExtends < 0 || c.TryPassiveAcks < 0:
 		return fmt.Errorf("configure dsr: a value below 0")
 	case c.Maintenance > PassiveAcks:
 		return fmt.Errorf("configure dsr: no maintenance %d", c.Maintenance)

@@ -146,6 +146,20 @@ func (c *carried) path(p []byte) []netip.Addr {
 	return list
 }
 
+// back is the nodes between the one that forwarded a packet and who put its source
+// route on, in that order; not nil.
+func (c *carried) back(p []byte) []netip.Addr {
+	first := 0
+	if c.salvage(p) != 0 {
+		first = 1
+	}
+	list := []netip.Addr{}
+	for i := c.next(p) - 2; i > first; i-- {
+		list = append(list, c.hop(p, i))
+	}
+	return list
+}
+
 // sound reports whether a source route can be meant: nodes with addresses that
 // a node can have, none twice. A packet that is salvaged may come by its
 // source.

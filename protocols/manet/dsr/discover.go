@@ -75,17 +75,13 @@ func (n *Node) outlived() {
 // ask sends a Route Request (8.2.1): to the neighbours first, then to all with
 // growing patience (3.3.3).
 func (n *Node) ask(to netip.Addr, r *request) {
-	ttl, wait := 1, n.config.NonpropRequestTimeout
-	if r.tries > 0 {
-		ttl = n.config.DiscoveryHopLimit
-		wait = min(n.config.RequestPeriod<<min(r.tries-1, 16), n.config.MaxRequestPeriod)
-	}
+	ttl, wait := n.config.reach(r.tries)
 	r.tries++
 	r.next = n.Now + wait
 	n.requestID++
 	n.Count("requests")
 	options := []Option{RouteRequest{ID: n.requestID, Target: to}}
-	if n.lastError.Type != 0 && n.Now-n.erredAt < spreadErrors {
+	if n.lastError.Type != 0 && n.Now-n.erredAt < n.config.SpreadErrors {
 		// Before the request, so that nobody answers with the link that is broken.
 		options = append([]Option{n.lastError}, options...)
 		if ttl > 1 { // all have been told: again, it would take links that have come back
@@ -96,9 +92,24 @@ func (n *Node) ask(to netip.Addr, r *request) {
 	n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
 }
 
-// spreadErrors is for how long Route Requests report an error (3.4.4, which
-// gives no value): caches that it concerns are asked in that time.
-const spreadErrors = 3 * time.Second
+// reach is how far the next request goes after a number of others, and how long
+// its answer is waited for. Over a cache of paths every search begins with the
+// neighbours again, and the times from one to the next grow fourfold, as in
+// ns-2.
+func (c *Config) reach(tries int) (ttl int, wait time.Duration) {
+	again := tries - 1
+	if c.Paths != nil {
+		tries, again = tries%2, 2*(tries/2)+2
+	}
+	if tries == 0 {
+		return 1, c.NonpropRequestTimeout
+	}
+	wait = min(c.RequestPeriod<<min(again, 16), c.MaxRequestPeriod)
+	if c.Paths != nil {
+		wait = max(wait-c.NonpropRequestTimeout, c.NonpropRequestTimeout)
+	}
+	return c.DiscoveryHopLimit, wait
+}
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
@@ -122,10 +133,10 @@ func (n *Node) unanswered(to netip.Addr) {
 
 // flush sends what waited for a route that there now is (4.1).
 func (n *Node) flush() {
-	if n.known == n.cache.version {
+	if n.known == n.cache.version() {
 		return
 	}
-	n.known = n.cache.version
+	n.known = n.cache.version()
 	if n.buffer.Len() == 0 {
 		return
 	}
@@ -251,7 +262,7 @@ func (n *Node) oneWay(neighbor netip.Addr) bool {
 }
 
 func (n *Node) suspect(neighbor netip.Addr) {
-	if len(n.blacklist) < n.config.MaxEntries {
+	if n.config.BlacklistTimeout > 0 && len(n.blacklist) < n.config.MaxEntries {
 		n.blacklist[neighbor] = n.Now
 	}
 }
@@ -261,6 +272,7 @@ func (n *Node) suspect(neighbor netip.Addr) {
 func (n *Node) answer(to netip.Addr, came, on []netip.Addr, wait time.Duration, cached *awaited) {
 	back := slices.Clone(came)
 	slices.Reverse(back)
+	n.cache.answered(slices.Concat([]netip.Addr{n.self}, back, []netip.Addr{to}))
 	reply := RouteReply{Route: append(slices.Clone(came), on...)}
 	next, p := n.routed(to, back, reply)
 	n.delayed.Put(n.Now+wait, delayed{next: next, packet: p, cached: cached})

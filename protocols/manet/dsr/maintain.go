@@ -137,7 +137,7 @@ func (n *Node) acknowledged(o Ack) {
 		h.measure(n.Now - h.sent)
 	}
 	n.confirm(o.Source, h)
-	n.cache.addPath(n.Now, []netip.Addr{n.self, o.Source})
+	n.cache.learn(n.Now, []netip.Addr{n.self, o.Source}, true, netip.Addr{})
 }
 
 func (h *hop) measure(rtt time.Duration) {
@@ -194,7 +194,7 @@ func (n *Node) linkFailed(next netip.Addr) {
 	slices.SortFunc(keys, func(a, b [2]netip.Addr) int { return slices.CompareFunc(a[:], b[:], netip.Addr.Compare) })
 	for _, key := range keys {
 		f := n.flows[key]
-		n.tell(f.first, n.unreachable(f.first, next, f.level))
+		n.tell(f.first, n.unreachable(f.first, next, f.level), f.back)
 	}
 }
 
@@ -206,17 +206,23 @@ func (n *Node) linkBroken(next netip.Addr) {
 		n.Count("neighbors_lost")
 		n.Act(manet.Report{Kind: "neighbor_lost", Addr: next})
 	}
-	n.lastError, n.erredAt = n.unreachable(n.self, next, 0), n.Now
+	if n.config.Paths == nil { // ns-2 spreads only what it was told
+		n.lastError, n.erredAt = n.unreachable(n.self, next, 0), n.Now
+	}
 }
 
 func (n *Node) unreachable(to, next netip.Addr, salvage uint8) RouteError {
 	return RouteError{Type: NodeUnreachable, Salvage: salvage, Source: n.self, Destination: to, Unreachable: next}
 }
 
-// tell sends a Route Error (8.3.4) along the cache's route. Where there is none
-// it is not sent: whoever used a route here is in the cache by its own packet.
-func (n *Node) tell(to netip.Addr, o RouteError) {
-	route, ok := n.cache.route(n.Now, to)
+// tell sends a Route Error (8.3.4) back the way that a packet came or, where that
+// is nil, along the cache's route. Where there is none it is not sent: whoever
+// used a route here is in the cache by its own packet.
+func (n *Node) tell(to netip.Addr, o RouteError, back []netip.Addr) {
+	route, ok := back, true
+	if back == nil {
+		route, ok = n.cache.route(n.Now, to)
+	}
 	if !ok || to == n.self {
 		n.Count("errors_without_route")
 		return
@@ -224,6 +230,15 @@ func (n *Node) tell(to netip.Addr, o RouteError) {
 	n.Count("errors")
 	next, p := n.routed(to, route, o)
 	n.carry(next, p)
+}
+
+// cameBy is the way back that an error goes; nil: the cache's. A cache of paths
+// learns no ways back from what is forwarded, and ns-2 reverses the packet's own.
+func (n *Node) cameBy(p []byte, c *carried) []netip.Addr {
+	if n.config.Paths == nil {
+		return nil
+	}
+	return c.back(p)
 }
 
 // rescue does what can be done for a packet that its next hop did not get: a
@@ -242,7 +257,6 @@ func (n *Node) rescue(p []byte, next netip.Addr) {
 		return
 	}
 	if _, reply := find[RouteReply](&h); reply {
-		// A reply is to test its way back, and goes no other.
 		n.suspect(next)
 		n.Count("replies_lost")
 	}
@@ -258,18 +272,23 @@ func (n *Node) rescue(p []byte, next netip.Addr) {
 		first = c.hop(p, 1)
 	}
 	if first != n.self {
-		n.tell(first, n.unreachable(first, next, uint8(level)))
+		n.tell(first, n.unreachable(first, next, uint8(level)), n.cameBy(p, &c))
 	}
-	n.salvage(p, &c, &h)
+	n.salvage(p, &c, &h, next)
 }
 
-func (n *Node) salvage(p []byte, c *carried, h *Header) {
+// salvage sends a packet of another on by a route of the cache (8.3.6). A reply is
+// to test its way back, and goes no other; over a cache of paths it does, unless
+// it names the link that it was lost on.
+func (n *Node) salvage(p []byte, c *carried, h *Header, lost netip.Addr) {
 	level := c.salvage(p)
 	to := destination(p)
 	h.Options = slices.DeleteFunc(h.Options, func(o Option) bool {
-		switch o.(type) {
-		case RouteReply, SourceRoute, AckRequest:
+		switch o := o.(type) {
+		case SourceRoute, AckRequest:
 			return true
+		case RouteReply:
+			return n.config.Paths == nil || joins(append([]netip.Addr{to}, o.Route...), n.self, lost)
 		}
 		return false
 	})
@@ -279,9 +298,21 @@ func (n *Node) salvage(p []byte, c *carried, h *Header) {
 		n.Count("lost")
 		return
 	}
-	n.cache.use(n.Now, to)
+	if n.config.Paths == nil { // which moves only what its own node uses
+		n.cache.use(n.Now, to)
+	}
 	way := append([]netip.Addr{n.self}, route...)
 	h.Options = append([]Option{SourceRoute{Salvage: uint8(level + 1), SegmentsLeft: uint8(len(route)), Route: way}},
 		h.Options...)
 	n.along(route, to, rewrite(p, c, h), "salvaged")
+}
+
+// joins reports whether two nodes follow one another on a path, either first.
+func joins(path []netip.Addr, a, b netip.Addr) bool {
+	for i := 1; i < len(path); i++ {
+		if path[i-1] == a && path[i] == b || path[i-1] == b && path[i] == a {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package dsr
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -25,7 +26,8 @@ type Node struct {
 	self   netip.Addr
 	up     bool
 	jitter *manet.Jitter
-	cache  *cache
+	cache  cache
+	ways   map[netip.Addr]*way // of our own packets, as last reported
 
 	buffer    *manet.Buffer[[]byte]           // Send Buffer (4.2)
 	requests  map[netip.Addr]*request         // Route Request Table: targets (4.3)
@@ -65,9 +67,16 @@ type awaited struct {
 type flow struct {
 	route uint64 // hash of their source route
 	at    manet.Time
-	next  netip.Addr // that we handed them to
-	first netip.Addr // who put the source route on them
-	level uint8      // of salvage
+	next  netip.Addr   // that we handed them to
+	first netip.Addr   // who put the source route on them
+	back  []netip.Addr // the nodes between, from here on
+	level uint8        // of salvage
+}
+
+// way is the path of our own packets to a destination: the nodes between.
+type way struct {
+	found bool
+	route []netip.Addr
 }
 
 // New makes a node. One that lost its state is a new one.
@@ -80,9 +89,13 @@ func New(config Config) (*Node, error) {
 		requests: map[netip.Addr]*request{}, heard: map[netip.Addr]*initiator{},
 		gratis:    map[[2]netip.Addr]time.Duration{},
 		blacklist: map[netip.Addr]manet.Time{}, hops: map[netip.Addr]*hop{}, flows: map[[2]netip.Addr]*flow{},
-		headers: map[int][]manet.Message{}}
+		headers: map[int][]manet.Message{}, ways: map[netip.Addr]*way{}}
 	n.delayed = manet.NewDelayed[delayed](&n.Turn, timerDelayed, "full_delayed")
-	n.cache = newCache(&n.config, n.self)
+	if config.Paths != nil {
+		n.cache = newPathCache(&n.config, n.self)
+	} else {
+		n.cache = newLinkCache(&n.config, n.self)
+	}
 	n.requestID = config.FirstID
 	if n.requestID == 0 {
 		n.requestID = uint16(n.jitter.Uint32())
@@ -189,11 +202,18 @@ func firstHop(route []netip.Addr, to netip.Addr) netip.Addr {
 // another than before: the nodes between, and how many hops it is. Without a
 // route it has neither.
 func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
-	r := n.cache.chosen[to]
-	if ok == r.told && slices.Equal(route, r.toldRoute) {
+	w := n.ways[to]
+	if w == nil {
+		if len(n.ways) >= n.config.MaxEntries {
+			clear(n.ways)
+		}
+		w = &way{}
+		n.ways[to] = w
+	}
+	if ok == w.found && slices.Equal(route, w.route) {
 		return
 	}
-	r.told, r.toldRoute = ok, append(r.toldRoute[:0], route...)
+	w.found, w.route = ok, append(w.route[:0], route...)
 	report := manet.Report{Kind: "source_route", Addr: to}
 	if ok {
 		report.Value = float64(len(route) + 1)
@@ -292,14 +312,7 @@ func (n *Node) sendDelayed() {
 func (n *Node) down() {
 	n.up = false
 	n.delayed.Remove(func(delayed) bool { return true })
-	var all []netip.Addr
-	for neighbor := range n.cache.links[n.self] {
-		all = append(all, neighbor)
-	}
-	for _, neighbor := range all {
-		n.cache.remove(n.self, neighbor)
-		n.cache.remove(neighbor, n.self)
-	}
+	n.cache.forgetNeighbors()
 	for next, h := range n.hops {
 		n.settle(next, h)
 	}
@@ -308,8 +321,8 @@ func (n *Node) down() {
 
 // keep makes sure that tables are looked at while there is anything in them.
 func (n *Node) keep() {
-	if n.awake || n.cache.count+len(n.requests)+len(n.heard)+len(n.gratis)+len(n.blacklist)+len(n.hops)+len(n.flows) ==
-		0 {
+	if n.awake || !n.cache.expires() &&
+		len(n.requests)+len(n.heard)+len(n.gratis)+len(n.blacklist)+len(n.hops)+len(n.flows) == 0 {
 		return
 	}
 	n.awake = true
@@ -331,6 +344,7 @@ func (n *Node) expire() {
 	forget(n.blacklist, func(at manet.Time) bool { return n.Now-at >= 2*n.config.BlacklistTimeout })
 	forget(n.hops, func(h *hop) bool { return h.probe == nil && n.Now-h.confirmed > n.config.MaxRequestPeriod })
 	forget(n.flows, func(f *flow) bool { return n.Now-f.at > n.config.MaxRequestPeriod })
+	forget(n.ways, func(w *way) bool { return !w.found })
 }
 
 func forget[K comparable, V any](table map[K]V, old func(V) bool) {
@@ -343,23 +357,18 @@ func forget[K comparable, V any](table map[K]V, old func(V) bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "dsr", Counters: n.Counters(), TableSizes: map[string]int{"links": n.cache.count,
-		"nodes":  len(n.cache.nodes),
-		"chosen": len(n.cache.chosen), "lost": len(n.cache.lost), "buffer": n.buffer.Len(), "requests": len(n.requests),
-		"heard":      len(n.heard),
-		"gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops), "held": n.held,
-		"flows":   len(n.flows),
-		"delayed": n.delayed.Len()}}
-	for neighbor, l := range n.cache.links[n.self] {
-		if l.expires > now {
-			s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Symmetric: true})
-		}
+	s := manet.State{Protocol: "dsr", Counters: n.Counters(), TableSizes: n.cache.sizes()}
+	maps.Copy(s.TableSizes, map[string]int{"ways": len(n.ways), "buffer": n.buffer.Len(), "requests": len(n.requests),
+		"heard": len(n.heard), "gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops),
+		"held": n.held, "flows": len(n.flows), "delayed": n.delayed.Len()})
+	for _, neighbor := range n.cache.neighbors(now) {
+		s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Symmetric: true})
 	}
 	for neighbor := range n.blacklist {
 		s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Role: "blacklisted"})
 	}
 	slices.SortFunc(s.Neighbors, func(a, b manet.Neighbor) int { return a.Addr.Compare(b.Addr) })
-	for to := range n.cache.chosen {
+	for to := range n.ways {
 		if route, ok := n.cache.route(now, to); ok {
 			hop := append(slices.Clone(route), to)[0]
 			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop,

@@ -68,7 +68,7 @@ func network(seed uint64) simtest.Network {
 		},
 		AtRest: seen.check, Convergence: config.ConvergenceBound(),
 		Tables: func(n int) map[string]int {
-			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n,
+			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n, "ways": n,
 				"buffer": config.SendBuffer, "requests": n,
 				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n,
 				"flows": n * n, "delayed": 64}
@@ -81,6 +81,38 @@ func network(seed uint64) simtest.Network {
 type arrivals struct {
 	config dsr.Config
 	sent   map[string][]manet.Time
+}
+
+// pathNetwork is one of nodes with P3's cache of paths. It promises less: nothing
+// bounds how long what is stale is answered with.
+func pathNetwork(seed uint64) simtest.Network {
+	config := dsr.P3(manet.Interface{Address: simulation.Address(0, 0)}, seed)
+	makeNode := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return dsr.New(dsr.P3(i[0], seed)) }
+	return simtest.Network{
+		Make:     makeNode,
+		Feedback: true, Carrier: true, Look: time.Second,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true, Mend: true},
+		Flows:  simtest.RandomFlows, Convergence: 2 * time.Minute,
+		AtRest: func(sim *simulation.Sim, _ [][2]int) error {
+			if sim.Data.HopsMax > int64(config.LoopBound()) {
+				return fmt.Errorf("a packet went over %d hops, more than %d", sim.Data.HopsMax, config.LoopBound())
+			}
+			if sim.Data.Delivered == 0 {
+				return fmt.Errorf("of %d packets none arrived", sim.Data.Sent)
+			}
+			return nil
+		},
+		Tables: func(n int) map[string]int {
+			return map[string]int{"primary": config.Paths.Primary, "secondary": config.Paths.Secondary, "ways": n,
+				"buffer": config.SendBuffer, "requests": n, "heard": n, "gratuitous": n * n, "hops": n, "flows": n * n,
+				"delayed": 64}
+		},
+	}
+}
+
+// TestPathProperties is TestProperties over a cache of paths.
+func TestPathProperties(t *testing.T) {
+	(&simtest.Protocol{Network: pathNetwork, Quick: 4}).Properties(t)
 }
 
 func key(from, to any) string { return fmt.Sprint(from, to) }
@@ -132,6 +164,9 @@ func TestHostile(t *testing.T) {
 		Make: func(variantSeed uint64) simulation.Maker {
 			return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
 				c := variant(variantSeed, interfaces[0])
+				if variantSeed%3 == 0 {
+					c = dsr.P3(interfaces[0], seed)
+				}
 				c.Seed, c.MaxEntries = seed, entries
 				return dsr.New(c)
 			}

@@ -80,7 +80,7 @@ func (n *Node) unknown(p []byte, c *carried, h *Header) ([]byte, error) {
 		o, ok := option.(Unknown)
 		if ok && o.Type&0x80 != 0 && source(p) != n.self {
 			n.tell(source(p), RouteError{Type: OptionNotSupported, Source: n.self, Destination: source(p),
-				Unsupported: o.Type})
+				Unsupported: o.Type}, nil)
 		}
 		switch act := o.Type & 0x60; {
 		case ok && act == 0x60:
@@ -126,7 +126,7 @@ func (n *Node) learnReply(p []byte, o RouteReply) bool {
 	if len(path) == 2 && path[0] == n.self {
 		delete(n.blacklist, path[1]) // the answer to a test of the link (8.2.2)
 	}
-	n.cache.addPath(n.Now, path)
+	n.cache.learn(n.Now, path, destination(p) == n.self, netip.Addr{})
 	return true
 }
 
@@ -168,7 +168,7 @@ func (n *Node) take(p []byte, c *carried) {
 			return
 		}
 		previous, last = c.hop(p, at-1), at > c.n
-		n.learn(p, c)
+		n.learn(p, c, netip.Addr{})
 	} else if destination(p) != n.self {
 		n.Count("not_for_us")
 		return
@@ -207,12 +207,12 @@ func (n *Node) deliver(p []byte, c *carried) {
 	}
 }
 
-// learn adds the links of a source route (8.1.4), once a second for packets
-// that all bear the same.
-func (n *Node) learn(p []byte, c *carried) {
+// learn takes in a source route (8.1.4); by says who was overheard sending it. A
+// link cache takes it once a second for packets that all bear the same.
+func (n *Node) learn(p []byte, c *carried, by netip.Addr) {
 	f := n.flow(p)
 	route := fingerprint(p[c.option+4 : c.option+4+4*c.n])
-	if f.route == route && n.Now-f.at < time.Second {
+	if n.config.Paths == nil && f.route == route && n.Now-f.at < time.Second {
 		return
 	}
 	f.route, f.at = route, n.Now
@@ -224,7 +224,7 @@ func (n *Node) learn(p []byte, c *carried) {
 	if flags&0x40 != 0 {
 		path = path[:len(path)-1]
 	}
-	n.cache.addPath(n.Now, path)
+	n.cache.learn(n.Now, path, false, by)
 }
 
 // fingerprint is the hash FNV-1a.
@@ -253,7 +253,7 @@ func (n *Node) flow(p []byte) *flow {
 // was lost.
 func (n *Node) handed(p []byte, c *carried, next netip.Addr) {
 	f := n.flow(p)
-	f.next, f.level, f.first = next, uint8(c.salvage(p)), source(p)
+	f.next, f.level, f.first, f.back = next, uint8(c.salvage(p)), source(p), n.cameBy(p, c)
 	if f.level > 0 {
 		f.first = c.hop(p, 1)
 	}
@@ -282,7 +282,7 @@ func (n *Node) overhear(p []byte, c *carried, h *Header) {
 	if source(p) == n.self {
 		return
 	}
-	n.learn(p, c)
+	n.learn(p, c, c.hop(p, at-1))
 	if h == nil {
 		n.needless(source(p), destination(p), c.n+1)
 		n.shorten(p, c, at)
