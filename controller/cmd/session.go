@@ -23,6 +23,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // runFlags are the flags that run and rehearse have in common.
@@ -119,6 +120,11 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	p, err := runPlan(c, name, key, place)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
+	}
+	if place == archive.PlaceRehearsal {
+		if err := field.CheckRadios(p.Trials); err != nil {
+			return nil, fmt.Errorf("rehearse %s: %w", file, err)
+		}
 	}
 	movement, err := c.Movement()
 	if err != nil {

@@ -225,7 +225,7 @@ func (c *check) network() {
 // radio judges keys of the radio against its mode and standard.
 func (c *check) radio() {
 	const path = "radio."
-	c.need("radio.mode", "adhoc, mesh, infrastructure or none")
+	c.need("radio.mode", "adhoc, mesh, infrastructure, hotspot or none")
 	mode, standard := c.tree.TextAt("radio.mode"), c.tree.TextAt("radio.standard")
 	switch mode {
 	case "none":
@@ -237,17 +237,19 @@ func (c *check) radio() {
 		c.need("radio.standard", "802.11a, 802.11b or 802.11g")
 		c.need("radio.channel", "a channel of the standard")
 		c.need("radio.ssid", "text of 1 to 32 bytes")
+	case wire.ModeHotspot:
+		c.hotspot()
 	}
 	switch mode {
 	case "mesh":
 		c.unfit("radio.bssid", "with mode mesh, which has no BSSID", "leave it out")
-	case wire.ModeInfrastructure:
-		c.unfit("radio.bssid", "with mode infrastructure, whose BSSID is the access point's own address",
+	case wire.ModeInfrastructure, wire.ModeHotspot:
+		c.unfit("radio.bssid", "with mode "+mode+", whose BSSID is the access point's own address",
 			"leave it out")
 		c.need("radio.access_point", "the node that is the access point, by its name or role")
 		c.accessPointFits()
 	}
-	if mode != "" && mode != wire.ModeInfrastructure {
+	if mode != "" && !(wire.Radio{Mode: mode}).HasAccessPoint() {
 		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
 	if channel := c.tree.NumberAt("radio.channel"); channel != nil && standard != "" &&
@@ -263,6 +265,26 @@ func (c *check) radio() {
 	if c.lacks("radio.standard") {
 		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates",
 			"name the standard, or leave it out")
+	}
+}
+
+// hotspot judges what only Android's own hotspot needs, and what it has no say in.
+func (c *check) hotspot() {
+	c.need("radio.channel", "a channel of 2.4 or 5 GHz")
+	c.need("radio.ssid", "text of 2 to 32 letters, digits, dots, hyphens, underscores and blanks between them")
+	for _, key := range []string{"standard", "legacy_rates_only", "tx_power_dbm", "rate_mbps", "rts_threshold_bytes",
+		"retry_limit"} {
+		c.unfit("radio."+key, "with mode hotspot, in which Android sets it", "leave it out: the records say what is "+
+			"in force as far as the phone tells")
+	}
+	channel, all := c.tree.NumberAt("radio.channel"), slices.Concat(channels("802.11g"), channels("802.11a"))
+	if channel != nil && !slices.Contains(all, *channel) {
+		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of 2.4 or 5 GHz; allowed: "+
+			"%s", formatNumber(*channel), joinNumbers(all))
+	}
+	if ssid := c.tree.TextAt("radio.ssid"); ssid != "" && !wire.HotspotSSID(ssid) {
+		c.add(c.tree.Lookup("radio.ssid").At, "trial.radio.ssid: %q is not a name that Android's command takes; "+
+			"allowed: 2 to 32 letters, digits, dots, hyphens, underscores and blanks between them", ssid)
 	}
 }
 

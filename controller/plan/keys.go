@@ -68,7 +68,7 @@ func (s schema) conditionsKeys() []field {
 
 func (s schema) radioKeys() []field {
 	return []field{
-		optional("mode", choice{"adhoc", "mesh", "infrastructure", "none"}, "Kind of the network: adhoc, mesh, infrastructure or none, which leaves the interface as it is"),
+		optional("mode", choice{"adhoc", "mesh", "infrastructure", "hotspot", "none"}, "Kind of the network: adhoc, mesh, infrastructure, hotspot or none, which leaves the interface as it is"),
 		optional("standard", choice{"802.11a", "802.11b", "802.11g"}, "Standard of the radio: 802.11a, 802.11b or 802.11g"),
 		optional("channel", number{1, maxChannel, false, true, ""}, "Channel, one of the standard's"),
 		optional("ssid", text{32}, "Name of the network"),
@@ -78,7 +78,7 @@ func (s schema) radioKeys() []field {
 		optional("rate_mbps", anyRate(), "Fixed rate; absent: the driver's rate control"),
 		optional("rts_threshold_bytes", number{1, 2347, false, true, "bytes"}, "Longer frames are announced by RTS, 2347 is never; absent: as the driver has it"),
 		optional("retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most, announced by RTS or not; absent: as the driver has it"),
-		optional("access_point", s.anyRole(), "The node that is the infrastructure's access point; the others are its stations"),
+		optional("access_point", s.anyRole(), "The node that is the infrastructure's access point or keeps the hotspot; the others are its stations"),
 	}
 }
 

@@ -314,6 +314,9 @@ func (j *judge) control() {
 // the one by which it may be reached.
 func (j *judge) leavesFor(iface string) bool {
 	caps := j.st.Radio
+	if _, is := j.hotspot(); is { // the station leaves it; many phones with a hotspot, too
+		return iface != "" && iface == j.st.Interface
+	}
 	return iface != "" && iface == j.st.Interface && len(j.radios()) > 0 && caps != nil && caps.Driver == settable &&
 		caps.Beside == nil
 }

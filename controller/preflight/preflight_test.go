@@ -150,6 +150,18 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 			infrastructure(p, "road")
 			n.Status.Radio.Modes = []string{"ap"}
 		}, "radio", "no mode managed, only ap"},
+		"a laptop for a phone": {hotspot("car", 0), "radio", "no Android runs on the node"},
+		"too old a station":    {hotspot("road", 29), "radio", "of API level 29, lets no program join"},
+		"too old a hotspot":    {hotspot("car", 30), "radio", "of API level 30, lets no program start a hotspot"},
+		"a station without its radio": {func(p *wire.RunPlan, n *Told) {
+			hotspot("road", 34)(p, n)
+			n.Status.InterfaceUp = nil
+			problem("radio")(p, n)
+		}, "radio", "its cure"},
+		"control by the phone's Wi-Fi": {func(p *wire.RunPlan, n *Told) {
+			hotspot("road", 34)(p, n)
+			n.Status.ReachedBy = "wlan0"
+		}, "control", "reached by wlan0"},
 		"another way": {problem("route"), "route", "its cure"},
 		"no daemon": {func(_ *wire.RunPlan, n *Told) {
 			delete(n.Status.Tools, "babeld")
@@ -240,6 +252,37 @@ func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
 		if states, words := told(items, "channel"); len(states) == 0 || states[0] != c.state ||
 			!strings.Contains(words, c.want) {
 			t.Errorf("%s: channel %v %s", name, states, words)
+		}
+	}
+}
+
+// hotspot makes the plan's radio a phone's hotspot, which a node keeps, and the car's node
+// an Android of an API level.
+func hotspot(ap string, api int) func(*wire.RunPlan, *Told) {
+	return func(p *wire.RunPlan, n *Told) {
+		n.Status.Host.AndroidAPI = api
+		for i := range p.Trials {
+			p.Trials[i].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: ap}
+		}
+	}
+}
+
+// The hotspot's interface need not be there before the hotspot is.
+func TestAPhoneThatCanKeepTheHotspotIsNotMarked(t *testing.T) {
+	for ap, want := range map[string]string{"car": "API level 31 will keep the hotspot on wlan0",
+		"road": "API level 31 will join the hotspot by wlan0"} {
+		p, n := need(), well()
+		hotspot(ap, 31)(&p, &n)
+		if ap == "car" {
+			n.Status.InterfaceUp = nil
+			problem("radio")(&p, &n)
+		}
+		items := Judge(p, "car", 3600, n)
+		if states, words := told(items, "radio"); len(states) != 1 || states[0] != Met || !strings.Contains(words, want) {
+			t.Errorf("%s: %v %s", ap, states, words)
+		}
+		if slices.ContainsFunc(items, func(i Item) bool { return i.State == Unmet }) {
+			t.Errorf("%s: %+v", ap, items)
 		}
 	}
 }

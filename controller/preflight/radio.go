@@ -37,8 +37,54 @@ func orZero(x *float64) float64 {
 	return *x
 }
 
+// hotspot returns the plan's radio where phones keep and join a hotspot of Android's.
+func (j *judge) hotspot() (wire.Radio, bool) {
+	i := slices.IndexFunc(j.trials, func(t wire.Trial) bool { return t.Radio.Mode == wire.ModeHotspot })
+	if i < 0 {
+		return wire.Radio{}, false
+	}
+	return j.trials[i].Radio, true
+}
+
+// The levels of Android's API from which a program may have it join a network, and
+// start a hotspot: those of Android 11 and 12.
+const (
+	joinsFromAPI   = 30
+	hotspotFromAPI = 31
+)
+
+// androidsRadio holds the phone's Android against the plan. What it will really do,
+// only arming tells.
+func (j *judge) androidsRadio(want wire.Radio) {
+	api, keeps := j.st.Host.AndroidAPI, want.AccessPoint == j.name
+	if j.st.InterfaceUp == nil && keeps { // with many phones it is there while the hotspot is
+		j.open = slices.DeleteFunc(j.open, func(p wire.Problem) bool { return p.Need == "radio" })
+	} else if j.problems("radio") {
+		return
+	}
+	switch {
+	case api == 0:
+		j.unmet("radio", "the plan has phones keep and join a hotspot, and no Android runs on the node",
+			"plan `radio: {mode: infrastructure}`, which laptops can do, or take a rooted phone")
+	case api < joinsFromAPI:
+		j.unmet("radio", fmt.Sprintf("its Android, of API level %d, lets no program join a network", api),
+			"use Android 11 or newer, or join by hand and plan `radio: {mode: none}`")
+	case keeps && api < hotspotFromAPI:
+		j.unmet("radio", fmt.Sprintf("its Android, of API level %d, lets no program start a hotspot", api),
+			"have the other phone keep it (radio.access_point), or use Android 12 or newer")
+	case keeps:
+		j.met("radio", "Android of API level %d will keep the hotspot on %s", api, j.st.Interface)
+	default:
+		j.met("radio", "Android of API level %d will join the hotspot by %s", api, j.st.Interface)
+	}
+}
+
 // radio holds modes and rates against the plan.
 func (j *judge) radio() {
+	if want, is := j.hotspot(); is {
+		j.androidsRadio(want)
+		return
+	}
 	if j.problems("radio") {
 		return
 	}
@@ -143,6 +189,13 @@ func (j *judge) besides(wanted []wire.Radio, caps wire.Caps) (cannot bool) {
 // channel holds the channels against the law of the place, as the kernel
 // knows it, and against others who use them.
 func (j *judge) channel() {
+	if want, is := j.hotspot(); is {
+		why := fmt.Sprintf("Android knows whether it may use channel %d, and says so when it starts the hotspot",
+			want.Channel)
+		j.put("regulatory", Unknown, why, "try it at a table first")
+		j.put("channel", Unknown, "who else uses it is not known", "look with an app that lists networks")
+		return
+	}
 	wanted, caps := j.radios(), j.st.Radio
 	if len(wanted) == 0 || caps == nil || caps.Driver == emulated {
 		why := "the field is emulated"

@@ -111,6 +111,9 @@ func (s *server) answer(ctx context.Context, r request) answer {
 	case r.Sever != nil:
 		severed, err := s.keeper.sever(*r.Sever)
 		return answerOr(err, answer{Severed: &severed})
+	case r.WiFi != nil:
+		caps, err := s.keeper.wifi(*r.WiFi)
+		return answerOr(err, answer{Radio: caps})
 	case r.Scan != nil:
 		return answerOr(scan(s.keeper.policy, *r.Scan), answer{})
 	}
@@ -118,7 +121,7 @@ func (s *server) answer(ctx context.Context, r request) answer {
 	s.mu.Lock()
 	status.Detail, status.Instance = s.detail, s.instance
 	s.mu.Unlock()
-	status.TCP = s.abilities()
+	status.TCP, status.AndroidAPI = s.abilities(), s.androidAPI()
 	return answer{Status: &status}
 }
 

@@ -10,6 +10,14 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
+// hotspot is one that is allowed, spoilt.
+func hotspot(spoil func(*change.Hotspot)) change.Hotspot {
+	h := change.Hotspot{Interface: "wlan0", SSID: "fieldmesh", Channel: 6, Passphrase: strings.Repeat("a1", 16),
+		Network: netip.MustParsePrefix("10.77.0.0/24")}
+	spoil(&h)
+	return h
+}
+
 //attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths | a closed set of
 //attack:and typed changes, each checked
 //attack:face values that harm the machine, and changes without end | a sysctl is one that trials set, within
@@ -79,6 +87,13 @@ func TestEscapesAreRefused(t *testing.T) {
 			"outside the allowed"},
 		{"interface beside another", change.Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6},
 			"no interface beside which"},
+		{"hotspot elsewhere", hotspot(func(h *change.Hotspot) { h.Interface = "eth0" }), `"eth0" is not among`},
+		{"hotspot whose name is an option", hotspot(func(h *change.Hotspot) { h.SSID = "-f" }), "is not one of 2 to 32"},
+		{"hotspot whose name has a line", hotspot(func(h *change.Hotspot) { h.SSID = "a\nb" }), "is not one of 2 to 32"},
+		{"hotspot whose passphrase is an option", hotspot(func(h *change.Hotspot) { h.Passphrase = "-b 5 0123456789ab" }),
+			"the passphrase is not"},
+		{"hotspot on no channel", hotspot(func(h *change.Hotspot) { h.Channel = 15 }), "channel 15 is none"},
+		{"hotspot beside the world", hotspot(func(h *change.Hotspot) { h.Network = any4 }), "outside the allowed"},
 		{"daemon's hello", change.Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)},
 			"hello interval"},
 	}
@@ -105,7 +120,7 @@ func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 		sysctl("net.ipv4.tcp_congestion_control", "reno"), sysctl("net.ipv4.tcp_rto_min_us", "200000"),
 		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"),
 		sysctl("net.ipv4.conf.all.rp_filter", "0"), sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
-		routingDaemon(),
+		routingDaemon(), hotspot(func(*change.Hotspot) {}),
 	} {
 		if refused := testPolicy().Check(c); refused != nil {
 			t.Errorf("%s: %v", c, refused)

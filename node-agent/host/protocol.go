@@ -27,6 +27,7 @@ type request struct {
 	TCPEvents *struct{}    `json:"tcp_events,omitempty"`
 	Scan      *scanCall    `json:"scan,omitempty"`
 	Sever     *Sever       `json:"sever,omitempty"`
+	WiFi      *WiFi        `json:"wifi,omitempty"`
 }
 
 type applyCall struct {
@@ -57,6 +58,7 @@ type answer struct {
 	Status   *wire.HostStatus    `json:"status,omitempty"`
 	Packets  *PacketFilter       `json:"packets,omitempty"`
 	Severed  *flows.Severed      `json:"severed,omitempty"`
+	Radio    *wire.Caps          `json:"radio,omitempty"`
 	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
 	Refused  *change.Refused     `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
@@ -73,7 +75,7 @@ func decodeRequest(line []byte) (request, error) {
 	}
 	calls := 0
 	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil,
-		r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil} {
+		r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil, r.WiFi != nil} {
 		if set {
 			calls++
 		}

@@ -65,7 +65,9 @@ type server struct {
 	// abilities reports what of the transport can be had; probed once, for it
 	// loads every program.
 	abilities func() []wire.Ability
-	detail    string
+	// androidAPI is the level of the Android that runs here; 0: none does.
+	androidAPI func() int
+	detail     string
 }
 
 // owned is a state directory that this process has to itself.
@@ -107,6 +109,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
 		lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
+	srv.androidAPI = sync.OnceValue(func() int { return androidAPI(cfg.Log) })
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability {
 			return append(tcp.Probe(cfg.Feedback != ""), flows.Destroying())

@@ -9,24 +9,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // ErrByHand says that this Android lets no program switch its Wi-Fi without
 // the environment of an app, which could name code for root to run.
 var ErrByHand = errors.New("this Android, before 11, does not tell a program about its Wi-Fi")
 
+// androidPatience is how long one of Android's programs may take: start-softap waits
+// for 10 s itself.
+const androidPatience = 15 * time.Second
+
 // runAndroid runs one of Android's own programs, from the system's read-only
 // partition, with nothing of this process's environment.
 func (m Managers) runAndroid(program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), androidPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(m.android, program), args...)
 	cmd.Env, cmd.Dir = []string{"PATH=" + m.android}, "/"
 	cmd.WaitDelay = patience // what it started may keep its output open
+	// Left behind by this process, it would change what was undone meanwhile.
+	runtime.LockOSThread() // the parent-death signal follows the thread
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("run %s %s: %w: %.200s", program, strings.Join(args, " "), err,
+		// Of the arguments no more than what is done: a passphrase may be among them.
+		return "", fmt.Errorf("run %s %s: %w: %.200s", program, strings.Join(args[:min(2, len(args))], " "), err,
 			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil

@@ -147,7 +147,9 @@ func Names(held []Held) string {
 }
 
 // await asks until it holds or the patience is over; what tells what was seen last.
-func await(holds func() (ok bool, what string, err error)) error {
+func await(holds func() (ok bool, what string, err error)) error { return awaitWithin(patience, holds) }
+
+func awaitWithin(patience time.Duration, holds func() (ok bool, what string, err error)) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		ok, what, err := holds()
 		if ok || err != nil {

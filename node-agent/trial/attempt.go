@@ -253,7 +253,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.change(ctx, setsRadio(caps)); err != nil {
 		return err
 	}
-	if caps, err = e.radioInForce(a.trial.Radio); err != nil {
+	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
 		return err
 	}
 	traced, err := a.traceEvents(ctx)
@@ -292,7 +292,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if a.trial.EndsTCP(e.cfg.Node) {
 		p.TCP = tcp.InForce(a.transport, p)
 	}
-	if setsRadio(caps) {
+	if isReal(caps) {
 		p.Radio = caps
 	}
 	if err := e.record(a.key, &p); err != nil {
@@ -344,7 +344,9 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 	if err != nil {
 		return err
 	}
-	if radio {
+	if a.trial.Radio.Mode == wire.ModeHotspot {
+		run = withHotspot(*e.plan, a.trial, e.cfg, run)
+	} else if radio {
 		run, trial = withRadio(*e.plan, a.trial, e.cfg, run, trial)
 	}
 	st, err := e.deps.Host.Status(ctx)

@@ -29,6 +29,8 @@ type Host interface {
 	Restore(ctx context.Context, scope string) (wire.RestoreReport, error)
 	Status(ctx context.Context) (wire.HostStatus, error)
 	Sever(ctx context.Context, s host.Sever) (flows.Severed, error)
+	// WiFi returns the network in which Android says that an interface is.
+	WiFi(ctx context.Context, w host.WiFi) (wire.Caps, error)
 }
 
 // Spool keeps records (node-agent/spool).

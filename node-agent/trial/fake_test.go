@@ -33,6 +33,10 @@ type fakeHost struct {
 	stopped  []flows.Filtered
 }
 
+func (h *fakeHost) WiFi(context.Context, host.WiFi) (wire.Caps, error) {
+	return wire.Caps{}, nil
+}
+
 func (h *fakeHost) Sever(_ context.Context, s host.Sever) (flows.Severed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ type presence struct {
 
 // watchPresence returns nil for an attempt that leaves the interface as it is.
 func (a *attempt) watchPresence(radio *wire.Caps) error {
-	if !setsRadio(radio) {
+	if !isReal(radio) {
 		return nil
 	}
 	name := a.engine.cfg.Interface

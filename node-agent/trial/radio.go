@@ -1,12 +1,17 @@
 package trial
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"reflect"
 	"slices"
 	"strconv"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -16,6 +21,12 @@ import (
 const realDriver = "nl80211"
 
 func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == realDriver }
+
+// isReal reports whether a radio is one of hardware, set by the host process or by
+// Android: what is in force on it is recorded, and it may be taken away.
+func isReal(caps *wire.Caps) bool {
+	return setsRadio(caps) || caps != nil && caps.Driver == wire.AndroidDriver
+}
 
 // withRadio adds the joining of the trial's network, and before everything else
 // makes whatever manages the radio for the machine's user leave it alone. Joining
@@ -47,6 +58,34 @@ func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config,
 	return slices.Insert(run, len(first)+1, change.Change(c)), trial
 }
 
+// withHotspot adds, before everything else, the hotspot that Android keeps or joins for
+// the run. The interface is there, up and with IPv6 as Android has them: it brings
+// them about itself, and would leave a network in which they are not.
+func withHotspot(plan wire.RunPlan, t wire.Trial, cfg Config, run []change.Change) []change.Change {
+	c := change.Hotspot{Interface: cfg.Interface, AccessPoint: cfg.Node == t.Radio.AccessPoint, SSID: t.Radio.SSID,
+		Channel: t.Radio.Channel, Passphrase: passphrase(plan)}
+	out := []change.Change{nil}
+	for _, made := range run {
+		switch made := made.(type) {
+		case change.Sysctl, change.Link:
+			continue
+		case change.Address:
+			c.Network = made.Prefix.Masked()
+		}
+		out = append(out, made)
+	}
+	out[0] = c
+	return out
+}
+
+// passphrase is the hotspot's, which nobody has to type: every node makes it of the
+// run's key, which is secret, and from which nothing else is made in this way.
+func passphrase(plan wire.RunPlan) string {
+	mac := hmac.New(sha256.New, plan.Key)
+	_, _ = mac.Write([]byte("passphrase of the hotspot")) // it never fails
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
 // virtual makes the interface under test as the node's first network needs it.
 // It is the run's, so all trials ask for the same.
 func virtual(plan wire.RunPlan, cfg Config) change.Virtual {
@@ -69,6 +108,9 @@ func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
 	if !setByPlan(want) {
 		return nil, e.leftAsItIs()
+	}
+	if want.Mode == wire.ModeHotspot { // what Android can do, the host process knows
+		return nil, nil
 	}
 	caps, ok := e.deps.Radio()
 	key, name := "interface", e.cfg.Interface
@@ -106,12 +148,36 @@ func (e *Engine) leftAsItIs() error {
 
 // radioInForce is the radio after the changes were made; it refuses a trial
 // whose radio this node does not have in force.
-func (e *Engine) radioInForce(want wire.Radio) (*wire.Caps, error) {
+func (e *Engine) radioInForce(ctx context.Context, want wire.Radio) (*wire.Caps, error) {
 	caps, err := e.findRadio(want)
+	if want.Mode == wire.ModeHotspot {
+		caps, err = e.hotspotInForce(ctx, want)
+	}
 	if err != nil || caps == nil {
 		return nil, err
 	}
 	return caps, e.compareRadio(want, *caps)
+}
+
+// hotspotInForce is the network as Android tells it, with what the kernel adds.
+func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Caps, error) {
+	caps, err := e.deps.Host.WiFi(ctx, host.WiFi{Interface: e.cfg.Interface,
+		AccessPoint: want.AccessPoint == e.cfg.Node})
+	if err != nil {
+		return nil, err
+	}
+	if i, err := net.InterfaceByName(e.cfg.Interface); err == nil {
+		caps.MAC = i.HardwareAddr.String()
+	}
+	if kernel, ok := e.deps.Radio(); ok && setsRadio(&kernel) {
+		caps.Width, caps.Country, caps.BasicRatesMbps = kernel.Width, kernel.Country, kernel.BasicRatesMbps
+		caps.RTSThresholdBytes, caps.ShortRetryLimit, caps.LongRetryLimit = kernel.RTSThresholdBytes,
+			kernel.ShortRetryLimit, kernel.LongRetryLimit
+		if err := e.compareRadio(want, kernel); err != nil {
+			return nil, err
+		}
+	}
+	return &caps, nil
 }
 
 func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {

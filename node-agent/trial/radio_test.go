@@ -98,3 +98,40 @@ func TestTheRadioBesideIsLookedFor(t *testing.T) {
 		}
 	}
 }
+
+// With a phone's hotspot Android has the interface up and IPv6 as it needs it: the
+// run's changes begin with the hotspot, and leave both alone. Every node makes the
+// same passphrase of the run's key, another run another.
+func TestAHotspotIsTheFirstOfARunsChanges(t *testing.T) {
+	radio := wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "road"}
+	plan := wire.RunPlan{Key: []byte("0123456789abcdef0123456789abcdef"),
+		Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}, {Name: "road", MeshPrefix: "10.77.0.2/24"}},
+		Trials: []wire.Trial{{Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Radio: radio,
+			Routing: wire.Routing{Protocol: "none"}}}}
+	phrases := map[string]bool{}
+	for node, want := range map[string][]string{
+		"car": {`hotspot "m" on channel 6, joined by wlan0`, "address 10.77.0.1/24 on wlan0",
+			"look-up of 10.77.0.0/24 in main first"},
+		"road": {`hotspot "m" on channel 6, kept on wlan0`, "address 10.77.0.2/24 on wlan0",
+			"look-up of 10.77.0.0/24 in main first"},
+	} {
+		run, _, err := changes(plan, plan.Trials[0], tcp.Profile{Kernel: "reno"}, node, "wlan0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run = withHotspot(plan, plan.Trials[0], Config{Node: node, Interface: "wlan0"}, run)
+		if got := words(run); !slices.Equal(got, want) {
+			t.Errorf("%s: the run's are %q, want %q", node, got, want)
+		}
+		c := run[0].(change.Hotspot)
+		phrases[c.Passphrase] = true
+		if c.Network.String() != "10.77.0.0/24" || strings.Contains(strings.Join(words(run), ""), c.Passphrase) {
+			t.Errorf("%s: %+v", node, c.Network)
+		}
+	}
+	plan.Key[0]++
+	phrases[passphrase(plan)] = true
+	if len(phrases) != 2 {
+		t.Errorf("two nodes of a run and one of another have the passphrases %v", phrases)
+	}
+}

@@ -58,17 +58,20 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 		from, to float64 // of the window: meanwhile the way is another
 		away     bool    // the interface has no carrier
 		want     string
+		hotspot  bool
 	}{
-		"stays":                  {"none", way{own, nil}, 0, 2, false, ""},
-		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road"},
-		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road"},
-		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way"},
-		"an outage":              {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, ""},
-		"elsewhere in an outage": {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road"},
-		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, false, ""},
-		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, ""},
-		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road"},
-		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way"},
+		"stays":                  {"none", way{own, nil}, 0, 2, false, "", false},
+		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road", false},
+		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road", false},
+		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way", false},
+		"an outage":              {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, "", false},
+		"elsewhere in an outage": {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road", false},
+		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, false, "", false},
+		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, "", false},
+		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road", false},
+		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way", false},
+		"Android's outage":       {"none", way{"rmnet0", nil}, 0.1, 0.9, true, "", true},
+		"elsewhere by Android":   {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +79,9 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 			k := wire.TrialKey{Trial: 1, Attempt: 1}
 			plan.Trials[0].DurationS, plan.Trials[0].Routing.Protocol = 0.5, c.protocol
 			plan.Trials[0].Traffic[0].DurationS = 0.5
+			if c.hotspot {
+				plan.Trials[0].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "road"}
+			}
 			var asked atomic.Int32
 			car.deps.Attached = func(string, netip.Addr) bool { return !c.away }
 			car.deps.Way = func(netip.Addr) (string, error) {

@@ -184,6 +184,8 @@ type HostStatus struct {
 	Instance string `json:"instance,omitempty"`
 	// of each variant and knob of the transport, whether it can be had here; absent from an agent that does not tell
 	TCP []Ability `json:"tcp,omitempty"`
+	// level of the Android that runs on the node; absent: none does
+	AndroidAPI int `json:"android_api,omitempty"`
 }
 
 // DestroySockets is the feature that a trial's connections can be ended with it.

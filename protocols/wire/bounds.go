@@ -215,7 +215,7 @@ func (x *PlanNode) bounds(c *checker) {
 }
 
 func (x *Radio) bounds(c *checker) {
-	c.oneOf("mode", x.Mode, "adhoc", "mesh", "infrastructure", "none")
+	c.oneOf("mode", x.Mode, "adhoc", "mesh", "infrastructure", "hotspot", "none")
 	if x.Standard != "" {
 		c.oneOf("standard", x.Standard, "802.11a", "802.11b", "802.11g")
 	}

@@ -56,6 +56,9 @@ func ReadWishes(r io.Reader, each func(FeedbackWish)) {
 	}
 }
 
+// AndroidDriver is what a radio calls itself of which Android tells, being its master.
+const AndroidDriver = "android"
+
 // Caps is what a radio can do and is set to.
 type Caps struct {
 	Driver     string    `json:"driver" redact:"keep"` // "medium" for the emulated one

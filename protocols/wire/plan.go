@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -225,7 +226,7 @@ type Gate struct {
 
 // Radio is what the tested interface is to be.
 type Radio struct {
-	// kind of the network: adhoc | mesh | infrastructure | none, which leaves the interface as it is
+	// kind of the network: adhoc | mesh | infrastructure | hotspot | none, which leaves the interface as it is
 	Mode string `json:"mode"`
 	// standard of the radio: 802.11a | 802.11b | 802.11g
 	Standard string `json:"standard,omitempty"`
@@ -245,7 +246,7 @@ type Radio struct {
 	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty" unit:"bytes" min:"1" max:"RTSNever"`
 	// how often a frame is sent at most, announced by RTS or not; absent: as the driver has it
 	RetryLimit *int `json:"retry_limit,omitempty" min:"1" max:"255"`
-	// the node that is the infrastructure's access point; the others are its stations
+	// the node that is the infrastructure's access point or keeps the hotspot; the others are its stations
 	AccessPoint string `json:"access_point,omitempty" campaign:"rule=s.anyRole()"`
 }
 
@@ -253,10 +254,24 @@ type Radio struct {
 // for radios that can be nothing else. All frames go by way of the access point.
 const ModeInfrastructure = "infrastructure"
 
+// ModeHotspot is the radio mode of phones: one keeps its own hotspot, the others join
+// it, both through Android, which is the master of standard, rates, power and limits.
+const ModeHotspot = "hotspot"
+
+var hotspotSSID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._ -]{0,30}[A-Za-z0-9]$`)
+
+// HotspotSSID reports whether a hotspot may have a name: of 2 to 32 letters, digits,
+// dots, hyphens, underscores and blanks between them, none of which can be taken for
+// an option of Android's command.
+func HotspotSSID(name string) bool { return hotspotSSID.MatchString(name) }
+
+// HasAccessPoint reports whether all frames go by way of one of the nodes.
+func (r Radio) HasAccessPoint() bool { return r.Mode == ModeInfrastructure || r.Mode == ModeHotspot }
+
 // ModeAt is the mode of one node's interface, as the kernel names it.
 func (r Radio) ModeAt(node string) string {
 	switch {
-	case r.Mode != ModeInfrastructure:
+	case !r.HasAccessPoint():
 		return r.Mode
 	case node == r.AccessPoint:
 		return "ap"

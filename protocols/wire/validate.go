@@ -85,6 +85,8 @@ func (p RunPlan) Validate() error {
 		t := &p.Trials[i]
 		c.that(t.Number == i+1, "number", "%d, want %d: trials are numbered from 1 in their order", t.Number, i+1)
 		t.check(c, nodes)
+		one := t.Radio.sameHotspot(p.Trials[0].Radio)
+		c.that(one, "radio", "with mode %s all trials of a run have one radio", ModeHotspot)
 		c.leave()
 	}
 	return c.err()
@@ -145,9 +147,17 @@ func (o Course) check(c *checker) {
 	c.that((o.SiteLatDeg == nil) == (o.SiteLonDeg == nil), "course.site_lat_deg", "latitude and longitude go together")
 }
 
+// sameHotspot reports whether two radios are one hotspot, or neither is one.
+func (r Radio) sameHotspot(o Radio) bool {
+	if r.Mode != ModeHotspot && o.Mode != ModeHotspot {
+		return true
+	}
+	return r.Mode == o.Mode && r.SSID == o.SSID && r.Channel == o.Channel && r.AccessPoint == o.AccessPoint
+}
+
 func (r Radio) check(c *checker) {
-	fits := (r.Mode == ModeInfrastructure) == (r.AccessPoint != "")
-	c.that(fits, "radio.access_point", "goes with mode %s, which needs it", ModeInfrastructure)
+	fits := r.HasAccessPoint() == (r.AccessPoint != "")
+	c.that(fits, "radio.access_point", "goes with modes %s and %s, which need it", ModeInfrastructure, ModeHotspot)
 	c.that(r.Mode == "none" || r.Channel > 0, "radio.channel", "%d is not within 1 to %d", r.Channel, maxChannel)
 	c.that(len(r.SSID) <= maxSSIDBytes, "radio.ssid", "%d bytes; at most %d", len(r.SSID), maxSSIDBytes)
 }

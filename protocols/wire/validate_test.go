@@ -62,6 +62,9 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 			"needs acceptance.speed_band_mps"},
 		"access point": {first(func(t *wire.Trial) { t.Radio.AccessPoint = "roadside" }),
 			"trials[0].radio.access_point"},
+		"two hotspots": {func(p *wire.RunPlan) {
+			p.Trials[0].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "roadside"}
+		}, "with mode hotspot all trials of a run have one radio"},
 		"infrastructure": {first(func(t *wire.Trial) { t.Radio.Mode = wire.ModeInfrastructure }),
 			"trials[0].radio.access_point"},
 		"channel": {first(func(t *wire.Trial) { t.Radio.Channel = 0 }), "trials[0].radio.channel: 0"},

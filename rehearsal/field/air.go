@@ -98,6 +98,20 @@ func (c Config) channelSeed(t wire.Trial) uint64 {
 	return rand.NewPCG(c.Seed, uint64(t.Repetition)).Uint64()
 }
 
+// CheckRadios refuses trials whose network the emulated radio cannot be: in it all
+// stations are equal and send to each other, and none forwards for the others.
+func CheckRadios(trials []wire.Trial) error {
+	for _, t := range trials {
+		if t.Radio.HasAccessPoint() {
+			return fmt.Errorf("trial %d: its radio's mode is %s, and the emulated radio is an ad hoc one only, in which "+
+				"no frame goes by way of an access point: what it carried would be another network's; rehearse a copy "+
+				"with `radio: {mode: adhoc, …}` (campaigns/velocity.yaml has the drives of velocity-phones.yaml), and "+
+				"try this one with the nodes on a table (`fieldmesh run --place bench`)", t.Number, t.Radio.Mode)
+		}
+	}
+	return nil
+}
+
 // mediumConfig is what the field makes of a radio. Its seed is the trial's.
 func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field

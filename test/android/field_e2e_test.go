@@ -3,6 +3,7 @@
 package android
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +35,9 @@ acceptance: {attempts_max: 20}
 type field struct {
 	*testnet.Pair
 	phone   phone
+	name    string // the phone's
+	iface   string // under test, of the phone
+	gpsd    string // which the phone's agent asks; empty: none
 	dir     string
 	before  string           // the phone's network
 	service *testnet.Running // runit on the phone
@@ -50,7 +54,8 @@ func newField(t *testing.T, su manner) *field {
 func newFieldWithoutAgent(t *testing.T, su manner) *field {
 	t.Helper()
 	testnet.Need(t, "ip", "tc", "iperf3")
-	f := &field{Pair: testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t)}
+	f := &field{Pair: testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t),
+		name: "alpha", iface: "wlan0"}
 	f.phone = newPhone(t, f.Nodes["alpha"], su)
 	f.fieldmesh(t, "keys", "init", "--dir", f.path("fleet"))
 	for _, name := range []string{"alpha", "bravo"} {
@@ -113,9 +118,10 @@ func (f *field) namePhone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := strings.Replace(string(text), "node: phone-1", "node: alpha\ncontrol_interface: ctl0", 1)
+	config := strings.NewReplacer("node: phone-1", "node: "+f.name+"\ncontrol_interface: ctl0", "interface: wlan0",
+		"interface: "+f.iface, "gpsd: none", "gpsd: "+cmp.Or(f.gpsd, "none")).Replace(string(text))
 	p.write(t, home+"/agent.yaml", config, 0o644)
-	testnet.GiveKeys(t, f.path("fleet/nodes/alpha"), p.path(home+"/keys"))
+	testnet.GiveKeys(t, f.path("fleet/nodes/"+f.name), p.path(home+"/keys"))
 	p.mustRoot(t, "chown", "-R", fmt.Sprintf("%d:%d", user, inet), home+"/keys")
 	f.before = testnet.Snapshot(t, p.ns.Name)
 }

@@ -24,6 +24,11 @@ func TestMain(m *testing.M) {
 		err = magiskd()
 	case "ksud":
 		_, err = lateStart()
+	case "cmd", "dumpsys", "getprop":
+		var status int
+		if status, err = androidCommand(filepath.Base(os.Args[0]), os.Args[1:]); err == nil {
+			os.Exit(status)
+		}
 	default:
 		os.Exit(testnet.WithPrograms(m.Run, &programs))
 	}

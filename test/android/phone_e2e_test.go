@@ -29,13 +29,15 @@ const (
 const root = `set -e
 cd "$1"; self=$2; programs=$3; prefix=.$4
 mount -t tmpfs -o mode=755 tmpfs .; cd "$1"
-mkdir -p proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
+mkdir -p air proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
+mount --bind "$5" air
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
 ln -s usr/lib usr/lib64 .
 for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat mkfifo sleep stat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
 ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
 for f in sh id sha256sum cut rm mkfifo sleep sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
 for f in su magiskd ksud; do cp "$self" debug_ramdisk/$f; done
+cp "$self" system/bin/cmd; ln system/bin/cmd system/bin/dumpsys; ln system/bin/cmd system/bin/getprop
 cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
 exec chroot . /usr/bin/sleep infinity
 `
@@ -64,19 +66,6 @@ var netd = []string{
 var firewall = []string{"-P FORWARD DROP", "-N tetherctrl_FORWARD", "-A FORWARD -j tetherctrl_FORWARD",
 	"-A tetherctrl_FORWARD -j DROP"}
 
-// wifiState keeps whether Android's Wi-Fi is on, over a reboot too.
-const wifiState = "/data/wifi"
-
-// wifiService is `cmd wifi` of Android 11 and later
-// (WifiShellCommand.java of packages/modules/Wifi).
-const wifiService = `#!/system/bin/sh
-case "$1 $2" in
-"wifi status") echo "Wifi is $(cat ` + wifiState + `)" ;;
-"wifi set-wifi-enabled") echo "$3" >` + wifiState + ` ;;
-*) exit 255 ;;
-esac
-`
-
 // phone is a rooted phone with Termux.
 type phone struct {
 	ns    *testnet.NS
@@ -85,6 +74,12 @@ type phone struct {
 
 // newPhone makes a phone of a namespace, with the package's files in place.
 func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
+	t.Helper()
+	return newPhoneOnAir(t, ns, su, testnet.Folder(t))
+}
+
+// newPhoneOnAir makes one that hears others of the same air, a folder.
+func newPhoneOnAir(t *testing.T, ns *testnet.NS, su manner, air string) phone {
 	t.Helper()
 	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3", "iptables-legacy")
 	testnet.Veth(t, ns, "rmnet0", "100.64.7.2/30", testnet.NewNS(t, "lte"), "rmnet0", "100.64.7.1/30")
@@ -96,14 +91,12 @@ func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 		t.Fatal(err)
 	}
 	p := phone{ns: ns, files: testnet.Start(t, ns.Command(t.Context(), "unshare", "--mount", "--propagation", "private",
-		"sh", "-c", root, "root", testnet.Folder(t), self, programs, termux))}
+		"sh", "-c", root, "root", testnet.Folder(t), self, programs, termux, air))}
 	testnet.Await(t, 30*time.Second, "the phone's file system", func() bool {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.files.Cmd.Process.Pid))
 		return strings.HasPrefix(string(line), "/usr/bin/sleep\x00") || p.files.Over()
 	})
-	p.write(t, "/system/bin/cmd", wifiService, 0o755)
-	p.write(t, "/system/bin/getprop", "#!/system/bin/sh\n[ \"$1\" = wifi.active.interface ] && echo wlan0\n", 0o755)
-	p.write(t, wifiState, "enabled\n", 0o644)
+	p.setWiFi(t, androidWiFi{API: firstAPI, Enabled: true})
 	for _, line := range firewall {
 		p.must(t, nil, append([]string{"/system/bin/iptables"}, strings.Fields(line)...)...)
 	}

@@ -3,9 +3,9 @@
 package android
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +22,7 @@ func TestE2EOnlyThePhonesOwnRadioTakesItsWiFiAway(t *testing.T) {
 	p := newPhone(t, f.Nodes["alpha"], magisk)
 	testnet.Veth(t, p.ns, "wlan1", "", f.Nodes["bravo"], "wlan1", "")
 	p.mustRoot(t, "cp", termux+"/bin/fieldmesh-agent", "/data/local/fieldmesh-agent")
-	for iface, during := range map[string]string{"wlan1": "enabled", "wlan0": "disabled"} {
+	for iface, during := range map[string]bool{"wlan1": true, "wlan0": false} {
 		t.Run(iface, func(t *testing.T) {
 			p.write(t, home+"/agent.yaml", fmt.Sprintf("node: alpha\ninterface: %s\nstate_dir: %s/%[1]s\nkeys_dir: "+
 				"%[2]s/keys\nface_user: \"%d:%d\"\n", iface, home, user, inet), 0o644)
@@ -34,23 +34,35 @@ func TestE2EOnlyThePhonesOwnRadioTakesItsWiFiAway(t *testing.T) {
 			if _, err := client.Apply(t.Context(), host.ScopeRun, aside); err != nil {
 				t.Fatal(err)
 			}
-			if is := p.wifi(t); is != during {
-				t.Errorf("for the run Android's Wi-Fi is %s, want %s", is, during)
+			if is := p.wifi(t).Enabled; is != during {
+				t.Errorf("for the run Android's Wi-Fi is on: %v, want %v", is, during)
 			}
 			if _, err := client.Restore(t.Context(), ""); err != nil {
 				t.Error(err)
 			}
-			testnet.Await(t, 10*time.Second, "Android's Wi-Fi", func() bool { return p.wifi(t) == "enabled" })
+			testnet.Await(t, 10*time.Second, "Android's Wi-Fi", func() bool { return p.wifi(t).Enabled })
 		})
 	}
 }
 
 // wifi is the state of Android's Wi-Fi.
-func (p phone) wifi(t *testing.T) string {
+func (p phone) wifi(t *testing.T) (w androidWiFi) {
 	t.Helper()
 	text, err := os.ReadFile(p.path(wifiState))
+	if err == nil {
+		err = json.Unmarshal(text, &w)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(text))
+	return w
+}
+
+func (p phone) setWiFi(t *testing.T, w androidWiFi) {
+	t.Helper()
+	text, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, wifiState, string(text), 0o600)
 }

@@ -12,6 +12,7 @@ func kinds() map[string]kind {
 		"daemon":         of[Daemon, daemonUndo](),
 		"forward":        of[Forward, forwardUndo](),
 		"held_rto":       of[HeldRTO, loadedUndo](),
+		"hotspot":        of[Hotspot, hotspotUndo](),
 		"link":           of[Link, linkUndo](),
 		"offloads":       of[Offloads, offloadsUndo](),
 		"radio":          of[Radio, radioUndo](),
