@@ -184,7 +184,9 @@ func measured(trials []wire.Trial) (of func(wire.Trial, []metrics.Row) *float64,
 		}, "Mbit/s"
 	}
 	return func(t wire.Trial, rows []metrics.Row) *float64 {
-		flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Background })
+		flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool {
+			return f.Background || f.Kind == wire.KindDelay
+		})
 		return metrics.Sum(rows, flows, metrics.Iperf3MB)
 	}, "MB"
 }

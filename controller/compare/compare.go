@@ -160,7 +160,7 @@ func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	var sum float64
 	flows := 0
 	for _, f := range t.Traffic {
-		if f.Background || n.tcp && f.Kind != "iperf3_tcp" {
+		if f.Background || f.Kind == wire.KindDelay || n.tcp && f.Kind != "iperf3_tcp" {
 			continue
 		}
 		v := metrics.Value(rows, f.Name, n.Name)

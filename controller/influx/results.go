@@ -217,17 +217,24 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 	for _, name := range wholeNumbers {
 		fields[name] = metrics.Value(s.Rows, "", name)
 	}
-	flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Background })
+	flows := slices.DeleteFunc(slices.Clone(t.Traffic),
+		func(f wire.Flow) bool { return f.Background || f.Kind == wire.KindDelay })
 	fields[metrics.RetransmitsName] = metrics.Sum(s.Rows, flows, metrics.RetransmitsName)
 	if len(flows) == 1 {
 		for _, name := range flowNumbers {
 			fields[name] = metrics.Value(s.Rows, flows[0].Name, name)
 		}
 	}
+	delays := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Kind != wire.KindDelay })
+	if len(delays) == 1 {
+		for _, name := range delayNumbers {
+			fields[name] = metrics.Value(s.Rows, delays[0].Name, name)
+		}
+	}
 	return tags, fields
 }
 
-// wholeNumbers are metrics of an attempt, flowNumbers of a flow; in a result
+// wholeNumbers are metrics of an attempt, flowNumbers of a flow, delayNumbers of one of kind delay; in a result
 // they have the names that they have there.
 var (
 	wholeNumbers = []string{
@@ -241,6 +248,8 @@ var (
 		"round_trip_mean_ms",
 		"connect_time_ms", "connect_censored_ms", "handshake_ms", "rtt_mean_ms",
 	}
+	delayNumbers = []string{metrics.DelayRoundTripP50Ms, metrics.DelayRoundTripP95Ms, metrics.DelayRoundTripP99Ms,
+		metrics.DatagramsLostPercent}
 )
 
 // planned counts the trials that the run is to drive: a shard has its part.

@@ -96,6 +96,9 @@ func (at Attempt) pairs() []pair {
 	var out []pair
 next:
 	for _, f := range at.trial.Traffic {
+		if f.Kind == wire.KindDelay { // its ends tell of each datagram
+			continue
+		}
 		for i := range out {
 			if out[i].from == f.From && out[i].to == f.To {
 				out[i].flows = append(out[i].flows, f)

@@ -20,6 +20,9 @@ func Definitions() []Definition {
 	all := append(declared(),
 		definition{"one_way_delay_STATISTIC_ms", "ms", oneWayText + statistic},
 		definition{"round_trip_STATISTIC_ms", "ms", roundTripText + statistic},
+		delayOf("delay_round_trip", "STATISTIC", delayRoundTripText+" (STATISTIC: p50, p95 or p99)"),
+		delayOf("delay_out", "STATISTIC", delayOutText+" (STATISTIC: p50, p95 or p99)"),
+		delayOf("delay_back", "STATISTIC", delayBackText+" (STATISTIC: p50, p95 or p99)"),
 		macFrames("CLASS"),
 		definition{"WHO_messages_KIND_per_s", "messages/s", "routing messages of one kind in the window, mean of the " +
 			"nodes (WHO: daemon, by the daemons' own counts, or captured, by captures)"},

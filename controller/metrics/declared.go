@@ -4,6 +4,7 @@ package metrics
 
 func declared() []definition {
 	return []definition{
+		answersDisorder,
 		arpPackets,
 		bearingClose,
 		bearingOpen,
@@ -26,6 +27,16 @@ func declared() []definition {
 		daemonBytes,
 		daemonPackets,
 		dataOutage,
+		datagramWait,
+		datagramsByProgram,
+		datagramsDisorder,
+		datagramsLate,
+		datagramsLost,
+		datagramsLostBack,
+		datagramsLostOut,
+		datagramsSent,
+		datagramsTwice,
+		datagramsUnsent,
 		deliveryFraction,
 		discoveriesFound,
 		discoveriesLost,

@@ -221,7 +221,7 @@ var (
 			"to its socket, by their stamps (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
 	handshakeMs = definition{"handshake_ms", "ms",
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
-	oneWayError = definition{"one_way_delay_uncertainty_ms", "ms",
+	oneWayError = definition{OneWayUncertaintyMs, "ms",
 		"sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may " +
 			"be wrong by ± this"}
 	nodesCaptured = definition{"nodes_captured", "nodes",

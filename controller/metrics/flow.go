@@ -8,6 +8,10 @@ import (
 )
 
 func (s *set) flow(f wire.Flow) {
+	if f.Kind == wire.KindDelay {
+		s.delay(f)
+		return
+	}
 	if f.Kind == "iperf3_tcp" {
 		s.delivered(f)
 		s.sent(f)

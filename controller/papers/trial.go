@@ -83,7 +83,7 @@ func Facts(t wire.Trial) map[string]string {
 			if f.BitrateBps != nil {
 				bps += *f.BitrateBps * float64(max(f.Streams, 1))
 			}
-		case !f.Background:
+		case !f.Background && f.Kind == "iperf3_tcp":
 			tcp += max(f.Streams, 1)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 // radio know routing's packets: they would count as overhead, and not as data.
 func (c *check) dataPorts(e tree.Entry) {
 	for _, f := range c.decodeFlows(e) {
-		if f.Kind != "iperf3_udp" || f.Port < 1 || f.Port > math.MaxUint16 {
+		if f.Kind == "iperf3_tcp" || f.Port < 1 || f.Port > math.MaxUint16 {
 			continue
 		}
 		if of := signalling.AtPort(uint16(f.Port)); of != nil {
@@ -93,8 +93,11 @@ func (c *check) dataPorts(e tree.Entry) {
 
 func (c *check) flow(name string, m *tree.Node) {
 	path := "traffic." + name + "."
-	c.need(path+"kind", "iperf3_tcp, iperf3_udp or cbr")
+	c.need(path+"kind", "iperf3_tcp, iperf3_udp, delay or cbr")
 	c.flowEnds(name, m)
+	if kind := m.TextAt("kind"); kind != "" && kind != wire.KindDelay {
+		c.unfit(path+"interval_ms", "for kind "+kind, "leave it out, or kind delay")
+	}
 	switch m.TextAt("kind") {
 	case "iperf3_tcp":
 		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
@@ -114,6 +117,8 @@ func (c *check) flow(name string, m *tree.Node) {
 		c.need(path+"payload_bytes", "a number of bytes, which kind "+kind+" needs")
 		c.unfit(path+"window_bytes", "for kind "+kind, "leave it out; a window is TCP's")
 		c.unfit(path+"streams", "for kind "+kind+", which is one stream", "leave it out, or write several flows")
+	case wire.KindDelay:
+		c.delay(path, m)
 	}
 	if b := m.BoolAt("background"); m.TextAt("kind") == "cbr" && b != nil && !*b {
 		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
@@ -141,6 +146,23 @@ func (c *check) flow(name string, m *tree.Node) {
 		}
 	}
 	c.wholeSeconds(name, m, start, window)
+}
+
+// delay judges a flow of kind delay.
+func (c *check) delay(path string, m *tree.Node) {
+	c.need(path+"interval_ms", "a number of ms from one datagram to the next")
+	c.need(path+"payload_bytes", "a number of bytes, which kind delay needs")
+	if n := m.NumberAt("payload_bytes"); n != nil && *n < wire.DelayBytesMin {
+		c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %s bytes cannot hold a datagram's stamps; allowed: "+
+			"%d to %d bytes for kind delay", path, formatNumber(*n), wire.DelayBytesMin, wire.DelayBytesMax)
+	}
+	for _, key := range []string{"bitrate_bps", "total_bps"} {
+		c.unfit(path+key, "for kind delay, whose rate its interval sets", "leave it out")
+	}
+	c.unfit(path+"window_bytes", "for kind delay", "leave it out; a window is TCP's")
+	c.unfit(path+"streams", "for kind delay, which is one stream", "leave it out, or write several flows")
+	c.unfit(path+"reverse", "for kind delay, whose datagrams go both ways", "leave it out, or exchange from and to")
+	c.unfit(path+"background", "for kind delay, which is measured", "leave it out")
 }
 
 // acrossNone is for a level that takes back what the section trial says.
@@ -176,7 +198,7 @@ func (c *check) across(name string, m *tree.Node) {
 // one would go on beyond its time, unless the window's close ends it.
 func (c *check) wholeSeconds(name string, m *tree.Node, start, window float64) {
 	lasts := m.NumberAt("duration_s")
-	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
+	if m.TextAt("kind") == wire.KindDelay || lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
 		return
 	}
 	c.add(m.Child("duration_s").At, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+

@@ -89,7 +89,7 @@ func point(a attempt, x float64) figure.Point {
 
 // meansOf are the means of a series' points at each x, with their intervals at the
 // run's confidence, the same as in the table of results.
-func meansOf(d *data, points []figure.Point) []figure.Point {
+func meansOf(d *data, points []figure.Point, unit string) []figure.Point {
 	at := map[float64][]float64{}
 	for _, p := range points {
 		at[p.X] = append(at[p.X], p.Y)
@@ -97,7 +97,7 @@ func meansOf(d *data, points []figure.Point) []figure.Point {
 	var out []figure.Point
 	for _, x := range slices.Sorted(maps.Keys(at)) {
 		m := figure.Point{X: x, Y: summarise(at[x]).Mean, N: len(at[x])}
-		m.Hint = fmt.Sprintf("mean of %s: %.2f Mbit/s", words.Count(m.N, "trial"), m.Y)
+		m.Hint = fmt.Sprintf("mean of %s: %.2f %s", words.Count(m.N, "trial"), m.Y, unit)
 		if half := stats.HalfWidth(d.level(), at[x]); half != nil {
 			m.YLow, m.YHigh = new(m.Y-*half), new(m.Y+*half)
 			m.Hint += fmt.Sprintf(", %s interval %.2f to %.2f", words.Percent(d.level()), *m.YLow, *m.YHigh)
@@ -136,7 +136,7 @@ func speedFigure(d *data) figureView {
 	all := seriesBySection(d, func(a attempt) *float64 { return a.Trial.SpeedMps },
 		func(attempt, *figure.Point) {})
 	for i := range all {
-		all[i].Means = meansOf(d, all[i].Points)
+		all[i].Means = meansOf(d, all[i].Points, rate)
 	}
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + intervals}
 	if len(all) > 1 {
@@ -211,7 +211,7 @@ func factorFigure(d *data) *figureView {
 			}
 		}
 		s.Name = fmt.Sprintf("%s (n = %d)", cmp.Or(name, "all trials"), len(s.Points))
-		if s.Means = meansOf(d, s.Points); pooled { // cells that differ are no sample of one
+		if s.Means = meansOf(d, s.Points, rate); pooled { // cells that differ are no sample of one
 			for i := range s.Means {
 				s.Means[i].YLow, s.Means[i].YHigh = nil, nil
 			}
@@ -234,7 +234,12 @@ var noName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // drawn is the figure with throughput over x; where no series has a point it says
 // only what is missing.
 func (f figureView) drawn(d *data, p figure.Plot, column string) figureView {
-	p.YLabel = "throughput, Mbit/s"
+	p.YLabel, p.YName, p.YUnit = "throughput, Mbit/s", "throughput", "mbps"
+	return f.of(d, p, column)
+}
+
+// of is the figure as its plot draws it.
+func (f figureView) of(d *data, p figure.Plot, column string) figureView {
 	if slices.ContainsFunc(p.Series, func(s figure.Series) bool { return len(s.Points) > 0 }) {
 		f.Name = fmt.Sprintf("%s-figure-%d", noName.ReplaceAllString(d.info.Run, "-"), f.Number)
 		f.SVG, f.Data, f.Script, f.Missing = p.Draw(), p.CSV(column), p.Script(f.Name, column), ""

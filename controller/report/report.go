@@ -31,6 +31,7 @@ func parts() []part {
 		{"threats", "Threats to validity in this run", viewThreats},
 		{"results", "Results", viewResults},
 		{"figures", "Throughput by distance", viewFigures},
+		{"delays", "Delay", viewDelays},
 		{"comparison", "Comparison of the sections", viewComparison},
 		{"published", "Beside the paper's figures", viewPublished},
 		{"paperfigures", "The paper's figures, drawn by this run", viewPaperFigures},

@@ -87,6 +87,11 @@ func result() Measurement {
 			float("handshake_ms", "ms", "from a data connection's first SYN to the SYN-ACK at the sender"+captured),
 			float("rtt_mean_ms", "ms", "the sender's smoothed round trip time by its kernel, mean over the window; "+
 				"told where the attempt has one measured flow"),
+			float("delay_round_trip_p50_ms", "ms", "median round trip of the datagrams of a flow of kind delay; told "+
+				"where the attempt has one such flow"),
+			float("delay_round_trip_p95_ms", "ms", "their 95th percentile"),
+			float("delay_round_trip_p99_ms", "ms", "their 99th percentile"),
+			float("datagrams_lost_percent", "%", "of that flow, those without an answer within 3 s"),
 			float("retransmits", "segments", "that the sender's kernel retransmitted in the window, sum of the "+
 				"measured flows"),
 			float("routing_packets_per_s", "packets/s", "routing packets at IP that all nodes sent, by their captures"),

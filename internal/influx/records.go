@@ -392,6 +392,40 @@ func Schema() []Measurement {
 			},
 		},
 		{
+			Name: "fm_delay", Kind: "delay",
+			Meaning: "One datagram of a flow of kind delay: on its sender, with the answer if one came; on its responder, as it came.",
+			Tags: []Tag{
+				{"flow", "the plan's name of the flow", ""},
+				{"side", "sender or responder", ""},
+			},
+			Fields: []Field{
+				{"datagram", Integer, "", "which one, from 0 in the order of their times", ""},
+				{"due_boot_ns", Integer, "ns", "at the sender: when it was to be sent, boot clock", ""},
+				{"handed_boot_ns", Integer, "ns", "when the datagram, at the responder its answer, was handed to the kernel, boot clock", ""},
+				{"queued_boot_ns", Integer, "ns", "at the sender: when it came to its interface's queue, or to the routing daemon's device, boot clock; by the kernel's stamp, absent without one", ""},
+				{"received_boot_ns", Integer, "ns", "when the answer, at the responder the datagram, came, boot clock; absent when none did", ""},
+				{"received_stamp", Text, "", "whose stamp that is: kernel or program", ""},
+				{"peer_received_boot_ns", Integer, "ns", "at the sender: when the datagram came to the responder, by the responder's boot clock", ""},
+				{"peer_received_stamp", Text, "", "whose stamp that is: kernel or program", ""},
+				{"peer_handed_boot_ns", Integer, "ns", "at the sender: when the answer was handed to the responder's kernel, by the responder's boot clock", ""},
+				{"refused", Text, "", "why the kernel did not take it, by the error's name, such as ENETUNREACH; absent when it did", ""},
+			},
+		},
+		{
+			Name: "fm_delay_end", Kind: "delay_end",
+			Meaning: "What one end of a flow of kind delay had counted when it ended. An end without one did not record all.",
+			Tags: []Tag{
+				{"flow", "the plan's name of the flow", ""},
+				{"side", "sender or responder", ""},
+			},
+			Fields: []Field{
+				{"sent", Integer, "datagrams", "datagrams, at the responder answers, that its program handed to the kernel", ""},
+				{"received", Integer, "datagrams", "answers, at the responder datagrams, that came, each counted once", ""},
+				{"duplicates", Integer, "datagrams", "copies of them beyond the first", ""},
+				{"foreign", Integer, "datagrams", "that came to its port and were not of this flow of this attempt; none of the others", ""},
+			},
+		},
+		{
 			Name: "fm_route", Kind: "route",
 			Meaning: "A change of the kernel's route to one destination, or a route that was there as the trial was armed.",
 			Tags: []Tag{

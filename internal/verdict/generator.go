@@ -41,6 +41,9 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 		faults = append(faults, fault)
 	}
 	for _, f := range t.Traffic {
+		if f.Kind == wire.KindDelay { // of the agent's own making: see stalled
+			continue
+		}
 		server := end{f.Server(), f.Name, "server"}
 		for _, e := range []end{server, {f.Client(), f.Name, "client"}} {
 			if !scope.Final && e.node != t.Initiator {

@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/delay"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
@@ -83,6 +84,8 @@ type attempt struct {
 	peersReady   bool           // all peers have said that they are
 	echo         *echo          // nil when this node answers no probes
 	prober       *prober        // nil when it sends none
+	responders   []*delay.Responder
+	senders      []*delaySender
 	samplers     []*measure.Sampler
 	pulse        *measure.Sampler // has no sources; nil on a relay that is sampled less often
 	stopSampling context.CancelFunc
@@ -285,7 +288,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.guard(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(a.startServers(), a.startEcho()); err != nil {
+	if err := errors.Join(a.startServers(), a.startEcho(), a.openDelays()); err != nil {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
@@ -485,6 +488,7 @@ func (a *attempt) measure(order goOrder) error {
 	a.opensAt(order.openBootNs)
 	a.setState(wire.StateRunning, "waiting for the window to open")
 	clients := a.startClients(warming)
+	a.startDelays(warming)
 	order, err := a.awaitOpening(order)
 	if err != nil {
 		a.cancel(err)
@@ -499,6 +503,7 @@ func (a *attempt) measure(order goOrder) error {
 	a.setState(wire.StateRunning, "measuring")
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
+	a.startDelays(measuring)
 	if err == nil {
 		err = a.awaitClose()
 	}
@@ -511,7 +516,10 @@ func (a *attempt) measure(order goOrder) error {
 	a.setState(wire.StateRunning, "flows are ending")
 	servers := a.servers
 	a.servers = nil
-	return errors.Join(err, a.endFlows(append(clients, servers...)))
+	if err = errors.Join(err, a.endFlows(append(clients, servers...))); err != nil {
+		return err
+	}
+	return a.awaitDelays()
 }
 
 // awaitClose waits for the window to close, and samples the sockets before.

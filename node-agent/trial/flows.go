@@ -14,6 +14,9 @@ import (
 // only when the window opens; that it can is checked here.
 func (a *attempt) startServers() error {
 	for _, f := range a.flows {
+		if f.Kind == wire.KindDelay {
+			continue
+		}
 		if node := a.engine.cfg.Node; node == f.Client() || node == f.Server() {
 			if err := a.engine.deps.Flows.Ready(f); err != nil {
 				return fmt.Errorf("flow %s: %w", f.Name, err)
@@ -57,7 +60,7 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	var out []Process
 	openNs := a.openNs // a further GO may move it while flows wait
 	for _, f := range a.flows {
-		if f.Client() != a.engine.cfg.Node || !which(f) {
+		if f.Kind == wire.KindDelay || f.Client() != a.engine.cfg.Node || !which(f) {
 			continue
 		}
 		ctx, stop := context.WithCancelCause(a.ctx)

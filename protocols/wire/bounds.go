@@ -135,7 +135,7 @@ func (x *Fix) bounds(c *checker) {
 
 func (x *Flow) bounds(c *checker) {
 	c.match("name", x.Name, flowForm)
-	c.oneOf("kind", x.Kind, "iperf3_tcp", "iperf3_udp")
+	c.oneOf("kind", x.Kind, "iperf3_tcp", "iperf3_udp", "delay")
 	c.integer("port", x.Port, minOpenPort, maxPort)
 	c.integer("streams", x.Streams, 1, MaxStreams)
 	if x.WindowBytes != nil {
@@ -146,6 +146,9 @@ func (x *Flow) bounds(c *checker) {
 	}
 	if x.BitrateBps != nil {
 		c.numberAbove("bitrate_bps", *x.BitrateBps, 0, 1e12)
+	}
+	if x.IntervalMs != nil {
+		c.number("interval_ms", *x.IntervalMs, 5, 1000)
 	}
 	c.number("start_s", x.StartS, -MaxLeadS, maxSeconds)
 	if x.StartWithinS != nil {

@@ -139,5 +139,5 @@ func checkFilled(t *testing.T, path string, v reflect.Value) {
 // has than the first trial.
 func otherKinds(name string) bool {
 	return strings.HasSuffix(name, ".Traffic[0].Background") || strings.HasSuffix(name, ".Traffic[0].BitrateBps") ||
-		strings.HasSuffix(name, ".Radio.AccessPoint")
+		strings.HasSuffix(name, ".Traffic[0].IntervalMs") || strings.HasSuffix(name, ".Radio.AccessPoint")
 }

@@ -49,6 +49,10 @@ func newBody(kind string) Body {
 		return &WallClock{}
 	case "edge":
 		return &Edge{}
+	case "delay":
+		return &Delay{}
+	case "delay_end":
+		return &DelayEnd{}
 	case "route":
 		return &RouteChange{}
 	case "routing":

@@ -342,7 +342,10 @@ type Conditions struct {
 // Flow is one flow of traffic between two nodes.
 type Flow struct {
 	Name string `json:"name" form:"flowForm" campaign:"-"`
-	// what iperf3 sends: iperf3_tcp | iperf3_udp; in a campaign also cbr, which is iperf3_udp in the background
+	// what is sent, the first two by iperf3: iperf3_tcp | iperf3_udp | delay; in a campaign also cbr, which is iperf3_udp
+	// in the background
+	//
+	// Delay is small datagrams at fixed times, each of which is answered.
 	Kind string `json:"kind" campaign:"rule=flowKinds()"`
 	// whether the flow only loads the network and is not measured
 	Background bool `json:"background,omitempty"`
@@ -352,7 +355,7 @@ type Flow struct {
 	To string `json:"to" campaign:"rule=s.flowEnds(),default=\"receiver\""`
 	// whether the receiver is iperf3's client (iperf3 -R)
 	Reverse bool `json:"reverse,omitempty"`
-	// port of iperf3's server
+	// port of iperf3's server, or where datagrams of kind delay are answered
 	Port int `json:"port" min:"minOpenPort" max:"maxPort" campaign:"rule=serverPort(),default=iperf3Port"`
 	// parallel streams
 	Streams int `json:"streams" min:"1" max:"MaxStreams" campaign:"default=oneStream"`
@@ -362,6 +365,8 @@ type Flow struct {
 	PayloadBytes *int `json:"payload_bytes,omitempty" unit:"bytes" min:"16" max:"maxUDPBytes" campaign:"max=maxPayloadBytes"`
 	// constant bit rate of a UDP flow
 	BitrateBps *float64 `json:"bitrate_bps,omitempty" unit:"bit/s" above:"0" max:"1e12" campaign:"min=100,max=1e9"`
+	// time from one datagram of kind delay to the next
+	IntervalMs *float64 `json:"interval_ms,omitempty" unit:"ms" min:"5" max:"1000"`
 	// when the flow begins, after the window opens; below 0 for a flow that warms the network up
 	StartS float64 `json:"start_s" unit:"s after the window opens" min:"-MaxLeadS" max:"maxSeconds" campaign:"min=-maxWarmupS,max=3600"`
 	// how much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s
@@ -391,6 +396,33 @@ func (f Flow) Server() string {
 		return f.From
 	}
 	return f.To
+}
+
+// KindDelay is the kind of a flow of small datagrams at fixed times, each of
+// which its receiver answers.
+const KindDelay = "delay"
+
+// Bounds of a datagram of kind delay: what its fields and its authentication
+// take, and what an MTU of 1500 bytes leaves beside the headers of IPv4 and UDP.
+const (
+	DelayBytesMin = 48
+	DelayBytesMax = 1472
+)
+
+// DelayGrace is how long an answer to a datagram of kind delay is waited for: one
+// that comes later is lost. ITU-T Y.1540 recommends 3 s (Tmax).
+const DelayGrace = 3 * time.Second
+
+// Datagrams is how many datagrams a flow of kind delay has.
+func (f Flow) Datagrams() int {
+	const rounding = 1e-9
+	return int(math.Ceil(f.DurationS*1e3 / *f.IntervalMs - rounding))
+}
+
+// DatagramDueNs is when a datagram of a flow of kind delay is to be sent, on the
+// clock on which the window opens at openNs.
+func (f Flow) DatagramDueNs(openNs int64, n int) int64 {
+	return openNs + int64(f.StartS*1e9) + int64(float64(n)**f.IntervalMs*1e6)
 }
 
 // SendS is for how many seconds iperf3 is told to send: it takes whole ones only.

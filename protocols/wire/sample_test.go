@@ -157,6 +157,8 @@ func sampleTrial() wire.Trial {
 				AcrossNode: "relay", DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1,
 				PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
+			{Name: "delay", Kind: "delay", From: "car", To: "roadside", Port: 5002, Streams: 1, PayloadBytes: p(172),
+				IntervalMs: p(20.0), DurationS: 10, ClientPort: 52000},
 		},
 		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3),
 			FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01), HopsMin: p(2)},
@@ -258,5 +260,11 @@ func kinds() []wire.Body {
 		&wire.Signature{Records: 812, FirstSeq: 4101, LastSeq: 4920, AfterSeq: 4099,
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Key:    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE", Signature: "MEUCIQD0"},
+		&wire.Delay{Flow: "delay", Side: "sender", Datagram: 17, DueBootNs: p(int64(7261734512345)),
+			HandedBootNs: 7261734532345, QueuedBootNs: p(int64(7261734540345)),
+			ReceivedBootNs: p(int64(7261739532345)), ReceivedStamp: "kernel",
+			PeerReceivedBootNs: p(int64(2261739511111)), PeerReceivedStamp: "kernel",
+			PeerHandedBootNs: p(int64(2261739555555)), Refused: "ENETUNREACH"},
+		&wire.DelayEnd{Flow: "delay", Side: "responder", Sent: 499, Received: 498, Duplicates: 1, Foreign: 2},
 	}
 }

@@ -189,10 +189,20 @@ func (f Flow) check(c *checker, taking []string) {
 	c.that(slices.Contains(taking, f.From), "from", "%.80q has no part in this trial", f.From)
 	c.that(slices.Contains(taking, f.To), "to", "%.80q has no part in this trial", f.To)
 	c.that(f.From != f.To, "to", "%q is the flow's other end too", f.To)
-	if f.Kind == "iperf3_tcp" || f.ClientPort != 0 {
+	if f.Kind != "iperf3_udp" || f.ClientPort != 0 {
 		c.integer("client_port", f.ClientPort, minOpenPort, maxPort+1-f.Streams)
 	}
 	c.that(f.Kind != "iperf3_udp" || f.BitrateBps != nil, "bitrate_bps", "missing; UDP needs it")
+	c.that((f.Kind == KindDelay) == (f.IntervalMs != nil), "interval_ms", "goes with kind delay, which needs it")
+	if f.Kind == KindDelay {
+		c.that(f.PayloadBytes != nil, "payload_bytes", "missing; kind delay needs it")
+		if f.PayloadBytes != nil {
+			c.integer("payload_bytes", *f.PayloadBytes, DelayBytesMin, DelayBytesMax)
+		}
+		c.that(f.Streams == 1, "streams", "%d; kind delay has one", f.Streams)
+		c.that(!f.Reverse, "reverse", "true; kind delay sends from its sender")
+		c.that(!f.Background, "background", "true; kind delay is measured")
+	}
 }
 
 // sharesServer reports whether two iperf3 servers would listen on one port.

@@ -19,8 +19,8 @@ func (p Plot) CSV(x string) string {
 	line := func(cells ...string) {
 		_ = w.Write(cells) // a strings.Builder takes everything
 	}
-	line("series", "mark", "trial", metrics.Cell(x), "x_low", "x_high", "throughput_mbps", "throughput_low_mbps",
-		"throughput_high_mbps", "n")
+	y, low, high := p.yNames()
+	line("series", "mark", "trial", metrics.Cell(x), "x_low", "x_high", y, low, high, "n")
 	for _, s := range p.Series {
 		for _, m := range s.Points {
 			line(metrics.Cell(s.Name), "trial", strconv.Itoa(m.Trial), p.xText(m.X), number(m.XLow), number(m.XHigh),
@@ -33,6 +33,11 @@ func (p Plot) CSV(x string) string {
 	}
 	w.Flush()
 	return b.String()
+}
+
+// yNames are the columns of y and of its interval.
+func (p Plot) yNames() (y, low, high string) {
+	return p.YName + "_" + p.YUnit, p.YName + "_low_" + p.YUnit, p.YName + "_high_" + p.YUnit
 }
 
 // xText is an x as the axis has it.
@@ -67,8 +72,9 @@ func (p Plot) Script(name, x string) string {
 	if p.Dodge {
 		dodge = 0.01
 	}
+	y, low, high := p.yNames()
 	return fmt.Sprintf(script, name, quoted(name), quoted(levels), dodge, quoted(metrics.Cell(x)), quoted(colours),
-		quoted(p.XLabel), quoted(p.YLabel))
+		quoted(p.XLabel), quoted(p.YLabel), quoted([]string{y, low, high}))
 }
 
 // quoted is a text or a list of texts as Python has it.
@@ -90,6 +96,7 @@ import matplotlib.pyplot as plt
 
 NAME, LEVELS, DODGE, X = %[2]s, %[3]s, %[4]g, %[5]s
 COLOURS, MARKERS = %[6]s, "os^DP"
+Y, LOW, HIGH = %[9]s
 
 with open(NAME + ".csv", newline="", encoding="utf-8") as f:
     rows = list(csv.DictReader(f))
@@ -114,14 +121,14 @@ for i, name in enumerate(names):
     own = [r for r in rows if r["series"] == name]
     label = name
     for r in (r for r in own if r["mark"] == "trial"):
-        ax.errorbar(at(r) + shift, float(r["throughput_mbps"]), xerr=ends(r, "x_low", "x_high", at(r)), color=colour,
+        ax.errorbar(at(r) + shift, float(r[Y]), xerr=ends(r, "x_low", "x_high", at(r)), color=colour,
                     marker=marker, fillstyle="none", alpha=0.6, elinewidth=0.7, linestyle="none", label=label)
         label = None
     means = [r for r in own if r["mark"] == "mean"]
-    ax.plot([at(r) + shift for r in means], [float(r["throughput_mbps"]) for r in means], color=colour, linewidth=1)
+    ax.plot([at(r) + shift for r in means], [float(r[Y]) for r in means], color=colour, linewidth=1)
     for r in means:
-        y = float(r["throughput_mbps"])
-        ax.errorbar(at(r) + shift, y, yerr=ends(r, "throughput_low_mbps", "throughput_high_mbps", y), color=colour,
+        y = float(r[Y])
+        ax.errorbar(at(r) + shift, y, yerr=ends(r, LOW, HIGH, y), color=colour,
                     marker="_", markersize=10, capsize=3)
 if LEVELS:
     ax.set_xticks(range(len(LEVELS)), LEVELS)

@@ -51,8 +51,10 @@ type Plot struct {
 	Title  string
 	XLabel string
 	YLabel string
-	Dodge  bool // the series stand beside each other, a few pixels off their x
-	Series []Series
+	// YName and YUnit name y in what the plot is drawn from: throughput and mbps make throughput_low_mbps.
+	YName, YUnit string
+	Dodge        bool // the series stand beside each other, a few pixels off their x
+	Series       []Series
 	// Ticks are the marks of the x axis and their texts; nil: round numbers.
 	Ticks []XTick
 	Notes []string // further lines of the legend

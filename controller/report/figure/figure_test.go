@@ -19,6 +19,7 @@ func two() figure.Plot {
 	means := []figure.Point{{X: 2, Y: 9, YLow: new(-1.0), YHigh: new(11.0), N: 3, Hint: "mean"},
 		{X: 8, Y: 4, N: 2}}
 	return figure.Plot{Title: "Throughput by speed", XLabel: "speed, m/s", YLabel: "throughput, Mbit/s", Dodge: true,
+		YName: "throughput", YUnit: "mbps",
 		Series: []figure.Series{
 			{Name: "section A (n = 2)", Means: means,
 				Points: []figure.Point{{X: 2, Y: 9.5, Trial: 1, XLow: new(1.0), XHigh: new(3.0)},

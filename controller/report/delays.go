@@ -1,0 +1,241 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// delayView is what flows of kind delay measured: a row for each combination of
+// what varied, and the figure by speed.
+type delayView struct {
+	Interval string // the confidence of each
+	Factors  []string
+	Rows     []delayRow
+	Figure   *figureView
+	Unsent   string // on datagrams that were not sent
+	Stamped  string // on arrivals without a stamp of the kernel's
+}
+
+type delayRow struct {
+	Levels                []string
+	N                     int
+	Values                []string // of each trial's median
+	P50, P95, P99         delayCell
+	Lost, Out, Back       delayCell
+	OneWayOff, Throughput string
+}
+
+// delayCell is a mean over trials, with its interval where there is one.
+type delayCell struct{ Mean, Interval string }
+
+// delayed are the accepted attempts that answer the campaign's question and have a
+// flow of kind delay, a pair for each such flow.
+func (d *data) delayed() []delayedFlow {
+	var out []delayedFlow
+	for _, a := range d.attempts {
+		for _, f := range a.Trial.Traffic {
+			if f.Kind == wire.KindDelay && d.counts(a) && metrics.Value(a.rows, f.Name, metrics.DatagramsSent) != nil {
+				out = append(out, delayedFlow{a, f.Name})
+			}
+		}
+	}
+	return out
+}
+
+// delayedFlow is a flow of kind delay in an attempt.
+type delayedFlow struct {
+	attempt
+	flow string
+}
+
+func (f delayedFlow) value(name string) *float64 { return metrics.Value(f.rows, f.flow, name) }
+
+// flowFactor stands for the flow's name, where trials have several.
+const flowFactor = "flow"
+
+// delayFactors are what sets the rows apart.
+func delayFactors(all []delayedFlow) []string {
+	var attempts []attempt
+	flows := map[string]bool{}
+	for _, f := range all {
+		attempts, flows[f.flow] = append(attempts, f.attempt), true
+	}
+	out := factorNames(attempts)
+	if len(flows) > 1 {
+		out = append(out, flowFactor)
+	}
+	return out
+}
+
+func (f delayedFlow) level(factor string) string {
+	if factor == flowFactor && f.Trial.Factors[flowFactor] == "" {
+		return f.flow
+	}
+	return f.Trial.Factors[factor]
+}
+
+func viewDelays(d *data) (any, error) {
+	all := d.delayed()
+	if len(all) == 0 {
+		return nil, nil
+	}
+	v := delayView{Interval: words.Percent(d.level()), Factors: delayFactors(all), Figure: delayFigure(d, all)}
+	cells := map[string][]delayedFlow{}
+	var order [][]string
+	for _, f := range all {
+		var at []string
+		for _, factor := range v.Factors {
+			at = append(at, f.level(factor))
+		}
+		key := strings.Join(at, "\x00")
+		if cells[key] == nil {
+			order = append(order, at)
+		}
+		cells[key] = append(cells[key], f)
+	}
+	slices.SortFunc(order, func(x, y []string) int { return slices.CompareFunc(x, y, wire.CompareLevels) })
+	for _, at := range order {
+		v.Rows = append(v.Rows, d.delayRow(at, cells[strings.Join(at, "\x00")]))
+	}
+	if n := total(all, metrics.DatagramsUnsent); n > 0 {
+		v.Unsent = fmt.Sprintf("%s not sent, because the agent did not run at their times; nothing is known of them.",
+			were(n))
+	}
+	if n := total(all, metrics.DatagramsStampedLate); n > 0 {
+		v.Stamped = fmt.Sprintf("%s stamped by the agent and not by the kernel as they or their answers came.", were(n))
+	}
+	return v, nil
+}
+
+func were(n float64) string {
+	if n == 1 {
+		return "1 datagram was"
+	}
+	return fmt.Sprintf("%g datagrams were", n)
+}
+
+func total(all []delayedFlow, name string) float64 {
+	sum := 0.0
+	for _, f := range all {
+		if v := f.value(name); v != nil {
+			sum += *v
+		}
+	}
+	return sum
+}
+
+func (d *data) delayRow(at []string, cell []delayedFlow) delayRow {
+	r := delayRow{Levels: at, N: len(cell)}
+	of := func(name string) delayCell { return d.delayCell(valuesOf(cell, name)) }
+	for _, v := range valuesOf(cell, metrics.DelayRoundTripP50Ms) {
+		r.Values = append(r.Values, fmt.Sprintf("%.2f", v))
+	}
+	r.P50, r.P95, r.P99 = of(metrics.DelayRoundTripP50Ms), of(metrics.DelayRoundTripP95Ms),
+		of(metrics.DelayRoundTripP99Ms)
+	r.Lost, r.Out, r.Back = of(metrics.DatagramsLostPercent), of(metrics.DelayOutP50Ms), of(metrics.DelayBackP50Ms)
+	if off := valuesOf(cell, metrics.OneWayUncertaintyMs); len(off) > 0 {
+		r.OneWayOff = fmt.Sprintf("± %.2f", slices.Max(off))
+	}
+	var rates []float64
+	for _, f := range cell {
+		if f.Mbps != nil {
+			rates = append(rates, *f.Mbps)
+		}
+	}
+	if len(rates) > 0 {
+		r.Throughput = fmt.Sprintf("%.2f", summarise(rates).Mean)
+	}
+	return r
+}
+
+func valuesOf(cell []delayedFlow, name string) []float64 {
+	var out []float64
+	for _, f := range cell {
+		if v := f.value(name); v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+func (d *data) delayCell(values []float64) delayCell {
+	if len(values) == 0 {
+		return delayCell{Mean: "not known"}
+	}
+	mean := summarise(values).Mean
+	c := delayCell{Mean: fmt.Sprintf("%.2f", mean)}
+	if half := stats.HalfWidth(d.level(), values); half != nil {
+		c.Interval = fmt.Sprintf("%.2f to %.2f", mean-*half, mean+*half)
+	}
+	return c
+}
+
+// delayFigure draws each trial's median round trip by the target speed, with a
+// series for each combination of what else varied. Nil: speed did not vary.
+func delayFigure(d *data, all []delayedFlow) *figureView {
+	speed := map[float64]bool{}
+	var factors []string
+	for _, factor := range delayFactors(all) {
+		if !follows(all, factor) {
+			factors = append(factors, factor)
+		}
+	}
+	series := map[string]*figure.Series{}
+	for _, f := range all {
+		x, driven := f.speedMps()
+		y := f.value(metrics.DelayRoundTripP50Ms)
+		if !driven || y == nil {
+			continue
+		}
+		speed[x] = true
+		var said []string
+		for _, factor := range factors {
+			said = append(said, factor+" "+f.level(factor))
+		}
+		name := cmp.Or(strings.Join(said, ", "), "all trials")
+		if series[name] == nil {
+			series[name] = &figure.Series{}
+		}
+		hint := fmt.Sprintf("trial %d, attempt %d: %.2f ms", f.Trial.Number, f.Attempt, *y)
+		if lost := f.value(metrics.DatagramsLostPercent); lost != nil {
+			hint += fmt.Sprintf(", %.1f %% lost", *lost)
+		}
+		series[name].Points = append(series[name].Points, figure.Point{X: x, Y: *y, Trial: f.Trial.Number, Hint: hint})
+	}
+	if len(speed) < 2 {
+		return nil
+	}
+	p := figure.Plot{Title: "Round trip by speed", XLabel: "target speed, m/s", YLabel: "round trip, median, ms",
+		YName: "delay_round_trip_p50", YUnit: "ms", Dodge: true}
+	for _, name := range sortedKeys(series) {
+		s := series[name]
+		s.Name, s.Means = fmt.Sprintf("%s (n = %d)", name, len(s.Points)), meansOf(d, s.Points, "ms")
+		p.Series = append(p.Series, *s)
+	}
+	p.Notes = []string{counted(d, p.Series)}
+	f := figureView{Number: 3, Caption: "Median round trip of the datagrams in every accepted trial by the target " +
+		"speed. " + intervals + " A trial in which no datagram was answered is not in it."}
+	return new(f.of(d, p, "target_speed_mps"))
+}
+
+// follows reports whether a factor is the speed by another name.
+func follows(all []delayedFlow, factor string) bool {
+	byLevel := map[string]float64{}
+	speeds := map[float64]bool{}
+	for _, f := range all {
+		x, driven := f.speedMps()
+		if before, seen := byLevel[f.level(factor)]; !driven || seen && before != x {
+			return false
+		}
+		byLevel[f.level(factor)], speeds[x] = x, true
+	}
+	return len(speeds) == len(byLevel)
+}

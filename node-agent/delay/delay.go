@@ -1,0 +1,270 @@
+// Package delay sends small datagrams at fixed times, answers them, and stamps
+// each at both ends. It reckons no delays: what was seen of each datagram is a
+// record.
+//
+// An end counts only what bears its flow's key of this attempt and comes from
+// the other end's address and port. Whoever repeats a datagram makes a copy,
+// which is counted apart and not answered.
+package delay
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// End is one end of a flow.
+type End struct {
+	Flow      wire.Flow
+	Key       []byte // see Key
+	Own, Peer netip.AddrPort
+	Clock     clock.Clock
+	// Emit takes a record; an error of its ends the flow.
+	Emit func(tBootNs int64, b wire.Body) error
+}
+
+// tally is what an end counts.
+type tally struct {
+	end  wire.DelayEnd
+	err  error // of Emit, the first
+	emit func(tBootNs int64, b wire.Body) error
+}
+
+func (t *tally) record(tBootNs int64, b wire.Body) {
+	if t.err == nil {
+		t.err = t.emit(tBootNs, b)
+	}
+}
+
+// Responder answers a flow's datagrams.
+type Responder struct {
+	End
+	socket *socket
+	done   sync.WaitGroup
+
+	// those of the goroutine that serves, until it is done
+	tally
+	seen map[uint32]bool
+}
+
+// Respond answers a flow's datagrams until Close.
+func Respond(ctx context.Context, e End) (*Responder, error) {
+	r, err := newResponder(ctx, e)
+	if err == nil {
+		r.done.Go(func() { r.socket.serve(r.arrived, nil) })
+	}
+	return r, err
+}
+
+// newResponder opens the end of a flow that answers.
+func newResponder(ctx context.Context, e End) (*Responder, error) {
+	s, err := listen(ctx, e.Own, e.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return &Responder{End: e, socket: s, seen: map[uint32]bool{},
+		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: wire.DelayResponder}}}, nil
+}
+
+func (r *Responder) arrived(b []byte, from netip.AddrPort, at stamp) {
+	d, ok := open(r.Key, b, request)
+	switch {
+	case !ok || from != r.Peer || uint64(d.number) >= uint64(r.Flow.Datagrams()):
+		r.end.Foreign++
+		return
+	case r.seen[d.number]:
+		r.end.Duplicates++
+		return
+	}
+	r.seen[d.number] = true
+	back := datagram{kind: answer, number: d.number, byKernel: at.byKernel, receivedNs: at.bootNs,
+		handedNs: r.Clock.BootNs()}
+	refused := r.socket.send(back.seal(r.Key, len(b)), r.Peer)
+	r.end.Received++
+	if refused == "" {
+		r.end.Sent++
+	}
+	r.record(at.bootNs, &wire.Delay{Flow: r.Flow.Name, Side: wire.DelayResponder, Datagram: d.number,
+		HandedBootNs: back.handedNs, ReceivedBootNs: &at.bootNs, ReceivedStamp: whose(at.byKernel), Refused: refused})
+}
+
+func whose(byKernel bool) string {
+	if byKernel {
+		return wire.StampKernel
+	}
+	return wire.StampProgram
+}
+
+// Close ends the responder and records what it has counted.
+func (r *Responder) Close() error {
+	err := r.socket.conn.Close()
+	r.done.Wait()
+	if err == nil {
+		r.record(r.Clock.BootNs(), &r.end)
+	}
+	return errors.Join(err, r.err)
+}
+
+// Sender sends a flow's datagrams.
+type Sender struct {
+	End
+	socket *socket
+
+	mu sync.Mutex // guards what follows
+	tally
+	sent map[uint32]*sent
+	open int           // of those in sent, without an answer
+	all  chan struct{} // closed when the last was sent and none is open
+	over bool          // the last was sent
+}
+
+// sent is a datagram that was handed to the kernel.
+type sent struct {
+	dueNs, handedNs int64
+	queuedNs        *int64
+	refused         string
+	answered        bool
+}
+
+// NewSender opens the end of a flow that sends. Run closes it; without Run, Close does.
+func NewSender(ctx context.Context, e End) (*Sender, error) {
+	s, err := listen(ctx, e.Own, e.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{End: e, socket: s, sent: map[uint32]*sent{}, all: make(chan struct{}),
+		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: wire.DelaySender}}}, nil
+}
+
+// Close closes a sender that was not run.
+func (s *Sender) Close() error { return s.socket.conn.Close() }
+
+// Run sends each datagram at its time, of a window that opens at openNs, and
+// waits for the answers. Datagrams whose time has passed when the next one's comes
+// are not sent. The end of ctx ends it: then it has not recorded all, and says so by
+// recording no end.
+func (s *Sender) Run(ctx context.Context, openNs int64) error {
+	var serving sync.WaitGroup
+	serving.Go(func() { s.socket.serve(s.arrived, s.queued) })
+	err := s.sendAll(ctx, openNs)
+	if err == nil {
+		err = s.await(ctx)
+	}
+	err = errors.Join(err, s.socket.conn.Close())
+	serving.Wait()
+	if err != nil {
+		return err
+	}
+	for n := range uint32(s.Flow.Datagrams()) {
+		if k := s.sent[n]; k != nil && !k.answered {
+			s.record(k.handedNs, s.recordOf(n, k))
+		}
+	}
+	s.record(s.Clock.BootNs(), &s.end)
+	return s.err
+}
+
+func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
+	for n := range s.Flow.Datagrams() {
+		due := s.Flow.DatagramDueNs(openNs, n)
+		if err := pause.For(ctx, time.Duration(due-s.Clock.BootNs())); err != nil {
+			return err
+		}
+		if s.Clock.BootNs() >= s.Flow.DatagramDueNs(openNs, n+1) {
+			continue
+		}
+		if err := s.one(uint32(n), due); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one sends a datagram. Who answers at once must find it in the list.
+func (s *Sender) one(n uint32, dueNs int64) error {
+	b := datagram{kind: request, number: n}.seal(s.Key, *s.Flow.PayloadBytes)
+	k := &sent{dueNs: dueNs}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[n] = k
+	s.open++
+	k.handedNs = s.Clock.BootNs()
+	if k.refused = s.socket.send(b, s.Peer); k.refused == "" {
+		s.end.Sent++
+	}
+	return s.err
+}
+
+// await waits until every datagram is answered, or the time to wait for the last
+// one's answer is over.
+func (s *Sender) await(ctx context.Context) error {
+	s.mu.Lock()
+	s.over = true
+	if s.open == 0 {
+		close(s.all)
+	}
+	s.mu.Unlock()
+	grace := time.NewTimer(wire.DelayGrace)
+	defer grace.Stop()
+	select {
+	case <-s.all:
+	case <-grace.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// queued takes the kernel's stamp of a datagram on its way out. The frame has
+// headers before it.
+func (s *Sender) queued(frame []byte, bootNs int64) {
+	size := *s.Flow.PayloadBytes
+	if len(frame) < size {
+		return
+	}
+	d, ok := open(s.Key, frame[len(frame)-size:], request)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.sent[d.number]; k != nil {
+		k.queuedNs = &bootNs
+	}
+}
+
+func (s *Sender) arrived(b []byte, from netip.AddrPort, at stamp) {
+	d, ok := open(s.Key, b, answer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.sent[d.number]
+	switch {
+	case !ok || from != s.Peer || k == nil:
+		s.end.Foreign++
+		return
+	case k.answered:
+		s.end.Duplicates++
+		return
+	}
+	k.answered = true
+	s.end.Received++
+	body := s.recordOf(d.number, k)
+	body.ReceivedBootNs, body.ReceivedStamp = &at.bootNs, whose(at.byKernel)
+	body.PeerReceivedBootNs, body.PeerReceivedStamp = &d.receivedNs, whose(d.byKernel)
+	body.PeerHandedBootNs = &d.handedNs
+	s.record(k.handedNs, body)
+	if s.open--; s.open == 0 && s.over {
+		close(s.all)
+	}
+}
+
+func (s *Sender) recordOf(n uint32, k *sent) *wire.Delay {
+	return &wire.Delay{Flow: s.Flow.Name, Side: wire.DelaySender, Datagram: n, DueBootNs: &k.dueNs,
+		HandedBootNs: k.handedNs, QueuedBootNs: k.queuedNs, Refused: k.refused}
+}

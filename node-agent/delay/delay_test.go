@@ -1,0 +1,225 @@
+package delay
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+var (
+	runKey = []byte("the key of the run, 32 bytes....")
+	first  = wire.TrialKey{Trial: 3, Attempt: 1}
+	here   = netip.MustParseAddr("127.0.0.1")
+)
+
+// recorded keeps an end's records.
+type recorded struct {
+	mu  sync.Mutex
+	all []wire.Body
+}
+
+func (r *recorded) emit(_ int64, b wire.Body) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, b)
+	return nil
+}
+
+func (r *recorded) split() (delays []*wire.Delay, end *wire.DelayEnd) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.all {
+		switch b := b.(type) {
+		case *wire.Delay:
+			delays = append(delays, b)
+		case *wire.DelayEnd:
+			end = b
+		}
+	}
+	return delays, end
+}
+
+// ends are both ends' settings on loopback; their ports are those that the kernel has chosen.
+func ends(t *testing.T, durationS float64) (sender, responder End, sent, came *recorded) {
+	t.Helper()
+	flow := wire.Flow{Name: "delay", Kind: wire.KindDelay, From: "a", To: "b", Streams: 1, DurationS: durationS,
+		IntervalMs: new(5.0), PayloadBytes: new(172)}
+	sent, came = &recorded{}, &recorded{}
+	key := Key(runKey, "velocity-1", first, flow.Name)
+	ports := [2]netip.AddrPort{freePort(t), freePort(t)}
+	return End{flow, key, ports[0], ports[1], clock.System{}, sent.emit},
+		End{flow, key, ports[1], ports[0], clock.System{}, came.emit}, sent, came
+}
+
+func freePort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	s, err := listen(t.Context(), netip.AddrPortFrom(here, 0), clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(s.conn.LocalAddr().String())
+	if err := s.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
+	from, to, sent, came := ends(t, 0.2)
+	r, err := Respond(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := clock.System{}.BootNs() + 20e6
+	if err := s.Run(t.Context(), open); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, outEnd := sent.split()
+	in, inEnd := came.split()
+	if outEnd == nil || inEnd == nil {
+		t.Fatalf("the ends tell %+v and %+v", outEnd, inEnd)
+	}
+	n := uint64(len(out))
+	// A machine that is busy may not have run at some datagram's time.
+	if n == 0 || n > 40 || *outEnd != (wire.DelayEnd{Flow: "delay", Side: "sender", Sent: n, Received: n}) ||
+		*inEnd != (wire.DelayEnd{Flow: "delay", Side: "responder", Sent: n, Received: n}) || uint64(len(in)) != n {
+		t.Fatalf("%d records, %d at the responder; the ends tell %+v and %+v", n, len(in), outEnd, inEnd)
+	}
+	for _, d := range out {
+		at := slices.IndexFunc(in, func(o *wire.Delay) bool { return o.Datagram == d.Datagram })
+		if at < 0 {
+			t.Fatalf("the responder has no record of %+v", d)
+		}
+		o := in[at]
+		due := open + int64(d.Datagram)*5e6
+		ns, ok := d.RoundTripNs()
+		if !ok || ns <= 0 || *d.DueBootNs != due || d.HandedBootNs < due || d.HandedBootNs >= due+5e6 ||
+			*d.PeerReceivedBootNs != *o.ReceivedBootNs || *d.PeerHandedBootNs != o.HandedBootNs ||
+			d.PeerReceivedStamp != o.ReceivedStamp || *o.ReceivedBootNs < d.HandedBootNs-1e6 {
+			t.Errorf("sender %+v\nresponder %+v", d, o)
+		}
+		if d.QueuedBootNs == nil {
+			t.Errorf("the kernel stamped no departure of %+v", d)
+		}
+		if d.ReceivedStamp != wire.StampKernel && d.Datagram > 5 { // it begins to stamp some time after it is asked to
+			t.Errorf("the answer's arrival is stamped by %q: %+v", d.ReceivedStamp, d)
+		}
+	}
+}
+
+// What comes to an end's port from others, or bears another attempt's key, is counted as foreign and changes nothing;
+// a copy is not answered.
+//
+//attack:air a datagram that would be counted as the flow's, or answered: made up, or of another attempt, or a copy
+func TestStrangersDatagramsAreNotCounted(t *testing.T) {
+	from, to, sent, came := ends(t, 0.2)
+	r, err := newResponder(t.Context(), to) // nobody serves either socket: what comes is given by hand
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.one(7, 0); err != nil {
+		t.Fatal(err)
+	}
+	now := stamp{bootNs: clock.System{}.BootNs(), byKernel: true}
+	stranger := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.9"), from.Own.Port())
+	elsewhere := netip.AddrPortFrom(here, from.Own.Port()+1)
+	one, seven, next := datagram{kind: request, number: 1}, datagram{kind: answer, number: 7},
+		wire.TrialKey{Trial: 3, Attempt: 2}
+	good := one.seal(to.Key, 172)
+	spoilt := slices.Clone(good)
+	spoilt[atNumber+3] ^= 2
+	for name, c := range map[string]struct {
+		b    []byte
+		from netip.AddrPort
+	}{
+		"from another address": {good, stranger},
+		"from another port":    {good, elsewhere},
+		"spoilt":               {spoilt, from.Own},
+		"cut":                  {good[:100], from.Own},
+		"empty":                {nil, from.Own},
+		"an answer":            {datagram{kind: answer, number: 1}.seal(to.Key, 172), from.Own},
+		"beyond the last":      {datagram{kind: request, number: 40}.seal(to.Key, 172), from.Own},
+		"of another run":       {one.seal(Key(runKey, "velocity-2", first, "delay"), 172), from.Own},
+		"of another flow":      {one.seal(Key(runKey, "velocity-1", first, "other"), 172), from.Own},
+		"of the next attempt":  {one.seal(Key(runKey, "velocity-1", next, "delay"), 172), from.Own},
+	} {
+		before := r.end
+		r.arrived(c.b, c.from, now)
+		if before.Foreign++; r.end != before {
+			t.Errorf("%s: the responder counts %+v, want %+v", name, r.end, before)
+		}
+	}
+	before := r.end
+	r.arrived(good, from.Own, now)
+	r.arrived(good, from.Own, now)
+	if before.Received, before.Sent, before.Duplicates = 1, 1, 1; r.end != before {
+		t.Errorf("one and its copy are %+v, want %+v", r.end, before)
+	}
+	back := datagram{kind: answer, number: 7, receivedNs: 1, handedNs: 2}.seal(from.Key, 172)
+	for name, c := range map[string]struct {
+		b    []byte
+		from netip.AddrPort
+	}{
+		"from another address":    {back, stranger},
+		"its own request":         {datagram{kind: request, number: 7}.seal(from.Key, 172), from.Peer},
+		"to what was never sent":  {datagram{kind: answer, number: 8}.seal(from.Key, 172), from.Peer},
+		"of another attempt":      {seven.seal(Key(runKey, "velocity-1", next, "delay"), 172), from.Peer},
+		"an answer without a key": {seven.seal(nil, 172), from.Peer},
+	} {
+		before := s.end
+		s.arrived(c.b, c.from, now)
+		if before.Foreign++; s.end != before {
+			t.Errorf("%s: the sender counts %+v, want %+v", name, s.end, before)
+		}
+	}
+	s.arrived(back, from.Peer, now)
+	s.arrived(back, from.Peer, now)
+	if s.end.Received != 1 || s.end.Duplicates != 1 {
+		t.Errorf("one answer and its copy are %+v", s.end)
+	}
+	if out, _ := sent.split(); len(out) != 1 || *out[0].PeerReceivedBootNs != 1 {
+		t.Errorf("the sender has recorded %+v", out)
+	}
+	if in, _ := came.split(); len(in) != 1 {
+		t.Errorf("the responder has recorded %+v", in)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzOpen: what was not sealed with the key is not authentic, whatever it is.
+func FuzzOpen(f *testing.F) {
+	key := Key(runKey, "velocity-1", first, "delay")
+	f.Add(datagram{kind: request, number: 5}.seal(key, 48))
+	f.Add(datagram{kind: answer, number: 5, byKernel: true, receivedNs: 1, handedNs: -1}.seal(key, 172))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, kind := range []byte{request, answer} {
+			if d, ok := open(key, b, kind); ok && !slices.Equal(d.seal(key, len(b)), b) {
+				t.Errorf("%x is taken for %+v", b, d)
+			}
+			if _, ok := open(runKey, b, kind); ok {
+				t.Errorf("%x is authentic under another key", b)
+			}
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package delay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+)
+
+// stamp is when a datagram came, by whose clock reading.
+type stamp struct {
+	bootNs   int64
+	byKernel bool
+}
+
+// socket is one end's, with the kernel's stamps.
+type socket struct {
+	conn *net.UDPConn
+	raw  syscall.RawConn
+	clk  clock.Clock
+}
+
+// listen opens an end at an own address.
+func listen(ctx context.Context, at netip.AddrPort, clk clock.Clock) (*socket, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return raw.Control(askStamps) }}
+	packet, err := lc.ListenPacket(ctx, "udp", at.String())
+	if err != nil {
+		return nil, fmt.Errorf("open UDP port %d at %s: %w", at.Port(), at.Addr(), err)
+	}
+	s := &socket{conn: packet.(*net.UDPConn), clk: clk}
+	if s.raw, err = s.conn.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open UDP port %d at %s: %w", at.Port(), at.Addr(), err), s.conn.Close())
+	}
+	return s, nil
+}
+
+// askStamps asks the kernel for the stamps that it has: of arrivals, and of
+// departures as they come to the packet scheduler (Linux 3.17). A record says
+// which it got.
+func askStamps(fd uintptr) {
+	const arrivals = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE
+	if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
+		arrivals|unix.SOF_TIMESTAMPING_TX_SCHED) != nil {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, arrivals)
+	}
+}
+
+// send hands a datagram to the kernel without waiting for room: one that has to
+// wait would keep those behind it from their times. It returns the name of the
+// error by which the kernel refused it; empty: it took it.
+func (s *socket) send(b []byte, to netip.AddrPort) string {
+	var sent error
+	err := s.raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT, sockaddr(to))
+		return true
+	})
+	var no unix.Errno
+	switch {
+	case err != nil:
+		return "EBADF" // it is being closed
+	case errors.As(sent, &no):
+		return unix.ErrnoName(no)
+	}
+	return ""
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if addr := a.Addr().Unmap(); addr.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: addr.As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+}
+
+func addrPort(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// serve gives what comes to arrived, and the stamps of what has left to queued,
+// before the arrivals that came with them; until the socket is closed.
+func (s *socket) serve(arrived func(b []byte, from netip.AddrPort, at stamp), queued func(frame []byte, bootNs int64)) {
+	buf, control := make([]byte, 1<<11), make([]byte, 1<<9)
+	for {
+		err := s.raw.Read(func(fd uintptr) bool {
+			some := false
+			for {
+				n, at, _, ok := s.take(int(fd), unix.MSG_ERRQUEUE, buf, control)
+				if !ok {
+					break
+				}
+				if some = true; at.byKernel && queued != nil {
+					queued(buf[:n], at.bootNs)
+				}
+			}
+			for {
+				n, at, from, ok := s.take(int(fd), 0, buf, control)
+				if !ok {
+					return some
+				}
+				some = true
+				arrived(buf[:n], from, at)
+			}
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// take reads one message without waiting; false: there is none.
+func (s *socket) take(fd, flags int, buf, control []byte) (n int, at stamp, from netip.AddrPort, ok bool) {
+	for {
+		n, m, _, sender, err := unix.Recvmsg(fd, buf, control, flags|unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // none, or one of the network's errors, which reading has taken away
+			return 0, stamp{}, netip.AddrPort{}, false
+		}
+		return n, s.stamped(control[:m]), addrPort(sender), true
+	}
+}
+
+// stamped is the stamp in a message's control data, or that of now.
+func (s *socket) stamped(control []byte) stamp {
+	boot, wall := s.now()
+	all, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return stamp{bootNs: boot}
+	}
+	for _, m := range all {
+		if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_TIMESTAMPING {
+			continue
+		}
+		if at := firstTime(m.Data); at != 0 && wall >= at && wall-at <= longestAgo {
+			return stamp{bootNs: boot - (wall - at), byKernel: true}
+		}
+	}
+	return stamp{bootNs: boot}
+}
+
+// longestAgo is how old a stamp can be when it is read; one that is older, or of
+// the future, was made before the wall clock was set.
+const longestAgo = 5_000_000_000
+
+// firstTime is the software's stamp in a struct scm_timestamping; 0: none.
+func firstTime(data []byte) int64 {
+	const half = int(unsafe.Sizeof(unix.Timespec{})) / 2
+	if len(data) < 2*half {
+		return 0
+	}
+	part := func(b []byte) int64 {
+		if half == 4 {
+			return int64(int32(binary.NativeEndian.Uint32(b)))
+		}
+		return int64(binary.NativeEndian.Uint64(b))
+	}
+	return part(data)*1e9 + part(data[half:])
+}
+
+// now reads the boot clock and the wall clock at one moment: of a few readings the
+// one is taken in which the least time passed.
+func (s *socket) now() (bootNs, wallNs int64) {
+	const tries, together = 3, 20_000
+	least := int64(-1)
+	for range tries {
+		var ts unix.Timespec
+		before := s.clk.BootNs()
+		if err := unix.ClockGettime(unix.CLOCK_REALTIME, &ts); err != nil { // as for the boot clock: see clock.System
+			return before, 0
+		}
+		after := s.clk.BootNs()
+		if took := after - before; least < 0 || took < least {
+			least, bootNs, wallNs = took, before+took/2, ts.Nano()
+		}
+		if least <= together {
+			break
+		}
+	}
+	return bootNs, wallNs
+}

@@ -1,0 +1,107 @@
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/node-agent/delay"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// delaySender is the sending end of a flow of kind delay.
+type delaySender struct {
+	*delay.Sender
+	done chan error // nil until it runs
+}
+
+// openDelays opens this node's ends of the flows of kind delay. Who responds does
+// so from now on.
+func (a *attempt) openDelays() error {
+	for _, f := range a.flows {
+		here := a.engine.cfg.Node
+		if f.Kind != wire.KindDelay || f.From != here && f.To != here {
+			continue
+		}
+		e, err := a.delayEnd(f)
+		if err == nil && f.To == here {
+			var r *delay.Responder
+			if r, err = delay.Respond(a.ctx, e); err == nil {
+				a.responders = append(a.responders, r)
+			}
+		} else if err == nil {
+			var s *delay.Sender
+			if s, err = delay.NewSender(a.ctx, e); err == nil {
+				a.senders = append(a.senders, &delaySender{Sender: s})
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("flow %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// delayEnd is this node's end of a flow.
+func (a *attempt) delayEnd(f wire.Flow) (delay.End, error) {
+	e := a.engine
+	from, err := e.meshAddr(f.From)
+	to, toErr := e.meshAddr(f.To)
+	if err := errors.Join(err, toErr); err != nil {
+		return delay.End{}, err
+	}
+	key, run := e.goKey()
+	end := delay.End{Flow: f, Key: delay.Key(key, run, a.key, f.Name), Clock: e.deps.Clock, Emit: a.emit,
+		Own: netip.AddrPortFrom(from, uint16(f.ClientPort)), Peer: netip.AddrPortFrom(to, uint16(f.Port))}
+	if f.To == e.cfg.Node {
+		end.Own, end.Peer = end.Peer, end.Own
+	}
+	return end, nil
+}
+
+// startDelays has those senders begin whose flow is one of which.
+func (a *attempt) startDelays(which func(wire.Flow) bool) {
+	openNs := a.openNs // a further GO may move it while flows wait
+	for _, s := range a.senders {
+		if which(s.Flow) {
+			s.done = make(chan error, 1)
+			go func() { s.done <- s.Run(a.ctx, openNs) }()
+		}
+	}
+}
+
+// awaitDelays waits for the senders to end, and for as long as a sender elsewhere
+// may wait for this node's answers.
+func (a *attempt) awaitDelays() error {
+	for _, s := range a.senders {
+		if s.done == nil {
+			continue
+		}
+		err := <-s.done
+		s.done <- err
+		if err != nil {
+			return fmt.Errorf("flow %s: %w", s.Flow.Name, err)
+		}
+	}
+	if len(a.responders) == 0 {
+		return nil
+	}
+	return a.sleepUntil(a.closeNs + wire.DelayGrace.Nanoseconds())
+}
+
+// closeDelays closes what ends are still open; the attempt's context has ended.
+func (a *attempt) closeDelays() error {
+	var err error
+	for _, s := range a.senders {
+		if s.done == nil {
+			err = errors.Join(err, s.Close())
+		} else {
+			<-s.done // why it ended, the attempt knows
+		}
+	}
+	for _, r := range a.responders {
+		err = errors.Join(err, r.Close())
+	}
+	a.senders, a.responders = nil, nil
+	return err
+}
