@@ -96,7 +96,7 @@ func (at Attempt) pairs() []pair {
 	var out []pair
 next:
 	for _, f := range at.trial.Traffic {
-		if f.Kind == wire.KindDelay { // its ends tell of each datagram
+		if f.Kind == wire.KindDelay { // its ends record each datagram
 			continue
 		}
 		for i := range out {

@@ -165,7 +165,7 @@ func (s *set) delay(f wire.Flow) {
 	s.eachWay(f, e)
 }
 
-// eachWay puts what is told of either direction by itself.
+// eachWay puts what is known about either direction by itself.
 func (s *set) eachWay(f wire.Flow, e delayEnds) {
 	responder := e.ends[wire.DelayResponder]
 	if responder == nil {

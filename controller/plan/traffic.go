@@ -198,7 +198,8 @@ func (c *check) across(name string, m *tree.Node) {
 // one would go on beyond its time, unless the window's close ends it.
 func (c *check) wholeSeconds(name string, m *tree.Node, start, window float64) {
 	lasts := m.NumberAt("duration_s")
-	if m.TextAt("kind") == wire.KindDelay || lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
+	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 ||
+		m.TextAt("kind") == wire.KindDelay {
 		return
 	}
 	c.add(m.Child("duration_s").At, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+

@@ -212,8 +212,8 @@ func trafficText(t wire.Trial) string {
 			text += fmt.Sprintf(", window %d bytes", *f.WindowBytes)
 		}
 		if f.Kind == wire.KindDelay {
-			text = fmt.Sprintf("%s: %d bytes every %g ms from %s to %s, each answered, port %d", f.Name, *f.PayloadBytes,
-				*f.IntervalMs, f.From, f.To, f.Port)
+			text = fmt.Sprintf("%s: %d bytes every %g ms from %s to %s, each answered, port %d", f.Name,
+				*f.PayloadBytes, *f.IntervalMs, f.From, f.To, f.Port)
 		}
 		if f.BitrateBps != nil {
 			text += fmt.Sprintf(", %g kbit/s", *f.BitrateBps/1e3)

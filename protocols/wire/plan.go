@@ -342,8 +342,8 @@ type Conditions struct {
 // Flow is one flow of traffic between two nodes.
 type Flow struct {
 	Name string `json:"name" form:"flowForm" campaign:"-"`
-	// what is sent, the first two by iperf3: iperf3_tcp | iperf3_udp | delay; in a campaign also cbr, which is iperf3_udp
-	// in the background
+	// what is sent, the first two by iperf3: iperf3_tcp | iperf3_udp | delay; in a campaign also cbr, which is
+	// iperf3_udp in the background
 	//
 	// Delay is small datagrams at fixed times, each of which is answered.
 	Kind string `json:"kind" campaign:"rule=flowKinds()"`

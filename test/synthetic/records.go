@@ -124,6 +124,7 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		}
 	}
 	m.iperf3(t, c)
+	m.delays(t)
 	m.compare(durationMs + tailMs)
 	m.add(durationMs+tailMs, &wire.Lateness{Source: "sampler", WindowS: t.DurationS, Events: 100, MeanUs: 120,
 		P99Us: 900, WorstUs: 2100})
@@ -232,6 +233,9 @@ func StreamBytes(mb float64, streams, stream int) uint64 {
 
 func (m *maker) sockets(t wire.Trial, c Conditions, ms float64) {
 	f := t.Traffic[0]
+	if f.Kind == wire.KindDelay {
+		return
+	}
 	share := ms / (t.DurationS * 1000)
 	wobble := share + 0.02*math.Sin(6*math.Pi*share) // still 0 and 1 at the edges
 	edge := map[float64]string{0: "open", t.DurationS * 1000: "close"}[ms]
@@ -258,12 +262,61 @@ func (m *maker) sockets(t wire.Trial, c Conditions, ms float64) {
 
 func (m *maker) iperf3(t wire.Trial, c Conditions) {
 	for _, f := range t.Traffic {
+		if f.Kind == wire.KindDelay {
+			continue
+		}
 		if m.node == f.Server() {
 			m.iperf3Of(t, f, c, "server")
 		}
 		if m.node == f.Client() {
 			m.iperf3Of(t, f, c, "client")
 		}
+	}
+}
+
+// DelayMs is how long a datagram of a flow of kind delay, and its answer, are under way together. One of
+// DelayLostEvery is lost on its way out, from the first on.
+func DelayMs(t wire.Trial) float64 { return 4 + *t.SpeedMps/2 + float64(t.Block) }
+
+// DelayLostEvery is explained at DelayMs.
+const DelayLostEvery = 50
+
+// delays are what the ends of flows of kind delay record. The responder answers at once.
+func (m *maker) delays(t wire.Trial) {
+	for _, f := range t.Traffic {
+		if f.Kind != wire.KindDelay {
+			continue
+		}
+		end := wire.DelayEnd{Flow: f.Name, Side: wire.DelaySender}
+		if m.node == f.To {
+			end.Side = wire.DelayResponder
+		}
+		for n := range f.Datagrams() {
+			due := f.DatagramDueNs(0, n)
+			came := due + int64(DelayMs(t)/2*1e6)
+			back := due + int64(DelayMs(t)*1e6)
+			b := &wire.Delay{Flow: f.Name, Side: end.Side, Datagram: uint32(n)}
+			lost := n%DelayLostEvery == 0
+			switch {
+			case m.node == f.From:
+				b.HandedBootNs, b.DueBootNs = openBootNs(f.From)+due, new(openBootNs(f.From)+due)
+				if !lost {
+					b.ReceivedBootNs, b.ReceivedStamp = new(openBootNs(f.From)+back), wire.StampKernel
+					b.PeerReceivedBootNs, b.PeerReceivedStamp = new(openBootNs(f.To)+came), wire.StampKernel
+					b.PeerHandedBootNs = b.PeerReceivedBootNs
+					end.Received++
+				}
+			case lost:
+				continue
+			default:
+				b.HandedBootNs = openBootNs(f.To) + came
+				b.ReceivedBootNs, b.ReceivedStamp = &b.HandedBootNs, wire.StampKernel
+				end.Received++
+			}
+			end.Sent++
+			m.add(float64(due)/1e6, b)
+		}
+		m.add(t.DurationS*1000+tailMs, &end)
 	}
 }
 
