@@ -456,6 +456,35 @@ func TestResultsAreOneRowAnAttempt(t *testing.T) {
 
 // A flow's number and one of the whole attempt have columns of their own, whatever
 // the flow is called.
+func TestADelayHasColumnsOfItsOwn(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1, Change: synthetic.AddDelay})
+	dir := filepath.Join(t.TempDir(), "export")
+	if _, err := Run(a, dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"delay.delay_round_trip_p50_ms": "6.4", "delay.delay_round_trip_p99_ms": "6.4",
+		"delay.datagrams_sent": "500", "delay.datagrams_lost_percent": "2"}
+	for i, name := range lines[0] {
+		if value, is := want[name]; is && lines[1][i] == value {
+			delete(want, name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("results.csv lacks %v:\n%s", want, text)
+	}
+	if rows := rowsOf(t, filepath.Join(dir, "records", "delay.parquet")); len(rows) != 2*(500+490) {
+		t.Errorf("records/delay.parquet has %d rows", len(rows))
+	}
+}
+
 func TestAFlowsNumbersAreItsOwn(t *testing.T) {
 	a, _ := exported(t)
 	trial, _ := a.Trial(1)

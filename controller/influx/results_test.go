@@ -17,7 +17,10 @@ func judged(t *testing.T) *archive.Archive {
 	t.Helper()
 	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
 		Place:  archive.PlaceBench,
-		Change: func(t *wire.Trial) { t.TCP.Variant, t.Routing.Protocol = "reno", "aodv" },
+		Change: func(t *wire.Trial) {
+			t.TCP.Variant, t.Routing.Protocol = "reno", "aodv"
+			synthetic.AddDelay(t)
+		},
 		Mishap: func(t wire.Trial, attempt int, c *synthetic.Conditions) {
 			if t.Number == 2 && attempt == 1 {
 				c.SpeedOffsetMps = -*t.SpeedMps / 2
@@ -70,6 +73,8 @@ func TestResultsAreTheMetrics(t *testing.T) {
 			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + string(d.Outcome) + `"`, `place="bench"`, "planned_trials=4i",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
 			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
+			",delay_round_trip_p50_ms=" + metrics.Number(*metrics.Value(rows, "delay", metrics.DelayRoundTripP50Ms)),
+			",datagrams_lost_percent=2,", ",rtt_mean_ms=",
 			",retransmits=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.RetransmitsName)),
 		}
 		for _, w := range want {

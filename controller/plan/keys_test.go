@@ -29,6 +29,8 @@ func bases(t *testing.T) []*tree.Node {
 			"routing: {protocol: olsr}\n  radio: {mode: infrastructure, standard: 802.11g, access_point: bravo"),
 		change("bulk: {kind: iperf3_tcp, streams: 6, port: 5000}",
 			"bulk: {kind: iperf3_udp, payload_bytes: 100, bitrate_bps: 1000}"),
+		change("bulk: {kind: iperf3_tcp, streams: 6, port: 5000}",
+			"bulk: {kind: delay, payload_bytes: 100, interval_ms: 20}"),
 		change("  duration_s: 10", "  relays: [relay-1]\n  duration_s: 10", "bulk: {",
 			"load: {kind: cbr, from: random, to: random, payload_bytes: 100, bitrate_bps: 1000}\n    bulk: {"),
 		change("  duration_s: 10", "  speed_mps: 2.8\n  duration_s: 10",

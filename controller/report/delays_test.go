@@ -8,15 +8,9 @@ import (
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
-// withDelay adds a flow of kind delay to a trial.
-func withDelay(t *wire.Trial) {
-	t.Traffic = append(t.Traffic, wire.Flow{Name: "delay", Kind: wire.KindDelay, From: t.Sender, To: t.Receiver,
-		Port: 5002, Streams: 1, ClientPort: 43000, IntervalMs: new(20.0), PayloadBytes: new(172), DurationS: t.DurationS})
-}
-
 // Round trips are 4 ms, half a ms for each m/s, and a ms for each block; one datagram of fifty is lost.
 func TestDelayBySpeedStandsBesideThroughput(t *testing.T) {
-	o := synthetic.Options{Seed: 1, Campaign: "a-road", Speeds: []float64{2.8, 16.7}, Repetitions: 3, Change: withDelay}
+	o := synthetic.Options{Seed: 1, Campaign: "a-road", Speeds: []float64{2.8, 16.7}, Repetitions: 3, Change: synthetic.AddDelay}
 	html := written(t, o)
 	has(t, html, ">Delay</h2>", "<span>6.40</span> <span>7.40</span> <span>8.40</span>",
 		`<td class="mean">7.40</td><td class="interval">4.92 to 9.88</td>`, `<td class="mean">14.35</td>`,
@@ -35,7 +29,7 @@ func TestDelayAloneAndBesideBulk(t *testing.T) {
 		if t.Block%2 == 0 {
 			t.Factors["load"], t.Traffic = "idle", nil
 		}
-		withDelay(t)
+		synthetic.AddDelay(t)
 	}
 	html := written(t, o)
 	has(t, html, "16 of 16 planned trials accepted", "load bulk, section A (n = 4)", "load idle, section B (n = 4)",

@@ -1,22 +1,38 @@
 package trial
 
 import (
+	"net"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// delayFlow is a flow of kind delay from the car to the roadside node, at ports that nobody has.
+func delayFlow(t *testing.T, durationS float64) wire.Flow {
+	t.Helper()
+	port := func(host byte) int {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, host)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.LocalAddr().(*net.UDPAddr).Port
+	}
+	return wire.Flow{Name: "delay", Kind: wire.KindDelay, From: "car", To: "road", Port: port(2), Streams: 1,
+		ClientPort: port(9), IntervalMs: ptr(10.0), PayloadBytes: ptr(64), DurationS: durationS}
+}
+
 // Beside the bulk flow the car sends datagrams for the whole window; both nodes record each, and their ends, and the
 // attempt is not kept before. iperf3 is asked for the bulk flow alone.
 func TestDelaysAreMeasuredBesideTheBulkFlow(t *testing.T) {
 	car, road, plan := pair(t, 1)
+	flow := delayFlow(t, 1)
 	for _, r := range []*rig{car, road} {
 		r.mu.Lock()
 		tr := &r.plan.Trials[0]
 		tr.DurationS = 1
-		tr.Traffic = append(tr.Traffic, wire.Flow{Name: "delay", Kind: wire.KindDelay, From: "car", To: "road",
-			Port: 5002, Streams: 1, ClientPort: 20100, IntervalMs: ptr(10.0), PayloadBytes: ptr(64), DurationS: 1})
+		tr.Traffic = append(tr.Traffic[:1:1], flow) // the two hold one plan
 		r.mu.Unlock()
 	}
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
@@ -58,11 +74,10 @@ func TestDelaysAreMeasuredBesideTheBulkFlow(t *testing.T) {
 // Who aborts an attempt leaves no port open behind it.
 func TestAnAbortClosesTheEndsOfAFlowOfDelay(t *testing.T) {
 	_, road, plan := pair(t, 2)
+	flow := delayFlow(t, 0.1)
 	road.mu.Lock()
 	for i := range road.plan.Trials {
-		road.plan.Trials[i].Traffic = append(road.plan.Trials[i].Traffic, wire.Flow{Name: "delay", Kind: wire.KindDelay,
-			From: "car", To: "road", Port: 5002, Streams: 1, ClientPort: 20100, IntervalMs: ptr(10.0), PayloadBytes: ptr(64),
-			DurationS: 0.1})
+		road.plan.Trials[i].Traffic = append(road.plan.Trials[i].Traffic, flow)
 	}
 	road.mu.Unlock()
 	for trial := 1; trial <= 2; trial++ { // the second arms on the same port

@@ -156,6 +156,12 @@ func (t Trial) Measured() []Flow {
 		func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
 }
 
+// MeasuresDelay reports whether a flow of the trial is of kind delay. It then lasts
+// DelayGrace longer than its window.
+func (t Trial) MeasuresDelay() bool {
+	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == KindDelay })
+}
+
 // Ends reports whether a flow of the trial begins or ends at a node.
 func (t Trial) Ends(node string) bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.From == node || f.To == node })

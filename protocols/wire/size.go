@@ -6,6 +6,8 @@ const (
 	// grows with the sampling of sockets, which is most of it.
 	spoolPerSecond = 100_000
 	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
+	// spoolPerDatagram is a record of a datagram of kind delay with every field, 500 bytes, and some more.
+	spoolPerDatagram = 600
 )
 
 // SpoolBytes is the most that a trial's records come to on one node.
@@ -14,6 +16,12 @@ func (t Trial) SpoolBytes() int64 {
 	if t.SampleHz != nil {
 		hz = *t.SampleHz
 	}
-	return spoolPerTrial +
+	datagrams := 0
+	for _, f := range t.Traffic {
+		if f.Kind == KindDelay {
+			datagrams += f.Datagrams()
+		}
+	}
+	return spoolPerTrial + int64(spoolPerDatagram*datagrams) +
 		int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
 }

@@ -25,6 +25,9 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 	flow := func(change func(*wire.Flow)) func(*wire.RunPlan) {
 		return func(plan *wire.RunPlan) { change(&plan.Trials[0].Traffic[0]) }
 	}
+	delayed := func(change func(*wire.Flow)) func(*wire.RunPlan) {
+		return func(plan *wire.RunPlan) { change(&plan.Trials[0].Traffic[2]) }
+	}
 	cases := map[string]struct {
 		change func(*wire.RunPlan)
 		want   string
@@ -75,10 +78,12 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"variant": {first(func(t *wire.Trial) { t.TCP.Variant = "reno;reboot" }), "trials[0].tcp.variant"},
 		"share": {first(func(t *wire.Trial) { t.Acceptance.InBandShareMin = p(1.01) }),
 			"in_band_share_min: 1.01"},
-		"no traffic":    {first(func(t *wire.Trial) { t.Traffic = nil }), "trials[0].traffic: 0"},
-		"none measured": {flow(func(f *wire.Flow) { f.Background = true }), "one must be measured"},
-		"wrong way": {flow(func(f *wire.Flow) { f.From, f.To = f.To, f.From }),
-			"no measured flow goes from the sender"},
+		"no traffic": {first(func(t *wire.Trial) { t.Traffic = nil }), "trials[0].traffic: 0"},
+		"none measured": {first(func(t *wire.Trial) { t.Traffic[0].Background, t.Traffic = true, t.Traffic[:2] }),
+			"one must be measured"},
+		"wrong way": {first(func(t *wire.Trial) {
+			t.Traffic[0].From, t.Traffic[0].To, t.Traffic = t.Traffic[0].To, t.Traffic[0].From, t.Traffic[:2]
+		}), "no measured flow goes from the sender"},
 		"flow's name": {flow(func(f *wire.Flow) { f.Name = "a/b" }), "trials[0].traffic[0].name"},
 		"same name":   {flow(func(f *wire.Flow) { f.Name = "cross" }), `traffic[1].name: "cross" is there twice`},
 		"low port":    {flow(func(f *wire.Flow) { f.Port = 80 }), "trials[0].traffic[0].port: 80"},
@@ -88,6 +93,18 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 			"trials[0].traffic[0].client_port: 65533"},
 		"no bit rate": {first(func(t *wire.Trial) { t.Traffic[1].BitrateBps = nil }),
 			"traffic[1].bitrate_bps: missing"},
+		"no interval": {delayed(func(f *wire.Flow) { f.IntervalMs = nil }), "traffic[2].interval_ms: goes with kind"},
+		"an interval of TCP": {first(func(t *wire.Trial) { t.Traffic[1].IntervalMs = p(20.0) }),
+			"traffic[1].interval_ms: goes with kind"},
+		"short interval":      {delayed(func(f *wire.Flow) { f.IntervalMs = p(0.5) }), "traffic[2].interval_ms: 0.5"},
+		"no size":             {delayed(func(f *wire.Flow) { f.PayloadBytes = nil }), "traffic[2].payload_bytes: missing"},
+		"small datagrams":     {delayed(func(f *wire.Flow) { f.PayloadBytes = p(47) }), "traffic[2].payload_bytes: 47"},
+		"datagrams in pieces": {delayed(func(f *wire.Flow) { f.PayloadBytes = p(1473) }), "traffic[2].payload_bytes: 1473"},
+		"delay without a client port": {delayed(func(f *wire.Flow) { f.ClientPort = 0 }),
+			"traffic[2].client_port: 0"},
+		"delay in the background": {delayed(func(f *wire.Flow) { f.Background = true }), "traffic[2].background: true"},
+		"delay in reverse":        {delayed(func(f *wire.Flow) { f.Reverse = true }), "traffic[2].reverse: true"},
+		"delay in streams":        {delayed(func(f *wire.Flow) { f.Streams = 2 }), "traffic[2].streams: 2"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

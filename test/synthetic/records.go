@@ -274,6 +274,13 @@ func (m *maker) iperf3(t wire.Trial, c Conditions) {
 	}
 }
 
+// AddDelay adds a flow of kind delay to a trial.
+func AddDelay(t *wire.Trial) {
+	t.Traffic = append(t.Traffic, wire.Flow{Name: "delay", Kind: wire.KindDelay, From: t.Sender, To: t.Receiver,
+		Port: 5002, Streams: 1, ClientPort: 43000, IntervalMs: new(20.0), PayloadBytes: new(172),
+		DurationS: t.DurationS})
+}
+
 // DelayMs is how long a datagram of a flow of kind delay, and its answer, are under way together. One of
 // DelayLostEvery is lost on its way out, from the first on.
 func DelayMs(t wire.Trial) float64 { return 4 + *t.SpeedMps/2 + float64(t.Block) }
