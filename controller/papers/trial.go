@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -44,6 +45,28 @@ func (s Summariser) of(values []float64) Interval {
 	}
 	mean, half := s(values)
 	return Interval{mean, half, len(values)}
+}
+
+// publishedAs are the papers' names of the variants that are as their authors
+// published them; Linux has others of the same names.
+var publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
+
+// WithPublishedVariants gives such variants the papers' names. Where trials have
+// Linux's of that name too, those are not what the papers compare.
+func WithPublishedVariants(trials []Trial) {
+	for ours, theirs := range publishedAs {
+		if !slices.ContainsFunc(trials, func(t Trial) bool { return t.Facts["variant"] == ours }) {
+			continue
+		}
+		for _, t := range trials {
+			switch t.Facts["variant"] {
+			case theirs:
+				t.Facts["variant"] = theirs + " of Linux"
+			case ours:
+				t.Facts["variant"] = theirs
+			}
+		}
+	}
 }
 
 // Facts are what the papers vary, as a trial has it.

@@ -12,7 +12,8 @@ import (
 // kernel's own tree, by the kernel's names. Whether a node has one is its
 // probe's to say.
 func tcpVariants() choice {
-	return choice{"tahoe", "reno", "newreno", "sack", "fack", "vegas", "westwood", "reference",
+	return choice{"tahoe", "reno", "newreno", "sack", "fack", "vegas", "vegas1995", "westwood", "westwood2001",
+		"reference",
 		"cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "veno",
 		"yeah"}
 }

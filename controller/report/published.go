@@ -152,6 +152,7 @@ func paperTrials(d *data) []papers.Trial {
 			out = append(out, paperTrial(a))
 		}
 	}
+	papers.WithPublishedVariants(out)
 	papers.WithReferenceRatio(out)
 	return out
 }

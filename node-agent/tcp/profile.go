@@ -45,7 +45,8 @@ type Profile struct {
 }
 
 // bpfOnly are the papers' variants that no kernel has of its own.
-var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference}
+var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference, tcpcc.Vegas1995,
+	tcpcc.Westwood2001}
 
 // Resolve works a plan's transport out. What the machine lacks shows when the
 // host process makes the changes; the probe tells before.

@@ -5,6 +5,7 @@ package tcp
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
@@ -149,5 +150,32 @@ func TestFackSendsByForwardMostSACK(t *testing.T) {
 	}
 	if fewest < ssthresh {
 		t.Errorf("cwnd fell to %d, below ssthresh %d", fewest, ssthresh)
+	}
+}
+
+// Mathis and Mahdavi 1996, section 3: FACK would begin recovery at once where
+// snd.fack - snd.una is more than three segments, as it is at the first SACK
+// after four losses in a row. When it begins is the kernel's to decide: at the
+// third segment that was SACKed. What is said of FACK says so.
+func TestFackBeginsRecoveryWhenTheKernelDoes(t *testing.T) {
+	p := newPeer(t, true)
+	startsWith(t, p, "40")
+	const trip = 200 * time.Millisecond // a quarter of it is RACK's patience (RFC 8985, section 7.1)
+	c := p.dial(t, register(t, tcpcc.Fack).Name, trip)
+	c.write(t, 40)
+	p.drain(t)
+	time.Sleep(trip)
+	const lost = 4 // the first ones
+	for sacked := uint32(1); sacked <= 3; sacked++ {
+		p.give(t, p.ack(c, 0, [2]uint32{lost * mss, (lost + sacked) * mss}))
+		p.drain(t)
+		info := p.info(t, c)
+		if recovers := info.Ca_state == stateRecovery; recovers != (sacked == 3) {
+			t.Errorf("with snd.fack %d segments beyond snd.una and %d of them SACKed, recovery: %t",
+				lost+sacked, sacked, recovers)
+		}
+	}
+	if c.again == 0 {
+		t.Error("nothing was retransmitted")
 	}
 }

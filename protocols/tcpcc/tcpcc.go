@@ -41,21 +41,24 @@ const (
 	Reno      = "reno" // classic, RFC 2581; not the kernel's own of that name
 	NewReno   = "newreno"
 	Fack      = "fack"
-	Vegas     = "vegas"
-	Westwood  = "westwood"
+	Vegas     = "vegas"    // Linux's
+	Westwood  = "westwood" // Westwood+, Linux's
 	Reference = "reference"
+	// As their authors published them, which is what the papers compare.
+	Vegas1995    = "vegas1995"
+	Westwood2001 = "westwood2001"
 )
 
 // Programs lists the congestion controls that there are objects of.
 func Programs() []string {
-	return []string{Tahoe, Reno, NewReno, Fack, Vegas, Westwood, Reference}
+	return []string{Tahoe, Reno, NewReno, Fack, Vegas, Westwood, Reference, Vegas1995, Westwood2001}
 }
 
 // nameMax is what TCP_CA_NAME_MAX (net/tcp.h) leaves beside the final zero.
 const nameMax = 15
 
 // stems are programs whose names leave too little room for a suffix.
-var stems = map[string]string{Reference: "ideal"}
+var stems = map[string]string{Reference: "ideal", Vegas1995: "vegas95", Westwood2001: "west2001"}
 
 // mark is between a program's stem and its namespace; no kernel's own name has it
 // before a number in base 36 and after one of our stems.

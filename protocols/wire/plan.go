@@ -304,10 +304,11 @@ type Routing struct {
 // TCP is the transport profile, the same on every node of the trial. What is
 // absent stays as the node's kernel has it.
 type TCP struct {
-	// the congestion control: tahoe, reno, newreno, sack, fack, vegas, westwood, reference (rehearsal only), or the
-	// kernel's name of another
+	// the congestion control: tahoe, reno, newreno, sack, fack, vegas, vegas1995, westwood, westwood2001, reference
+	// (rehearsal only), or the kernel's name of another
 	//
-	// Reno is the kernel's own unless classic is set; sack is that with SACK on.
+	// Reno is the kernel's own unless classic is set; sack is that with SACK on. Vegas and westwood are Linux's, of
+	// which westwood is Westwood+; those with a year are as their authors published them.
 	Variant string `json:"variant" form:"variantForm" campaign:"rule=tcpVariants()"`
 	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN
 	//

@@ -33,6 +33,8 @@ factors:
       fack: {tcp: {variant: fack}}
       vegas: {tcp: {variant: vegas}}
       westwood: {tcp: {variant: westwood}}
+      vegas1995: {tcp: {variant: vegas1995}}
+      westwood2001: {tcp: {variant: westwood2001}}
       fixed_rto: {tcp: {variant: reno, fixed_rto: on}}
       reference: {tcp: {variant: reference}}
 design: {repetitions: 1, order: as_listed, seed: 1}

@@ -2,14 +2,22 @@
 /*
  * The callbacks that the classic variants share. A variant's file defines
  * on_ack (what an ACK does to the window), reduced (ssthresh after a loss) and
- * on_timeout before it includes this, and VARIANT, its name.
+ * on_timeout before it includes this, and VARIANT, its name. One that keeps more
+ * than a window defines OPEN_VARIANT, which prepares that too, and MORE_CALLBACKS.
  */
 #ifndef TCPCC_CALLBACKS_H
 #define TCPCC_CALLBACKS_H
 
 #include "window.h"
 
-SEC("struct_ops") void on_init(u64 *ctx) { open_window(SOCK_ARG(ctx)); }
+#ifndef OPEN_VARIANT
+#define OPEN_VARIANT(sk) open_window(sk)
+#endif
+#ifndef MORE_CALLBACKS
+#define MORE_CALLBACKS
+#endif
+
+SEC("struct_ops") void on_init(u64 *ctx) { OPEN_VARIANT(SOCK_ARG(ctx)); }
 
 SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return reduced(SOCK_ARG(ctx)); }
 
@@ -61,6 +69,7 @@ SEC(".struct_ops.link") struct tcp_congestion_ops ops = {
 	.cwnd_event = (void *)on_cwnd_event,
 	.cong_control = (void *)on_cong_control,
 	.undo_cwnd = (void *)on_undo_cwnd,
+	MORE_CALLBACKS
 	.name = VARIANT,
 };
 

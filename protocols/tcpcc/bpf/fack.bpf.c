@@ -12,7 +12,9 @@
  *
  * The stack's own: when recovery begins (its duplicate threshold or RACK; FACK
  * would begin once snd.fack - snd.una exceeds three segments), and which hole
- * goes next. Overdamping and Rampdown, the paper's refinements, are not here.
+ * goes next: the stack retransmits what it has marked lost, and a congestion
+ * control cannot mark. Overdamping and Rampdown, the paper's refinements, are
+ * not here, as they are off in ns-2 (ns-default.tcl: ss-div4_ and rampdown_).
  * It needs SACK.
  */
 #include "window.h"

@@ -64,11 +64,22 @@ SEC("struct_ops") void on_pkts_acked(u64 *ctx)
 	v->samples++;
 }
 
+/*
+ * The module begins a round when a segment goes while nothing is under way: what
+ * was before says nothing of it. From Linux 7.1 a program is not told of that
+ * (CA_EVENT_TX_START), but when nothing is under way any more it sees itself.
+ */
+INLINE int nothing_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out == 0;
+}
+
 SEC("struct_ops") void on_set_state(u64 *ctx)
 {
 	struct sock *sk = SOCK_ARG(ctx);
+	u8 state = (u8)ctx[1];
 
-	if ((u8)ctx[1] == CA_OPEN)
+	if (state == CA_OPEN || (state == CA_LOSS && nothing_in_flight(TCP(sk))))
 		begin(sk);
 	else
 		PRIV(sk, vegas)->on = 0;
@@ -76,10 +87,7 @@ SEC("struct_ops") void on_set_state(u64 *ctx)
 
 SEC("struct_ops") void on_cwnd_event(u64 *ctx)
 {
-	u32 event = (u32)ctx[1];
-
-	/* After an idle time nothing of the old round says anything of the new. */
-	if (event == EVENT_CWND_RESTART || event == EVENT_TX_START)
+	if ((u32)ctx[1] == EVENT_CWND_RESTART)
 		begin(SOCK_ARG(ctx));
 }
 
@@ -112,12 +120,10 @@ INLINE void adjust(struct tcp_sock *tp, const struct vegas *v, u32 acked)
 	tp->snd_ssthresh = max(tp->snd_ssthresh, (tp->snd_cwnd >> 1) + (tp->snd_cwnd >> 2));
 }
 
-SEC("struct_ops") void on_cong_avoid(u64 *ctx)
+INLINE void avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	struct sock *sk = SOCK_ARG(ctx);
 	struct tcp_sock *tp = TCP(sk);
 	struct vegas *v = PRIV(sk, vegas);
-	u32 ack = (u32)ctx[1], acked = (u32)ctx[2];
 
 	if (!v->on) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -134,6 +140,15 @@ SEC("struct_ops") void on_cong_avoid(u64 *ctx)
 	else
 		adjust(tp, v, acked);
 	begin_round(sk, v);
+}
+
+SEC("struct_ops") void on_cong_avoid(u64 *ctx)
+{
+	struct sock *sk = SOCK_ARG(ctx);
+
+	avoid(sk, (u32)ctx[1], (u32)ctx[2]);
+	if (nothing_in_flight(TCP(sk)))
+		begin(sk);
 }
 
 SEC(".struct_ops.link") struct tcp_congestion_ops ops = {

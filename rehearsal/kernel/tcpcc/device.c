@@ -32,7 +32,8 @@
 #include "sources.h"
 #include "tracepoints.h"
 
-#define PROGRAMS(each) each(tahoe) each(reno) each(newreno) each(fack) each(vegas) each(westwood) each(reference)
+#define PROGRAMS(each) each(tahoe) each(reno) each(newreno) each(fack) each(vegas) \
+	each(westwood) each(reference) each(vegas1995) each(westwood2001)
 
 #define DECLARE(program) extern struct tcpcc_program tcpcc_##program##_ops;
 PROGRAMS(DECLARE)
@@ -121,13 +122,6 @@ static u32 call_undo_cwnd(struct sock *sk)
 	return cwnd;
 }
 
-/* Vegas wants to know; up to then cwnd_event tells of it. */
-#define HAS_TX_START (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0))
-
-#if HAS_TX_START
-static void call_tx_start(struct sock *sk) { CALL(sk, cwnd_event, CA_EVENT_TX_START); }
-#endif
-
 static void fill(struct tcp_congestion_ops *to, const struct tcpcc_program *p, const char *name)
 {
 #define TAKE(callback) to->callback = p->callback ? call_##callback : NULL
@@ -140,9 +134,6 @@ static void fill(struct tcp_congestion_ops *to, const struct tcpcc_program *p, c
 	TAKE(pkts_acked);
 	TAKE(cong_control);
 	TAKE(undo_cwnd);
-#if HAS_TX_START
-	to->cwnd_event_tx_start = p->cwnd_event ? call_tx_start : NULL;
-#endif
 	to->flags = p->flags;
 	strscpy(to->name, name);
 }

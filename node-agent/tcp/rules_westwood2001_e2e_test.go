@@ -1,0 +1,157 @@
+//go:build e2e
+
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+)
+
+// measured is a connection whose ACKs the test spaces, with the paper's
+// estimate beside it.
+type measured struct {
+	*played
+	paper
+	began time.Time
+	trip  time.Duration // the least
+}
+
+// openMeasured dials one and has it send a burst, which arrives after trip.
+func openMeasured(t *testing.T, p *peer, program string, segments int, trip time.Duration) *measured {
+	t.Helper()
+	m := &measured{played: p.dial(t, register(t, program).Name, trip), began: time.Now()}
+	m.write(t, segments)
+	p.drain(t)
+	if int(m.sent) < segments*mss {
+		t.Fatalf("%d bytes went of a burst of %d segments", m.sent, segments)
+	}
+	sent := time.Now()
+	time.Sleep(trip)
+	m.trip = time.Since(sent)
+	return m
+}
+
+func (m *measured) now() float64 { return time.Since(m.began).Seconds() }
+
+// gives acknowledges a segment after a pause, or the same once more.
+func (m *measured) gives(t *testing.T, p *peer, pause time.Duration, again bool) {
+	t.Helper()
+	time.Sleep(pause)
+	if !again {
+		m.acked += mss
+	}
+	m.paper.ack(m.now(), mss)
+	p.give(t, p.ack(m.played, m.acked))
+	p.drain(t)
+}
+
+// segments is bandwidth x least round trip.
+func (m *measured) segments() float64 { return m.filtered * m.trip.Seconds() / mss }
+
+const (
+	spacing      = 20 * time.Millisecond
+	measuredTrip = 400 * time.Millisecond
+)
+
+// Mascolo and others 2001, section 3.1: at the third duplicate ACK ssthresh =
+// bandwidth x least round trip, to which each duplicate counts as a segment
+// (section 2.3), and cwnd becomes that if it was more.
+func TestWestwood2001SetsSsthreshFromItsEstimate(t *testing.T) {
+	p := newPeer(t, false)
+	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src",
+		senderAddr, "initcwnd", "60")
+	m := openMeasured(t, p, tcpcc.Westwood2001, 60, measuredTrip)
+	for range 50 {
+		m.gives(t, p, spacing, false)
+	}
+	before := p.info(t, m.played)
+	for range 3 {
+		m.gives(t, p, spacing, true)
+	}
+	after := p.info(t, m.played)
+	t.Logf("cwnd %d before; ssthresh %d, estimate %.2f segments", before.Snd_cwnd, after.Snd_ssthresh, m.segments())
+	if after.Ca_state != stateRecovery || m.again != 1 {
+		t.Fatalf("state %d and %d retransmissions after three duplicates", after.Ca_state, m.again)
+	}
+	if d := float64(after.Snd_ssthresh) - m.segments(); d < -2 || d > 1 {
+		t.Errorf("ssthresh is %d, want what the estimate gives, %.2f segments", after.Snd_ssthresh, m.segments())
+	}
+	if half := float64(before.Unacked) / 2; m.segments() < half+4 {
+		t.Errorf("half of the flight is %.0f, which would not be distinguished from %.2f", half, m.segments())
+	}
+	m.acked = m.sent
+	m.gives(t, p, spacing, true)
+	m.write(t, 1)
+	p.drain(t)
+	m.acked = m.sent
+	m.gives(t, p, spacing, true) // without SACK, what comes after the loss ends recovery
+	end := p.info(t, m.played)
+	if end.Ca_state != stateOpen || end.Snd_cwnd > after.Snd_ssthresh+1 || end.Snd_ssthresh != after.Snd_ssthresh {
+		t.Errorf("after recovery state %d, cwnd %d and ssthresh %d, want open and %d of both", end.Ca_state,
+			end.Snd_cwnd, end.Snd_ssthresh, after.Snd_ssthresh)
+	}
+}
+
+// Section 3.1: a window that is smaller than what the estimate gives is left as it is.
+func TestWestwood2001LeavesASmallerWindow(t *testing.T) {
+	p := newPeer(t, false)
+	m := openMeasured(t, p, tcpcc.Westwood2001, 10, measuredTrip)
+	for range 5 { // at once: samples of much bandwidth
+		m.gives(t, p, 0, false)
+	}
+	before := p.info(t, m.played).Snd_cwnd
+	m.gives(t, p, measuredTrip/4, true)
+	for range 2 {
+		m.gives(t, p, 0, true)
+	}
+	after := p.info(t, m.played)
+	t.Logf("cwnd %d, ssthresh %d", after.Snd_cwnd, after.Snd_ssthresh)
+	if after.Ca_state != stateRecovery || after.Snd_ssthresh < 2*before {
+		t.Fatalf("state %d and ssthresh %d after three duplicates, which tell nothing", after.Ca_state,
+			after.Snd_ssthresh)
+	}
+	m.acked = m.sent
+	m.gives(t, p, 0, true)
+	if end := p.info(t, m.played); end.Snd_cwnd != before {
+		t.Errorf("cwnd is %d after recovery, want %d as before", end.Snd_cwnd, before)
+	}
+}
+
+// Section 3.2: after a timeout cwnd = 1, and ssthresh by the estimate, which the
+// silence has lowered, but not below two segments.
+func TestWestwood2001AfterATimeout(t *testing.T) {
+	p := newPeer(t, false)
+	setSysctls(t, p.ns, map[string]string{"tcp_rto_min_us": "300000"})
+	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src",
+		senderAddr, "initcwnd", "60")
+	m := openMeasured(t, p, tcpcc.Westwood2001, 60, measuredTrip/4)
+	for range 50 {
+		m.gives(t, p, spacing/4, false)
+	}
+	highest := m.segments()
+	from, to := m.now(), 0.0
+	for until := time.Now().Add(10 * time.Second); p.info(t, m.played).Ca_state != stateLoss; from = to {
+		if time.Sleep(time.Millisecond); time.Now().After(until) {
+			t.Fatal("the timer did not go off")
+		}
+		to = m.now()
+	}
+	after := p.info(t, m.played)
+	early, late := m.paper, m.paper
+	early.until(max(from-0.02, 0))
+	late.until(m.now())
+	m.paper = early
+	most := max(m.segments(), 2)
+	m.paper = late
+	least := max(m.segments(), 2)
+	t.Logf("estimate %.2f segments, %.2f to %.2f at the timeout; ssthresh %d", highest, least, most, after.Snd_ssthresh)
+	if after.Snd_cwnd != 1 || float64(after.Snd_ssthresh) > most+1 || float64(after.Snd_ssthresh) < least-1.5 {
+		t.Errorf("after a timeout cwnd is %d and ssthresh %d, want 1 and %.2f to %.2f", after.Snd_cwnd,
+			after.Snd_ssthresh, least, most)
+	}
+	if highest < most+2 {
+		t.Errorf("the silence made %.2f segments of %.2f, which tells nothing of it", most, highest)
+	}
+}
