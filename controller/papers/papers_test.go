@@ -382,3 +382,26 @@ func TestPairsOfOtherEnds(t *testing.T) {
 		t.Errorf("field %q", f)
 	}
 }
+
+// What P2 calls Westwood is its authors'. An archive that has Linux's alone is
+// compared as it was; beside the authors' it is a variant that the paper lacks.
+func TestVariantsAsPublishedHaveThePapersNames(t *testing.T) {
+	for name, c := range map[string]struct{ in, want []string }{
+		"Linux's alone": {[]string{"westwood", "vegas", "reno"}, []string{"westwood", "vegas", "reno"}},
+		"the authors'":  {[]string{"westwood2001", "vegas1995", "reno"}, []string{"westwood", "vegas", "reno"}},
+		"both": {[]string{"westwood", "westwood2001", "vegas", "reno"},
+			[]string{"westwood of Linux", "westwood", "vegas", "reno"}},
+	} {
+		var all []Trial
+		for _, variant := range c.in {
+			all = append(all, Trial{Facts: Facts(wire.Trial{TCP: wire.TCP{Variant: variant}})})
+		}
+		ApartFromLinux(all)
+		for i, got := range all {
+			if got.Facts["variant"] != c.want[i] || got.Facts["tcp"] != c.in[i] {
+				t.Errorf("%s: %s is called %s, %s; want %s", name, c.in[i], got.Facts["variant"], got.Facts["tcp"],
+					c.want[i])
+			}
+		}
+	}
+}

@@ -51,19 +51,20 @@ func (s Summariser) of(values []float64) Interval {
 // published them; Linux has others of the same names.
 var publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
 
-// WithPublishedVariants gives such variants the papers' names. Where trials have
-// Linux's of that name too, those are not what the papers compare.
-func WithPublishedVariants(trials []Trial) {
-	for ours, theirs := range publishedAs {
-		if !slices.ContainsFunc(trials, func(t Trial) bool { return t.Facts["variant"] == ours }) {
+// ApartFromLinux renames Linux's variants where trials have those as published
+// too: they are not what the papers compare.
+func ApartFromLinux(trials []Trial) {
+	is := func(t Trial, variant string) bool {
+		name, _, _ := strings.Cut(t.Facts["tcp"], "+")
+		return name == variant
+	}
+	for published, name := range publishedAs {
+		if !slices.ContainsFunc(trials, func(t Trial) bool { return is(t, published) }) {
 			continue
 		}
 		for _, t := range trials {
-			switch t.Facts["variant"] {
-			case theirs:
-				t.Facts["variant"] = theirs + " of Linux"
-			case ours:
-				t.Facts["variant"] = theirs
+			if is(t, name) {
+				t.Facts["variant"] = name + " of Linux"
 			}
 		}
 	}
@@ -75,6 +76,9 @@ func Facts(t wire.Trial) map[string]string {
 		"motion": "mobile", "channel_error": "0"}
 	if base, preset := strings.CutSuffix(t.Routing.Protocol, "-p3"); preset {
 		out["routing"] = base
+	}
+	if name, published := publishedAs[t.TCP.Variant]; published {
+		out["variant"] = name
 	}
 	if c := t.Conditions; c != nil {
 		number(out, "channel_error", c.ChannelErrorMean)

@@ -452,8 +452,8 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 		}
 		return sum
 	}
-	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas": "Vegas", "adv": "ADV",
-		"aodv-p3": "AODV", "dsr": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood": "Westwood", "sack": "SACK",
+	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas1995": "Vegas", "adv": "ADV",
+		"aodv-p3": "AODV", "dsr": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood", "sack": "SACK",
 		"fack": "FACK"}
 	names2 := func(variant string) string {
 		return map[string]string{"newreno": "NewReno"}[variant] +

@@ -152,7 +152,7 @@ func paperTrials(d *data) []papers.Trial {
 			out = append(out, paperTrial(a))
 		}
 	}
-	papers.WithPublishedVariants(out)
+	papers.ApartFromLinux(out)
 	papers.WithReferenceRatio(out)
 	return out
 }

@@ -100,7 +100,7 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	for rep := 1; rep <= 3; rep++ {
 		off := 0.001 * float64(rep)
 		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
-			beside("vegas", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
+			beside("vegas1995", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
 	}
 	view, err := viewPublished(d)
 	if err != nil {

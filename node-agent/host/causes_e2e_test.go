@@ -44,8 +44,8 @@ func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	for _, step := range []struct {
 		cause string
 		want  tcp.Cause
-	}{{"collision", tcp.CauseCongestion}, {"channel_error", tcp.CauseChannelError},
-		{"out_of_range", tcp.CauseDisconnection}, {"route_change", tcp.CauseRouteChange}} {
+	}{{"queue_full", tcp.CauseCongestion}, {"channel_error", tcp.CauseChannelError},
+		{"out_of_range", tcp.CauseDisconnection}, {"collision", tcp.CauseRouteChange}} {
 		if err := say.Encode(wire.Feedback{FrameLost: &wire.FrameLost{Flow: "10.77.0.1:20000>10.77.0.2:5000/tcp",
 			Seq: 4242, Cause: step.cause}}); err != nil {
 			t.Fatal(err)

@@ -123,14 +123,14 @@ func TestBandwidthIsThePapersFilter(t *testing.T) {
 func TestBandwidthIsRightAtLowRates(t *testing.T) {
 	f := newFilter(t)
 	seed := testnet.Seed(t, 20012, "the ACKs")
-	for i, kbits := range []float64{20, 50, 100, 1000, 1e6} {
+	for i, kbits := range []float64{20, 50, 100, 1000, 10_000} {
 		f.state.bandwidth = bandwidth{AckedUs: f.state.NowUs, SampledUs: f.state.NowUs}
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		const segment = 512
 		apartUs := segment * 8 / kbits * 1000
 		sum, n := 0.0, 0
 		settled := max(200, int(5*tau*1e6/apartUs))
-		for k := range settled + 10_000 {
+		for k := range settled + 5000 {
 			got := f.after(uint64(math.Round(apartUs*(0.7+0.6*r.Float64()))), segment)
 			if k >= settled {
 				sum, n = sum+got*8/1000, n+1

@@ -18,18 +18,20 @@ const (
 )
 
 // CauseOf maps a cause of the radio feedback's FrameLost to what the reference
-// TCP tells apart: a full interface queue and collisions are congestion, bit
-// errors are the channel's, a peer out of range and a missing route or
-// neighbour are a disconnection. Once the node that lost the segment, or the one
-// that sent it, has another route there, the feedback tells that it was a route
-// change instead. Every other is congestion.
+// TCP tells apart, as Fu, Meng and Lu 2002 do in section 2: a full interface queue
+// is congestion, bit errors are the channel's, a peer out of range is a
+// disconnection. A frame that was lost to collisions has used up the MAC's
+// retries, which is a route change, as a missing route or neighbour is. Once
+// the node that lost a segment out of range, or the one that sent it, has another
+// route there, the feedback tells that it was a route change instead. Every other is
+// congestion.
 func CauseOf(frameLost string) Cause {
 	switch frameLost {
 	case "channel_error":
 		return CauseChannelError
-	case "out_of_range", "no_route", "no_neighbour":
+	case "out_of_range":
 		return CauseDisconnection
-	case "route_change":
+	case "collision", "no_route", "no_neighbour", "route_change":
 		return CauseRouteChange
 	}
 	return CauseCongestion

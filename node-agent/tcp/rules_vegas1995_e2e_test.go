@@ -89,8 +89,8 @@ func TestVegas1995MovesByItsRule(t *testing.T) {
 	c.turn(t, 2)
 	first, end := c.turn(t, 2) // 15 in flight, of which 8 fill the path
 	if ssthresh := p.info(t, c.played).Snd_ssthresh; first != 14 || end != 14 || ssthresh != 2 {
-		t.Errorf("a queue of more than gamma ends slow start with %d, %d and ssthresh %d, want 14, an eighth less, and 2",
-			first, end, ssthresh)
+		t.Errorf("a queue of more than gamma ends slow start with %d, %d and ssthresh %d, want 14, an eighth less, "+
+			"and 2", first, end, ssthresh)
 	}
 	for range 3 { // 13, 12 and 11 in flight, of which half fill the path
 		before := end
