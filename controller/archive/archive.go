@@ -152,6 +152,7 @@ type Archive struct {
 	places    map[string]map[string]*place // node → epoch → how far its records are stored
 	newest    map[string]string            // node → epoch of its newest append
 	decisions []wire.Verdict
+	decidedAs map[wire.TrialKey]int // place among the decisions
 	sealed    map[wire.TrialKey]bool
 	finished  bool
 	stop      *Stop // nil: no block was found to be the last
@@ -216,8 +217,12 @@ func Open(dir string) (*Archive, error) {
 
 // Read opens a run for reading only; it takes no lock and changes nothing, so
 // that a run can be looked at while it is being driven.
-func Read(dir string) (*Archive, error) {
+func Read(dir string) (*Archive, error) { return read(disk{root: dir}) }
+
+func read(d disk) (*Archive, error) {
+	dir := d.root
 	a := newArchive(dir, RunInfo{})
+	a.disk = d
 	if !a.disk.exists(runFile) {
 		return nil, fmt.Errorf("read run %q: %w", dir, ErrNoRun)
 	}
@@ -231,6 +236,7 @@ func newArchive(dir string, info RunInfo) *Archive {
 	return &Archive{
 		dir: dir, info: info, disk: disk{root: dir},
 		places: map[string]map[string]*place{}, newest: map[string]string{}, sealed: map[wire.TrialKey]bool{},
+		decidedAs: map[wire.TrialKey]int{},
 	}
 }
 
@@ -272,9 +278,11 @@ func (a *Archive) readInfo() error {
 		return fmt.Errorf("read %s: format %d is not known here (known: %d)", runFile, s.Format, format)
 	}
 	a.info = s.RunInfo
-	if err := a.disk.readJSON(scheduleFile, &a.info.Plan); err != nil {
+	plan, err := a.disk.schedule()
+	if err != nil {
 		return err
 	}
+	a.info.Plan = plan
 	raw, err := a.disk.read(campaignFile)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 const tmpSuffix = ".tmp"
@@ -21,6 +26,14 @@ type disk struct {
 	// fault lets a test end the process at any step: it is asked before each,
 	// and when it returns an error only the first n bytes of a write are made.
 	fault func(step, rel string, size int) (n int, err error)
+	known *knownSchedule // of a run that is read many times; nil: none
+}
+
+// knownSchedule is a schedule.json that was read before. All shards of a run have
+// the same, of up to 24 MiB: it is decoded and held once.
+type knownSchedule struct {
+	sum  [sha256.Size]byte // zero: none was read yet
+	plan wire.RunPlan
 }
 
 func (d disk) path(rel string) string { return filepath.Join(d.root, rel) }
@@ -179,6 +192,37 @@ func (d disk) readJSON(rel string, v any) error {
 		return fmt.Errorf("read %s: %w", rel, err)
 	}
 	return nil
+}
+
+// schedule reads the plan.
+func (d disk) schedule() (p wire.RunPlan, err error) {
+	raw, err := d.read(scheduleFile)
+	if err != nil {
+		return p, err
+	}
+	sum := sha256.Sum256(raw)
+	if d.known != nil && d.known.sum == sum {
+		return d.known.plan, nil
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return p, fmt.Errorf("read %s: %w", scheduleFile, err)
+	}
+	if d.known != nil {
+		*d.known = knownSchedule{sum, p}
+	}
+	return p, nil
+}
+
+// syncAll makes durable whatever was written to the run's file system.
+func (d disk) syncAll() error {
+	f, err := os.Open(d.root)
+	if err != nil {
+		return fmt.Errorf("open folder to sync: %w", err)
+	}
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("sync the file system of %q: %w", d.root, err), f.Close())
+	}
+	return f.Close()
 }
 
 func (d disk) remove(rel string) error {

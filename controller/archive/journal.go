@@ -58,6 +58,7 @@ func (a *Archive) decided(v wire.Verdict) {
 		*had = v
 		return
 	}
+	a.decidedAs[v.TrialKey] = len(a.decisions)
 	a.decisions = append(a.decisions, v)
 }
 
@@ -97,10 +98,8 @@ func (a *Archive) Decisions() []wire.Verdict {
 }
 
 func (a *Archive) verdictOf(k wire.TrialKey) *wire.Verdict {
-	for i := range a.decisions {
-		if a.decisions[i].TrialKey == k {
-			return &a.decisions[i]
-		}
+	if i, decided := a.decidedAs[k]; decided {
+		return &a.decisions[i]
 	}
 	return nil
 }

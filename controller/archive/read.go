@@ -116,13 +116,12 @@ func (a *Archive) Trials() ([]Attempt, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, v := range a.decisions {
-		if !slices.Contains(keys, v.TrialKey) {
-			keys = append(keys, v.TrialKey)
-		}
+		keys = append(keys, v.TrialKey)
 	}
 	slices.SortFunc(keys, func(x, y wire.TrialKey) int {
 		return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
 	})
+	keys = slices.Compact(keys)
 	out := make([]Attempt, 0, len(keys))
 	for _, k := range keys {
 		at := Attempt{TrialKey: k, Sealed: a.disk.exists(filepath.Join(trialDir(k), manifestFile))}

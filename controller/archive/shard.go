@@ -44,8 +44,9 @@ func ParseShard(text string) (*Shard, error) {
 // once; otherwise nothing is made. The shards stay as they are.
 func Merge(dir string, shards []string) (err error) {
 	parts := make([]*Archive, len(shards))
+	known := &knownSchedule{}
 	for i, path := range shards {
-		if parts[i], err = wholeShard(path); err != nil {
+		if parts[i], err = wholeShard(disk{root: path, known: known}); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
 	}
@@ -75,15 +76,16 @@ func Merge(dir string, shards []string) (err error) {
 }
 
 // wholeShard opens a shard that is finished and as its manifests say.
-func wholeShard(path string) (*Archive, error) {
-	a, err := Read(path)
+func wholeShard(d disk) (*Archive, error) {
+	path := d.root
+	a, err := read(d)
 	if err != nil {
 		return nil, err
 	}
 	if a.info.Shard == nil {
 		return nil, fmt.Errorf("%q is not a shard: it was driven whole", path)
 	}
-	findings, err := Verify(path)
+	findings, err := verify(d)
 	if err != nil {
 		return nil, err
 	}
@@ -176,16 +178,18 @@ func (a *Archive) take(parts []*Archive) error {
 		}
 	}
 	slices.SortStableFunc(journal, func(x, y JournalEntry) int { return x.Wall.Compare(y.Wall) })
+	var lines []byte
 	for _, e := range journal {
 		line, err := marshalLine(e)
 		if err != nil {
 			return err
 		}
-		if _, err := a.disk.append(journalFile, line); err != nil {
-			return err
-		}
+		lines = append(lines, line...)
 	}
-	return nil
+	if _, err := a.disk.append(journalFile, lines); err != nil {
+		return err
+	}
+	return a.disk.syncAll()
 }
 
 // takeFile copies one file of a shard. The run's own files are made again, and
@@ -204,9 +208,10 @@ func (a *Archive) takeFile(p *Archive, rel string) error {
 	return a.takeAs(p, rel, rel)
 }
 
-// takeAs appends a file of a shard to one of the whole.
+// takeAs appends a file of a shard to one of the whole. There may be hundreds of
+// thousands: they are made durable together, when all are taken.
 func (a *Archive) takeAs(p *Archive, rel, as string) (err error) {
-	if err := a.disk.mkdir(filepath.Dir(as)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(a.disk.path(as)), 0o755); err != nil {
 		return err
 	}
 	from, err := os.Open(p.disk.path(rel))
@@ -218,7 +223,7 @@ func (a *Archive) takeAs(p *Archive, rel, as string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.Sync(), to.Close()) }()
+	defer func() { err = errors.Join(err, to.Close()) }()
 	_, err = io.Copy(to, from)
 	return err
 }

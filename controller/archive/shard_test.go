@@ -209,3 +209,24 @@ func TestMergeRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Shards that are made quickly, as for a thousand of them, merge as any.
+func TestQuicklyMadeShardsMerge(t *testing.T) {
+	dir := t.TempDir()
+	o := campaign
+	o.WindowS = func(wire.Trial) float64 { return 1 }
+	shards, err := synthetic.Shards(dir, o, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged := filepath.Join(dir, "merged")
+	if err := archive.Merge(merged, shards); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := archive.Verify(merged); err != nil || len(findings) > 0 {
+		t.Errorf("verify: %v %v", findings, err)
+	}
+	if got, want := decided(read(t, merged)), len(synthetic.Plan(o).Trials); len(got) != want {
+		t.Errorf("decided %v, want %d", got, want)
+	}
+}

@@ -82,11 +82,14 @@ func (c *check) found(rel, problem, detail string) {
 // Verify compares a run's folder with its manifests, and what no manifest
 // covers yet with what was made durable. An error means that the folder could
 // not be looked at; what is wrong with it are findings.
-func Verify(dir string) ([]Finding, error) {
+func Verify(dir string) ([]Finding, error) { return verify(disk{root: dir}) }
+
+func verify(d disk) ([]Finding, error) {
+	dir := d.root
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, fmt.Errorf("verify %q: not a folder of a run: %w", dir, errors.Join(err, fs.ErrInvalid))
 	}
-	c := &check{disk: disk{root: dir}, covered: map[string]bool{manifestFile: true}}
+	c := &check{disk: d, covered: map[string]bool{manifestFile: true}}
 	foreign, err := c.disk.foreign()
 	if err != nil {
 		return nil, fmt.Errorf("verify %q: %w", dir, err)
@@ -125,8 +128,7 @@ func (c *check) basics() {
 	if err := c.disk.readJSON(runFile, &info); err != nil {
 		c.foundUnreadable(runFile, err)
 	}
-	var plan wire.RunPlan
-	if err := c.disk.readJSON(scheduleFile, &plan); err != nil {
+	if _, err := c.disk.schedule(); err != nil {
 		c.foundUnreadable(scheduleFile, err)
 	}
 	if !c.disk.exists(campaignFile) {

@@ -9,6 +9,10 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
+// reportMost is the most trials of a run whose report merge writes. A report holds
+// all attempts of its run in memory, up to half a megabyte each, and draws each.
+const reportMost = 2000
+
 // MergeCommand is `fieldmesh merge SHARD…`.
 func MergeCommand() *cobra.Command {
 	var runs string
@@ -17,7 +21,8 @@ func MergeCommand() *cobra.Command {
 		Short: "Make one run of the shards that several machines drove",
 		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
 			"that name in the folder of runs. " +
-			"All of them must be there, each once, finished and matching their checksums. The shards stay as they are.",
+			"All of them must be there, each once, finished and matching their checksums. The shards stay as they are. " +
+			fmt.Sprintf("It writes the run's report, unless there are more than %d trials.", reportMost),
 		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
@@ -36,11 +41,18 @@ func MergeCommand() *cobra.Command {
 			if a, err = archive.Read(dir); err != nil {
 				return err
 			}
+			out := c.OutOrStdout()
+			if n := len(a.Info().Plan.Trials); n > reportMost {
+				_, err = fmt.Fprintf(out, "run: %s\nreport: not written, because it would draw each of %d trials; "+
+					"`fieldmesh metrics %s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n", dir, n,
+					dir)
+				return err
+			}
 			path, _, err := writeReport(a)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "run: %s\nreport: %s\n", dir, path)
+			_, err = fmt.Fprintf(out, "run: %s\nreport: %s\n", dir, path)
 			return err
 		},
 	}
