@@ -3,6 +3,7 @@ package virtual
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"runtime"
 
@@ -17,18 +18,17 @@ type core struct {
 }
 
 // takeCore takes a processor that no other kernel has, of those that this
-// process may use; when all are taken, one of them.
+// process may use; when all are taken, one of them by chance.
 func takeCore() (core, error) {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
 		return core{}, fmt.Errorf("choose a processor: %w", err)
 	}
-	some := -1
+	var taken []int
 	for n := range runtime.NumCPU() + 1024 {
 		if !may.IsSet(n) {
 			continue
 		}
-		some = n
 		held, err := net.Listen("unix", fmt.Sprintf("@fieldmesh-virtual-core-%d", n))
 		if err == nil {
 			return core{n, held}, nil
@@ -36,11 +36,12 @@ func takeCore() (core, error) {
 		if !errors.Is(err, unix.EADDRINUSE) {
 			return core{}, fmt.Errorf("take processor %d: %w", n, err)
 		}
+		taken = append(taken, n)
 	}
-	if some < 0 {
+	if len(taken) == 0 {
 		return core{}, errors.New("choose a processor: this process may use none")
 	}
-	return core{number: some}, nil
+	return core{number: taken[rand.IntN(len(taken))]}, nil
 }
 
 func (c core) release() error {
