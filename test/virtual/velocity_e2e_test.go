@@ -13,7 +13,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // burners keep the processors busy until the test ends. They are the children of
@@ -51,15 +50,7 @@ func TestE2EBusyProcessorsMakeNothingLate(t *testing.T) {
 		len(c.Configuration) != 16 {
 		t.Errorf("the run's clock is %+v, its kernel was %s", c, d.kernel.Version)
 	}
-	decisions := a.Decisions()
-	if len(decisions) != 4 {
-		t.Fatalf("%d attempts at 4 trials", len(decisions))
-	}
-	for _, v := range decisions {
-		if v.Outcome != wire.Accepted {
-			t.Errorf("trial %d attempt %d: %s (%s)", v.Trial, v.Attempt, v.Outcome, v.Reason)
-		}
-	}
+	acceptedAtOnce(t, a, 4)
 	d.alike(t, a)
 }
 
