@@ -537,3 +537,48 @@ func TestResultsAreTyped(t *testing.T) {
 		}
 	}
 }
+
+// What results.csv has of an attempt's numbers is read back to the last digit.
+func TestResultsAreReadBack(t *testing.T) {
+	a, dir := exported(t)
+	f, err := os.Open(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, err := ReadResults(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := 0
+	for _, v := range a.Decisions() {
+		rows, there := got[v.TrialKey]
+		if there != (v.Outcome == wire.Accepted) {
+			t.Errorf("trial %d attempt %d is %s; in the table: %v", v.Trial, v.Attempt, v.Outcome, there)
+		}
+		if !there {
+			continue
+		}
+		accepted++
+		want, err := metrics.Of(a, v.TrialKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != len(want) || len(want) == 0 {
+			t.Errorf("trial %d attempt %d: %d numbers, want %d", v.Trial, v.Attempt, len(rows), len(want))
+		}
+		for _, w := range want {
+			if v := metrics.Value(rows, w.Flow, w.Name); v == nil || *v != w.Value {
+				t.Errorf("trial %d: %s %s is %v, want %v", w.Trial, w.Flow, w.Name, v, w.Value)
+			}
+		}
+	}
+	if accepted == 0 {
+		t.Error("no attempt was accepted")
+	}
+	for _, bad := range []string{"", "a,b\n", "trial,attempt,duration_s,x\n1,1,10,word\n", "trial,attempt,duration_s\n1,a,10\n"} {
+		if _, err := ReadResults(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q is taken for a table of results", bad)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
@@ -83,6 +84,60 @@ func readMetrics(path string) (map[wire.TrialKey][]metrics.Row, error) {
 	}
 }
 
+// Columns of results.csv: what was planned ends with the first; the others are
+// sums over flows, beside the numbers of metrics.csv.
+const (
+	lastPlanned   = "duration_s"
+	sumThroughput = "throughput_mbps"
+	sumArrived    = "transferred_mb"
+)
+
+// ReadResults reads results.csv back: the numbers of each accepted attempt, without
+// their units and definitions. Columns that are no number of metrics.csv are left out.
+func ReadResults(in io.Reader) (map[wire.TrialKey][]metrics.Row, error) {
+	table := csv.NewReader(in)
+	head, err := table.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	trial, attempt := slices.Index(head, "trial"), slices.Index(head, "attempt")
+	planned := slices.Index(head, lastPlanned)
+	if trial < 0 || attempt < 0 || planned < 0 {
+		return nil, fmt.Errorf("read results: the first line has no columns trial, attempt and %s: it is no results.csv "+
+			"of `fieldmesh export`", lastPlanned)
+	}
+	out := map[wire.TrialKey][]metrics.Row{}
+	for {
+		line, err := table.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
+		}
+		t, terr := strconv.Atoi(line[trial])
+		a, aerr := strconv.Atoi(line[attempt])
+		k := wire.TrialKey{Trial: t, Attempt: a}
+		if err := errors.Join(terr, aerr); err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
+		}
+		out[k] = []metrics.Row{}
+		for i := planned + 1; i < len(line); i++ {
+			if line[i] == "" || head[i] == sumThroughput || head[i] == sumArrived {
+				continue
+			}
+			row := metrics.Row{Trial: k.Trial, Attempt: k.Attempt, Name: head[i]}
+			if flow, name, of := strings.Cut(head[i], "."); of {
+				row.Flow, row.Name = flow, name
+			}
+			if row.Value, err = strconv.ParseFloat(line[i], 64); err != nil {
+				return nil, fmt.Errorf("read results: trial %d, %s: %w", k.Trial, head[i], err)
+			}
+			out[k] = append(out[k], row)
+		}
+	}
+}
+
 func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt, rows []metrics.Row) {
 	row := map[string]influx.Cell{}
 	put := func(name, unit, meaning string, kind influx.Type, value influx.Cell) {
@@ -127,9 +182,9 @@ func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt,
 	for _, name := range factorsOf(info.Plan) {
 		text("factor_"+name, "level of the factor "+name, t.Factors[name])
 	}
-	number("duration_s", "s", "length of the measuring window", &t.DurationS)
-	number("throughput_mbps", "Mbit/s", "throughput of the measured flows together", mbps)
-	number("transferred_mb", "MB", "what arrived in the measured flows together", mb)
+	number(lastPlanned, "s", "length of the measuring window", &t.DurationS)
+	number(sumThroughput, "Mbit/s", "throughput of the measured flows together", mbps)
+	number(sumArrived, "MB", "what arrived in the measured flows together", mb)
 	for _, m := range rows {
 		name := m.Name
 		if m.Flow != "" {

@@ -187,24 +187,34 @@ func (x Axis) place(t Trial) string {
 // mark is the point of some trials; there is none where they have no place on the
 // axis.
 func (x Axis) mark(trials []Trial, value string, factor float64, s Summariser) (Mark, bool) {
-	var out Mark
 	var xs, ys []float64
+	bound := false
 	for _, t := range trials {
 		if at, ok := x.of(t); ok {
 			xs = append(xs, at)
 			y, atLeast := t.figureValue(value)
-			ys, out.AtLeast = append(ys, y*factor), out.AtLeast || atLeast
+			ys, bound = append(ys, y*factor), bound || atLeast
 		}
 	}
 	if len(xs) == 0 {
-		return out, false
+		return Mark{}, false
 	}
 	y := s.of(ys)
-	out.X, out.Y, out.N = s.of(xs).Mean, y.Mean, len(ys)
-	if y.Half != nil && !out.AtLeast {
-		out.Low, out.High = new(y.Mean-*y.Half), new(y.Mean+*y.Half)
+	if bound {
+		y.Half = nil
 	}
+	out := y.mark(s.of(xs).Mean)
+	out.AtLeast = bound
 	return out, true
+}
+
+// mark is the point of a mean at a place of the axis.
+func (v Interval) mark(x float64) Mark {
+	out := Mark{X: x, Y: v.Mean, N: v.N}
+	if v.Half != nil {
+		out.Low, out.High = new(v.Mean-*v.Half), new(v.Mean+*v.Half)
+	}
+	return out
 }
 
 func (x Axis) of(t Trial) (float64, bool) {

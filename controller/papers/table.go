@@ -27,6 +27,7 @@ type Row struct {
 // Pair is one cell: ours and theirs.
 type Pair struct {
 	Ours    Interval
+	Theirs  *float64 // absent where the paper has no such cell
 	Printed string
 	Ratio   *float64 // ours ÷ theirs; absent without ours, or where theirs is 0
 }
@@ -36,6 +37,30 @@ func (p Published) Tables(scenario string, trials []Trial, s Summariser) []Table
 	var out []Table
 	for _, metric := range listed(p.of(scenario), func(c Cell) string { return c.Metric }) {
 		out = append(out, p.table(scenario, metric, trials, s))
+	}
+	return out
+}
+
+// Plot is a table's rows of one motion as curves, one a protocol, over the places of
+// the variants: 1, 2, 3 and so on.
+func (t Table) Plot(motion string) []Curve {
+	var out []Curve
+	for _, r := range t.Rows {
+		if r.Motion != motion {
+			continue
+		}
+		c := Curve{Line: Line{Name: r.Routing}}
+		for i, k := range r.Cells {
+			at := float64(i + 1)
+			if k.Ours.N > 0 {
+				c.Ours = append(c.Ours, k.Ours.mark(at))
+			}
+			if k.Theirs != nil {
+				c.Theirs = append(c.Theirs, Mark{X: at, Y: *k.Theirs, Low: k.Theirs, High: k.Theirs,
+					Printed: k.Printed, Source: "the paper's table"})
+			}
+		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -89,7 +114,7 @@ func pairOf(cells []Cell, variant, routing, motion, metric string, trials []Tria
 	var out Pair
 	i := slices.IndexFunc(cells, func(c Cell) bool { return where.holds(c.facts()) })
 	if i >= 0 {
-		out.Printed = cells[i].Printed
+		out.Theirs, out.Printed = &cells[i].Value, cells[i].Printed
 	}
 	var values []float64
 	for _, t := range trials {

@@ -47,6 +47,8 @@ type Campaign struct {
 
 	Paper *Paper // whose question it puts; absent: nobody's
 	Scale *Scale // the reduction that this is; absent: the full campaign
+	// Scales are the names of the reductions that the file declares, in its order.
+	Scales []string
 
 	Raw    []byte // the file, byte for byte
 	SHA256 string // of Raw, in hexadecimal
@@ -149,7 +151,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 		Asks: p.asks, Notes: root.TextAt("notes"),
 		Nodes: p.nodes, Control: root.TextAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
 		AttemptsMax: p.attemptsMax,
-		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
+		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale, Scales: p.scales,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 		Warnings: append(p.unusualAddresses(), p.differences(trials)...),
 	}
@@ -176,8 +178,9 @@ type parse struct {
 	field       *Field
 	attemptsMax int
 	scale       *Scale
-	cellCount   int  // combinations of the factors' levels, for messages
-	unsure      bool // a factor is at fault, so a key that seems missing may be its to bring
+	scales      []string // names
+	cellCount   int      // combinations of the factors' levels, for messages
+	unsure      bool     // a factor is at fault, so a key that seems missing may be its to bring
 }
 
 // checkVersion comes first and alone: of a file of another version every

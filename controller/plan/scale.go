@@ -55,6 +55,7 @@ func (p *parse) scaled(root *tree.Node, name string) *tree.Node {
 	if scales != nil {
 		p.schema.scales().check(&p.findings, "scales", scales)
 		p.keepRadio(scales)
+		p.scales = scales.Keys()
 	}
 	rest := tree.Without(root, "scales")
 	if name == "" || name == FullScale {

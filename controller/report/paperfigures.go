@@ -195,10 +195,8 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 		}
 		drawn := 0
 		for _, c := range plot.Curves {
-			curve := figure.Curve{Name: c.Name, Dotted: c.Dotted}
+			curve := curveOf(c, m.Unit)
 			for _, k := range c.Ours {
-				curve.Ours = append(curve.Ours, figure.Mark{X: k.X, Y: k.Y, Low: k.Low, High: k.High, N: k.N,
-					AtLeast: k.AtLeast, Hint: hintOf(c.Name, k, m.Unit)})
 				r := row
 				r.series, r.of, r.x, r.y, r.low, r.high, r.n = c.Name, "ours", k.X, k.Y, k.Low, k.High, k.N
 				if k.AtLeast {
@@ -207,9 +205,6 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 				f.rows = append(f.rows, r)
 			}
 			for _, k := range c.Theirs {
-				curve.Theirs = append(curve.Theirs, figure.Mark{X: k.X, Y: k.Y, Low: k.Low, High: k.High,
-					AtLeast: k.High == nil, AtMost: k.Low == nil,
-					Hint: fmt.Sprintf("%s, paper (%s): %s", c.Name, k.Source, k.Printed)})
 				r := row
 				r.what = "" // no metric of ours
 				r.series, r.of, r.x, r.y, r.low, r.high, r.printed, r.source = c.Name, "paper", k.X, k.Y, k.Low, k.High,
@@ -255,6 +250,21 @@ func (f *drawnFigure) sweep(d papers.Drawing) {
 	}
 }
 
+// curveOf is a curve as it is drawn, in a unit.
+func curveOf(c papers.Curve, unit string) figure.Curve {
+	out := figure.Curve{Name: c.Name, Dotted: c.Dotted}
+	for _, k := range c.Ours {
+		out.Ours = append(out.Ours, figure.Mark{X: k.X, Y: k.Y, Low: k.Low, High: k.High, N: k.N,
+			AtLeast: k.AtLeast, Hint: hintOf(c.Name, k, unit)})
+	}
+	for _, k := range c.Theirs {
+		out.Theirs = append(out.Theirs, figure.Mark{X: k.X, Y: k.Y, Low: k.Low, High: k.High,
+			AtLeast: k.High == nil, AtMost: k.Low == nil,
+			Hint: fmt.Sprintf("%s, paper (%s): %s", c.Name, k.Source, k.Printed)})
+	}
+	return out
+}
+
 // counted says of how many trials the points are.
 func (f drawnFigure) counted() []string {
 	least, most, bounds := 0, 0, false
@@ -287,11 +297,7 @@ func (f drawnFigure) counted() []string {
 }
 
 func hintOf(series string, k papers.Mark, unit string) string {
-	v := papers.Interval{Mean: k.Y, N: k.N}
-	if k.High != nil {
-		v.Half = new(*k.High - k.Y)
-	}
-	text := interval(v, strings.TrimSuffix(unit, "1"))
+	text := valueOf(k, unit)
 	if k.AtLeast {
 		text = "at least " + text
 	}

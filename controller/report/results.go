@@ -34,28 +34,7 @@ func viewHead(d *data) head {
 	h := head{
 		Campaign: d.info.Campaign, Run: d.info.Run, Place: d.info.Place, Version: d.info.Version, Seed: d.info.Seed,
 		Created: d.info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.courses(), ", "),
-		Rehearsal: d.info.Place == archive.PlaceRehearsal,
-	}
-	accepted := map[int]bool{}
-	rejected, failed, interrupted := 0, 0, 0
-	for _, a := range d.attempts {
-		switch {
-		case d.beyond(a.Trial): // told where it says why it was enough
-		case a.accepted():
-			accepted[a.Trial.Number] = true
-		case a.Verdict != nil && a.Verdict.Outcome == wire.Rejected:
-			rejected++
-		case a.interrupted():
-			interrupted++
-		case a.Verdict != nil:
-			failed++
-		}
-	}
-	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), words.Count(len(d.attempts), "attempt"), rejected, failed,
-		interrupted)
-	if d.stop != nil {
-		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
+		Rehearsal: d.info.Place == archive.PlaceRehearsal, Counts: d.counted(),
 	}
 	if d.campaign != nil {
 		h.Title, h.Question = strings.TrimSpace(d.campaign.Title), strings.TrimSpace(d.campaign.Question)
@@ -71,6 +50,32 @@ func viewHead(d *data) head {
 		h.Cautions = append(h.Cautions, t.Title+". An effect of speed may be one of distance.")
 	}
 	return h
+}
+
+// counted says how many attempts came to what.
+func (d *data) counted() string {
+	accepted := map[int]bool{}
+	rejected, failed, interrupted := 0, 0, 0
+	for _, a := range d.attempts {
+		switch {
+		case d.beyond(a.Trial): // told where it says why it was enough
+		case a.accepted():
+			accepted[a.Trial.Number] = true
+		case a.Verdict != nil && a.Verdict.Outcome == wire.Rejected:
+			rejected++
+		case a.interrupted():
+			interrupted++
+		case a.Verdict != nil:
+			failed++
+		}
+	}
+	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), words.Count(len(d.attempts), "attempt"), rejected, failed,
+		interrupted)
+	if d.stop != nil {
+		text += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
+	}
+	return text
 }
 
 // findings stand below the answer: what each section did from the slowest to the

@@ -48,6 +48,7 @@ type Panel struct {
 	Title          string
 	Label          string // what it is, for who cannot see it
 	XLabel, YLabel string
+	XNames         []string // of the places 1, 2, 3 … on the axis of x, where these are no numbers
 	Curves         []Curve
 	Band           *Band
 	Apart          bool // values lie close together: the axis of y need not begin at 0
@@ -80,6 +81,7 @@ type frame struct {
 	left        float64
 	top, bottom float64
 	height      float64 // of the whole drawing
+	names       []string
 }
 
 // scale maps values to the drawing; it need not begin at 0.
@@ -190,6 +192,13 @@ func (p Panel) frame(above float64) frame {
 	}
 	f.left = 32 + 7.2*float64(max(widest, 2))
 	f.x = newScale(0, mostX, false, f.left, panelWidth-panelRight-6, 6)
+	if p.XNames != nil {
+		f.names = p.XNames
+		f.x = scale{low: 0.5, high: float64(len(p.XNames)) + 0.5, from: f.left, to: panelWidth - panelRight}
+		for i := range p.XNames {
+			f.x.ticks = append(f.x.ticks, float64(i+1))
+		}
+	}
 	return f
 }
 
@@ -202,10 +211,14 @@ func (p Panel) grid(b *strings.Builder, f frame) {
 		fmt.Fprintf(b, `<text class="ytick" data-v="%s" x="%g" y="%.2f" text-anchor="end" fill="%s">%s</text>`, exact(v),
 			f.left-6, f.y.at(v)+4, soft, Tick(v))
 	}
-	for _, v := range f.x.ticks {
+	for i, v := range f.x.ticks {
+		name := Tick(v)
+		if f.names != nil {
+			name = f.names[i]
+		}
 		line(f.x.at(v), f.x.at(v), f.top, f.bottom, gridColour)
 		fmt.Fprintf(b, `<text class="xtick" data-v="%s" x="%.2f" y="%g" text-anchor="middle" fill="%s">%s</text>`,
-			exact(v), f.x.at(v), f.bottom+16, soft, Tick(v))
+			exact(v), f.x.at(v), f.bottom+16, soft, esc(name))
 	}
 	line(f.left, panelWidth-panelRight, f.bottom, f.bottom, baseColour)
 	fmt.Fprintf(b, `<text class="xlabel" x="%g" y="%g" text-anchor="middle">%s</text>`,
@@ -217,6 +230,9 @@ func (p Panel) grid(b *strings.Builder, f frame) {
 // draw draws a curve; off sets its marks apart from those of others at the same x.
 func (c Curve) draw(b *strings.Builder, f frame, st style, off float64) {
 	join := func(marks []Mark, dash string) {
+		if f.names != nil { // between names there is nothing
+			return
+		}
 		var path []string
 		for _, m := range marks {
 			path = append(path, fmt.Sprintf("%.1f,%.1f", f.x.at(m.X)+off, f.y.at(m.Y)))

@@ -68,3 +68,23 @@ func TestScales(t *testing.T) {
 		}
 	}
 }
+
+// Names stand below their places, and nothing joins them: between two names there is
+// no value.
+func TestAnAxisMayHaveNames(t *testing.T) {
+	p := Panel{XNames: []string{"tahoe", "a < b"}, Curves: []Curve{{Name: "one", Ours: []Mark{{X: 1, Y: 3, N: 1},
+		{X: 2, Y: 4, N: 1}}}}}
+	svg := string(p.Draw())
+	for _, want := range []string{">tahoe<", ">a &lt; b<", `data-x="2"`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	if strings.Contains(svg, "polyline") {
+		t.Error("names are joined")
+	}
+	p.XNames = nil
+	if svg := string(p.Draw()); !strings.Contains(svg, "polyline") || strings.Contains(svg, "tahoe") {
+		t.Error("numbers are not joined, or have names")
+	}
+}

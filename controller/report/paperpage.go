@@ -1,0 +1,347 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// PaperPage is what runs say beside a paper: a page in Markdown, and the drawings
+// that it shows, SVG, by their paths from it.
+type PaperPage struct {
+	Markdown []byte
+	Drawings map[string][]byte
+}
+
+// paperPageView is what the page is made of.
+type paperPageView struct {
+	papers.Paper
+	Name string // P2
+	Runs []runView
+	Left []leftRow
+	Rule string
+}
+
+// runView is what one run says.
+type runView struct {
+	Title              string
+	About              [][2]string
+	Means              string
+	Doubts, Deviations []string
+	Figures            []pageFigure
+	Undrawn            []undrawn
+	Counts             string
+	Claims, NotAsked   []claimView
+}
+
+// pageFigure is a figure or a table of the paper, with ours.
+type pageFigure struct {
+	Number, Caption string
+	Drawings        []pageDrawing
+	Head            []string
+	Rows            [][]string
+	Said            []string
+}
+
+type pageDrawing struct{ Label, Path string }
+
+// leftRow is a campaign at a scale that no run of the page drove.
+type leftRow struct {
+	Campaign, Scale, Time string
+	Trials                int
+}
+
+// Tables is a run without its records.
+type Tables struct {
+	Dir     string                          // with run.json, schedule.json, campaign.yaml and journal.ndjson
+	Numbers map[wire.TrialKey][]metrics.Row // of each accepted attempt
+}
+
+// Paper makes the page about a paper of those of the runs that put its question.
+// Campaigns are those that may put it, each at each of its scales.
+func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, error) {
+	paper, known := papers.Of(id)
+	if !known {
+		return PaperPage{}, fmt.Errorf("make a page about paper %q: it is one of %s", id,
+			strings.Join(papers.IDs(), ", "))
+	}
+	out := PaperPage{Drawings: map[string][]byte{}}
+	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule}
+	driven := map[[2]string]bool{}
+	for _, run := range runs {
+		d, err := run.read()
+		if err != nil {
+			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+		}
+		if d.info.Paper == nil || d.info.Paper.Name != id {
+			continue
+		}
+		driven[[2]string{d.info.Campaign, scaleOf(d)}] = true
+		one, err := out.run(d)
+		if err != nil {
+			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+		}
+		v.Runs = append(v.Runs, one)
+	}
+	for _, c := range campaigns {
+		scale := plan.FullScale
+		if c.Scale != nil {
+			scale = c.Scale.Name
+		}
+		if c.Paper == nil || c.Paper.Name != id || driven[[2]string{c.Name, scale}] {
+			continue
+		}
+		e := c.Estimate()
+		v.Left = append(v.Left, leftRow{c.Name, scale, show.Span(e.RehearsalS), len(e.Trials)})
+	}
+	pages, err := template.New("").Funcs(template.FuncMap{"cell": markdownCell}).ParseFS(page, "page/paper.md")
+	if err != nil {
+		return out, err
+	}
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, "paper.md", v); err != nil {
+		return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+	}
+	out.Markdown = []byte(wrapped(b.String()))
+	return out, nil
+}
+
+// read reads the run. Whatever only records tell is absent.
+func (r Tables) read() (*data, error) {
+	a, err := archive.Read(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &data{info: a.Info(), campaign: campaignOf(a.Info()), stop: a.Stopped()}
+	decisions := a.Decisions()
+	slices.SortFunc(decisions, func(x, y wire.Verdict) int {
+		return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
+	})
+	for _, verdict := range decisions {
+		t, planned := a.Trial(verdict.Trial)
+		if !planned {
+			return nil, fmt.Errorf("read run %q without its records: its journal decides trial %d, which is not in its "+
+				"schedule", r.Dir, verdict.Trial)
+		}
+		at := d.attemptOf(t)
+		at.TrialKey, at.Verdict = verdict.TrialKey, &verdict
+		own, there := r.Numbers[verdict.TrialKey]
+		if there != at.accepted() {
+			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s, and there are numbers of it: %v; "+
+				"they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
+		}
+		at.rows, at.packets = own, own
+		_, at.Mbps = metrics.Measured(t, own)
+		d.attempts = append(d.attempts, at)
+	}
+	return d, nil
+}
+
+func scaleOf(d *data) string {
+	if d.info.Scale != nil {
+		return d.info.Scale.Name
+	}
+	return plan.FullScale
+}
+
+// run adds a run's drawings to the page, and returns what is said of it.
+func (out *PaperPage) run(d *data) (runView, error) {
+	published, err := papers.Read()
+	if err != nil {
+		return runView{}, err
+	}
+	v := runView{Title: fmt.Sprintf("%s at the scale %s", d.info.Campaign, scaleOf(d)), Means: ourMeans(d),
+		About: aboutRun(d), Deviations: d.info.Paper.Deviations}
+	for _, c := range []check{emulated, reduced, fewRepetitions, undriven, noConnection, mediumLateness} {
+		if t, clear := c(d); t != nil {
+			v.Doubts = append(v.Doubts, t.Title+": "+t.Text)
+		} else if clear != "" {
+			v.Doubts = append(v.Doubts, clear)
+		}
+	}
+	trials := paperTrials(d)
+	figures, err := drawPaper(d)
+	if err != nil {
+		return v, err
+	}
+	tables := published.Tables(d.info.Paper.Scenario, trials, ofInterval)
+	for _, f := range figures {
+		switch {
+		case len(f.panels) > 0:
+			v.Figures = append(v.Figures, out.drawn(d, f))
+		case f.Kind == papers.Printed && f.Scenario == d.info.Paper.Scenario && len(tables) > 0:
+			v.Figures = append(v.Figures, out.table(d, f, tables[0]))
+			tables = tables[1:]
+		case f.Kind == papers.Printed && f.Scenario == "":
+			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, "its numbers stand beside ours in the figures' tables"})
+		default:
+			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
+		}
+	}
+	var p publishedView
+	p.claims(published.Claims(d.info.Paper.Name, d.info.Paper.Scenario), trials)
+	v.Counts, v.Claims, v.NotAsked = p.Counts, p.Claims, p.NotAsked
+	return v, nil
+}
+
+// aboutRun says what was driven, with what and when.
+func aboutRun(d *data) [][2]string {
+	out := [][2]string{
+		{"campaign", fmt.Sprintf("%s, SHA-256 %.16s…", d.info.Campaign, d.info.Plan.CampaignSHA256)},
+		{"scale", scaleOf(d)},
+		{"driven", d.info.CreatedWall.UTC().Format("2 January 2006") + ", by fieldmesh " + d.info.Version},
+		{"place", d.info.Place},
+	}
+	clock := [2]string{"clock", "real; each node's kernel is in its trials' provenance, which is not among these tables"}
+	if c := d.info.Clock; c.Virtual() {
+		clock[1] = fmt.Sprintf("virtual: Linux %s of configuration %s, %d ns a system call", c.Kernel, c.Configuration,
+			c.CallNs)
+	}
+	return append(out, clock, [2]string{"seed", fmt.Sprint(d.info.Seed)}, [2]string{"trials", d.counted()})
+}
+
+// put adds a drawing of a figure to the page.
+func (out *PaperPage) put(d *data, f drawnFigure, p figure.Panel) pageDrawing {
+	name := fmt.Sprintf("%s-%s-%s", d.info.Campaign, scaleOf(d), strings.TrimPrefix(f.fileName(), f.Paper+"-"))
+	path := fmt.Sprintf("%s/%s-%d.svg", f.Paper, name, len(out.Drawings)+1)
+	out.Drawings[path] = []byte(figure.Sheet("", []figure.Panel{p}, ""))
+	return pageDrawing{p.Label, path}
+}
+
+// drawn is a figure that the report draws, with its numbers.
+func (out *PaperPage) drawn(d *data, f drawnFigure) pageFigure {
+	v := pageFigure{Number: f.Number, Caption: f.Caption, Said: f.said,
+		Head: []string{"panel", "series", axisLabel(f.X.Label, f.X.Unit), "ours", "n", "paper"}}
+	for _, p := range f.panels {
+		v.Drawings = append(v.Drawings, out.put(d, f, p))
+	}
+	type place struct {
+		panel, series string
+		x             float64
+	}
+	at := map[place]int{}
+	for _, r := range f.rows {
+		k, x := place{r.panel, r.series, r.x}, figure.Tick(r.x)
+		if r.of == "paper, all" {
+			k.series, x = "all", "all"
+		}
+		i, there := at[k]
+		if !there {
+			i = len(v.Rows)
+			at[k] = i
+			v.Rows = append(v.Rows, []string{r.panel, k.series, x, "—", "—", "—"})
+		}
+		if r.of != "ours" {
+			v.Rows[i][5] = r.printed
+			continue
+		}
+		mark := papers.Mark{Y: r.y, High: r.high, N: r.n}
+		v.Rows[i][3], v.Rows[i][4] = valueOf(mark, r.yUnit), fmt.Sprint(r.n)
+		if r.bound != "" {
+			v.Rows[i][3] = r.bound + " " + v.Rows[i][3]
+		}
+	}
+	for _, m := range f.missing {
+		v.Said = append(v.Said, "Not drawn: "+m+".")
+	}
+	return v
+}
+
+// valueOf prints a mark's value with its interval and unit.
+func valueOf(m papers.Mark, unit string) string {
+	v := papers.Interval{Mean: m.Y, N: m.N}
+	if m.High != nil {
+		v.Half = new(*m.High - m.Y)
+	}
+	return interval(v, strings.TrimSuffix(unit, "1"))
+}
+
+// table is one of the paper's tables, a plot for those that stand and one for those
+// that move, and a row a cell.
+func (out *PaperPage) table(d *data, f drawnFigure, t papers.Table) pageFigure {
+	v := pageFigure{Number: f.Number, Caption: f.Caption,
+		Head: []string{"routing", "motion", "variant", "ours, " + t.Unit, "n", "paper", "ours ÷ paper"}}
+	var motions []string
+	for _, r := range t.Rows {
+		if !slices.Contains(motions, r.Motion) {
+			motions = append(motions, r.Motion)
+		}
+		for i, c := range r.Cells {
+			row := []string{r.Routing, r.Motion, t.Variants[i], interval(c.Ours, ""), fmt.Sprint(c.Ours.N), c.Printed, "—"}
+			if c.Ratio != nil {
+				row[6] = digits(*c.Ratio)
+			}
+			v.Rows = append(v.Rows, row)
+		}
+	}
+	for _, motion := range motions {
+		p := t.Plot(motion)
+		panel := figure.Panel{Title: motion, Label: f.Number + ", " + motion, XLabel: "variant",
+			YLabel: axisLabel(papers.Words(t.Metric), t.Unit), XNames: t.Variants}
+		for _, c := range p {
+			panel.Curves = append(panel.Curves, curveOf(c, t.Unit))
+		}
+		v.Drawings = append(v.Drawings, out.put(d, f, panel))
+	}
+	w := tableView(t)
+	v.Said = append([]string{w.Orders}, w.Remarks...)
+	return v
+}
+
+// markdownCell is a text within a table.
+func markdownCell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
+}
+
+// wrapped breaks paragraphs and lists into lines of the length that pages have.
+func wrapped(text string) string {
+	const most = 120
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "|") || len([]rune(line)) <= most {
+			out.WriteString(line)
+			continue
+		}
+		column := 0
+		for _, part := range unbroken(line) {
+			n := len([]rune(part))
+			switch {
+			case column > 0 && column+1+n > most:
+				out.WriteByte('\n')
+				column = 0
+			case column > 0:
+				out.WriteByte(' ')
+				column++
+			}
+			out.WriteString(part)
+			column += n
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// unbroken are the words of a line, each with the signs that follow it: one at the
+// beginning of a line would make a list or a heading of it.
+func unbroken(line string) []string {
+	var out []string
+	for i, word := range strings.Fields(line) {
+		if i > 1 && strings.ContainsAny(word[:1], "+-*#>") {
+			out[len(out)-1] += " " + word
+			continue
+		}
+		out = append(out, word)
+	}
+	return out
+}

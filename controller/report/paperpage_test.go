@@ -1,0 +1,165 @@
+package report
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+)
+
+// withoutRecords copies what a run's folder has besides its records.
+func withoutRecords(t *testing.T, a *archive.Archive) Tables {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tables")
+	exported := filepath.Join(t.TempDir(), "export")
+	if _, err := export.Run(a, exported, export.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(a.Dir(), "run.json"), filepath.Join(a.Dir(), "schedule.json"),
+		filepath.Join(a.Dir(), "campaign.yaml"), filepath.Join(a.Dir(), "journal.ndjson")} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(filepath.Join(exported, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	numbers, err := export.ReadResults(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Tables{dir, numbers}
+}
+
+// A page that is made without the records has the figures of the report, which is
+// made of them, to the byte.
+func TestAPageWithoutRecordsHasTheReportsFigures(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 41, Paper: "p1", Repetitions: 3})
+	tables := withoutRecords(t, a)
+	page, err := Paper("p1", []Tables{tables}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := gather(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := drawPaper(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := 0
+	for _, f := range figures {
+		for _, p := range f.panels {
+			drawn++
+			svg := []byte(figure.Sheet("", []figure.Panel{p}, ""))
+			if !slices.ContainsFunc(slices.Collect(maps.Values(page.Drawings)), func(x []byte) bool {
+				return bytes.Equal(x, svg)
+			}) {
+				t.Errorf("the page has no drawing of %s as the report has it", p.Label)
+			}
+		}
+	}
+	if drawn == 0 || drawn != len(page.Drawings) {
+		t.Errorf("the report draws %d panels, the page %d", drawn, len(page.Drawings))
+	}
+	text := string(page.Markdown)
+	for path := range page.Drawings {
+		if !strings.Contains(text, "]("+path+")") {
+			t.Errorf("the page does not show %s", path)
+		}
+	}
+	for _, want := range []string{"# P1", "36 of 36 planned trials accepted", "| 18.20 MB |", "The radio was emulated",
+		"seed | 41"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%.2000s", want, text)
+		}
+	}
+	other, err := Paper("p2", []Tables{tables}, nil)
+	if err != nil || len(other.Drawings) > 0 || !strings.Contains(string(other.Markdown), "Nothing was driven") {
+		t.Errorf("another paper's page has this run: %v\n%.600s", err, other.Markdown)
+	}
+}
+
+// Numbers of another run are refused: an accepted attempt has numbers, and no other.
+func TestNumbersOfAnotherRunAreRefused(t *testing.T) {
+	tables := withoutRecords(t, synthetic.Run(t, synthetic.Options{Seed: 42, Paper: "p1", Repetitions: 1}))
+	for k := range tables.Numbers {
+		delete(tables.Numbers, k)
+		break
+	}
+	if _, err := Paper("p1", []Tables{tables}, nil); err == nil || !strings.Contains(err.Error(), "of another run") {
+		t.Errorf("numbers are missing: %v", err)
+	}
+}
+
+// The tables of P2's chain have each published number beside ours, and the campaigns
+// that were not driven their cost.
+func TestAPageHasThePapersTables(t *testing.T) {
+	d := drivenOf(t, "variants-chain", 3, nil)
+	out := PaperPage{Drawings: map[string][]byte{}}
+	v, err := out.run(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Figures) != 3 || len(out.Drawings) != 6 {
+		t.Fatalf("%d tables and %d drawings, want 3 and 6", len(v.Figures), len(out.Drawings))
+	}
+	first := v.Figures[0]
+	if len(first.Rows) != 30 || first.Rows[0][5] != "0.09" || first.Rows[0][4] != "3" || first.Number != "Table 1" {
+		t.Errorf("%s has %d rows, the first %q", first.Number, len(first.Rows), first.Rows[0])
+	}
+	for path, svg := range out.Drawings {
+		// two curves' marks: of ours, and of theirs
+		if n, m := bytes.Count(svg, []byte(`class="ours"`)), bytes.Count(svg, []byte(`class="paper"`)); n != 15 ||
+			m != 15 {
+			t.Errorf("%s has %d marks of ours and %d of theirs, want 15 of each", path, n, m)
+		}
+	}
+	if len(v.Claims) == 0 || len(v.Deviations) == 0 || len(v.Undrawn) == 0 {
+		t.Errorf("%d claims, %d deviations, %d undrawn", len(v.Claims), len(v.Deviations), len(v.Undrawn))
+	}
+	night, err := plan.LoadAt("../../campaigns/variants-chain.yaml", "night")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := Paper("p2", nil, []*plan.Campaign{planned["variants-chain"].of, night})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| variants-chain | full | 90 | 9 h 09 min |", "| variants-chain | night | 90 |",
+		papers.Rule[:40]} {
+		if !strings.Contains(strings.ReplaceAll(string(page.Markdown), "\n", " "), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// A line is broken at 120 columns, a table's is not, and no line begins with a sign
+// that would make a list of it.
+func TestLinesAreWrapped(t *testing.T) {
+	long, row := strings.Repeat("word ", 24)+"+ more", "| "+strings.Repeat("cell ", 40)+"|"
+	want := strings.TrimSuffix(strings.Repeat("word ", 23), " ") + "\nword + more\n" + row + "\n"
+	if got := wrapped(long + "\n" + row + "\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
