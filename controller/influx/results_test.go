@@ -16,7 +16,7 @@ import (
 func judged(t *testing.T) *archive.Archive {
 	t.Helper()
 	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
-		Place:  archive.PlaceBench,
+		Place: archive.PlaceBench,
 		Change: func(t *wire.Trial) {
 			t.TCP.Variant, t.Routing.Protocol = "reno", "aodv"
 			synthetic.AddDelay(t)

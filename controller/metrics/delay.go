@@ -121,9 +121,12 @@ func (s *set) delay(f wire.Flow) {
 	if e.ends[wire.DelaySender] == nil {
 		return
 	}
-	due := 0
+	due, opens := 0, w.OpenBootNs
+	for number, b := range e.sent { // a flow before the window goes by the GO that it had
+		opens = *b.DueBootNs - f.DatagramDueNs(0, int(number))
+	}
 	for n := range f.Datagrams() {
-		if duringWindow(*w, f.DatagramDueNs(w.OpenBootNs, n)) {
+		if duringWindow(*w, f.DatagramDueNs(opens, n)) {
 			due++
 		}
 	}

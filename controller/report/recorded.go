@@ -14,17 +14,34 @@ import (
 func withoutNumbers(d *data) (*threat, string) {
 	var all []string
 	for _, a := range d.attempts {
-		if d.counts(a) && a.Mbps == nil {
-			why := cmp.Or(a.unmeasured, "its records do not say why")
-			all = append(all, fmt.Sprintf("%d.%d: %s", a.Trial.Number, a.Attempt, why))
+		if !d.counts(a) {
+			continue
+		}
+		why := withoutDelay(a)
+		if a.Mbps == nil && (len(a.Trial.Measured()) > 0 || !a.Trial.MeasuresDelay()) {
+			why = append(why, cmp.Or(a.unmeasured, "its records do not say why"))
+		}
+		if len(why) > 0 {
+			all = append(all, fmt.Sprintf("%d.%d: %s", a.Trial.Number, a.Attempt, strings.Join(why, "; ")))
 		}
 	}
 	if len(all) == 0 {
 		return nil, ""
 	}
-	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.",
+	text := fmt.Sprintf("%s without a transferred amount or a delay (%s). They are in no mean.",
 		words.Count(len(all), "accepted trial"), shortList(all))
 	return &threat{"Accepted trials without a result", text}, ""
+}
+
+// withoutDelay tells which flows of kind delay left no whole record.
+func withoutDelay(a attempt) []string {
+	var out []string
+	for _, f := range a.Trial.Traffic {
+		if f.Kind == wire.KindDelay && metrics.Value(a.rows, f.Name, metrics.DatagramsSent) == nil {
+			out = append(out, fmt.Sprintf("flow %s: %s did not record its end", f.Name, f.From))
+		}
+	}
+	return out
 }
 
 // olderAgents tells which results were judged by less than the rules have.

@@ -121,7 +121,8 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 // What comes to an end's port from others, or bears another attempt's key, is counted as foreign and changes nothing;
 // a copy is not answered.
 //
-//attack:air a datagram that would be counted as the flow's, or answered: made up, or of another attempt, or a copy
+//attack:air datagrams of a flow of kind delay that are made up, of another attempt, or heard and sent again | HMAC
+//attack:and with a key of the attempt; a copy is counted apart and not answered
 func TestStrangersDatagramsAreNotCounted(t *testing.T) {
 	from, to, sent, came := ends(t, 0.2)
 	r, err := newResponder(t.Context(), to) // nobody serves either socket: what comes is given by hand
