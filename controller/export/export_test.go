@@ -457,7 +457,8 @@ func TestResultsAreOneRowAnAttempt(t *testing.T) {
 // A flow's number and one of the whole attempt have columns of their own, whatever
 // the flow is called.
 func TestADelayHasColumnsOfItsOwn(t *testing.T) {
-	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1, Change: synthetic.AddDelay})
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1,
+		Change: synthetic.AddDelay})
 	dir := filepath.Join(t.TempDir(), "export")
 	if _, err := Run(a, dir, Options{}); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ func (r *delayRun) compared() {
 func (r *delayRun) datagram(n uint32, outMs, backMs int64) {
 	handed := int64(n)*100*msDelay + 1*msDelay // 1 ms late
 	sent := &wire.Delay{Flow: "delay", Side: wire.DelaySender, Datagram: n,
-		DueBootNs: new(aOpens + int64(n)*100*msDelay), HandedBootNs: aOpens + handed, QueuedBootNs: new(aOpens + handed + int64(n)*1000)}
+		DueBootNs: new(aOpens + int64(n)*100*msDelay), HandedBootNs: aOpens + handed,
+		QueuedBootNs: new(aOpens + handed + int64(n)*1000)}
 	if outMs >= 0 {
 		came := handed + outMs*msDelay
 		r.add("b", bOpens+came, &wire.Delay{Flow: "delay", Side: wire.DelayResponder, Datagram: n,

@@ -10,7 +10,8 @@ import (
 
 // Round trips are 4 ms, half a ms for each m/s, and a ms for each block; one datagram of fifty is lost.
 func TestDelayBySpeedStandsBesideThroughput(t *testing.T) {
-	o := synthetic.Options{Seed: 1, Campaign: "a-road", Speeds: []float64{2.8, 16.7}, Repetitions: 3, Change: synthetic.AddDelay}
+	o := synthetic.Options{Seed: 1, Campaign: "a-road", Speeds: []float64{2.8, 16.7}, Repetitions: 3,
+		Change: synthetic.AddDelay}
 	html := written(t, o)
 	has(t, html, ">Delay</h2>", "<span>6.40</span> <span>7.40</span> <span>8.40</span>",
 		`<td class="mean">7.40</td><td class="interval">4.92 to 9.88</td>`, `<td class="mean">14.35</td>`,

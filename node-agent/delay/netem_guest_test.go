@@ -114,8 +114,8 @@ func check(t *testing.T, delays []*wire.Delay, out, back way) (answers int) {
 	const little = 5 // ms
 	for i, want := range []float64{out.delayMs + back.delayMs, out.delayMs, back.delayMs} {
 		if least[i] < want-0.1 || least[i] > want+little {
-			t.Errorf("%s: at least %.3f ms, and netem delays by %g ms", []string{"round trip", "out", "back"}[i], least[i],
-				want)
+			t.Errorf("%s: at least %.3f ms, and netem delays by %g ms", []string{"round trip", "out", "back"}[i],
+				least[i], want)
 		}
 	}
 	return answers
