@@ -278,7 +278,8 @@ func TestAPhoneThatCanKeepTheHotspotIsNotMarked(t *testing.T) {
 			problem("radio")(&p, &n)
 		}
 		items := Judge(p, "car", 3600, n)
-		if states, words := told(items, "radio"); len(states) != 1 || states[0] != Met || !strings.Contains(words, want) {
+		states, words := told(items, "radio")
+		if len(states) != 1 || states[0] != Met || !strings.Contains(words, want) {
 			t.Errorf("%s: %v %s", ap, states, words)
 		}
 		if slices.ContainsFunc(items, func(i Item) bool { return i.State == Unmet }) {

@@ -46,16 +46,22 @@ func (m Managers) runAndroid(program string, args ...string) (string, error) {
 
 // androidWifi reports whether Android's Wi-Fi is on.
 func (m Managers) androidWifi() (on bool, err error) {
-	out, err := m.runAndroid("cmd", "wifi", "status")
-	switch {
-	case err == nil && strings.Contains(out, "Wifi is enabled"):
-		return true, nil
-	case err == nil && strings.Contains(out, "Wifi is disabled"):
-		return false, nil
+	on, _, err = m.wifiStatus()
+	return on, err
+}
+
+// wifiStatus is androidWifi, with all that Android says.
+func (m Managers) wifiStatus() (on bool, status string, err error) {
+	status, err = m.runAndroid("cmd", "wifi", "status")
+	switch first, _, _ := strings.Cut(status, "\n"); {
+	case err == nil && strings.TrimSpace(first) == "Wifi is enabled":
+		return true, status, nil
+	case err == nil && strings.TrimSpace(first) == "Wifi is disabled":
+		return false, status, nil
 	case err == nil:
-		err = fmt.Errorf("it said %.80q", strings.TrimSpace(out))
+		err = fmt.Errorf("it said %.80q", strings.TrimSpace(status))
 	}
-	return false, fmt.Errorf("%w: %w", ErrByHand, err)
+	return false, "", fmt.Errorf("%w: %w", ErrByHand, err)
 }
 
 // The properties in which Android tells the interface of its Wi-Fi: the one in use

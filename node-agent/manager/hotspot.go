@@ -55,18 +55,11 @@ func (m Managers) AndroidAPI() (int, error) {
 
 // WiFi asks Android about its Wi-Fi.
 func (m Managers) WiFi() (WiFi, error) {
-	on, err := m.androidWifi()
+	on, status, err := m.wifiStatus()
 	if err != nil {
 		return WiFi{}, err
 	}
-	out := WiFi{On: on}
-	if on {
-		text, err := m.runAndroid("cmd", "wifi", "status")
-		if err != nil {
-			return WiFi{}, err
-		}
-		out.Joined = joined(text)
-	}
+	out := WiFi{On: on, Joined: joined(status)}
 	dump, err := m.runAndroid("dumpsys", "wifi")
 	if err != nil {
 		return WiFi{}, err
@@ -88,7 +81,7 @@ var (
 	station      = regexp.MustCompile(`^==== ClientModeManager instance: .* iface=(\S+) `)
 	stationBSSID = regexp.MustCompile(`^, BSSID: ([0-9a-f]{2}(?::[0-9a-f]{2}){5}),`)
 	stationMHz   = regexp.MustCompile(`, Frequency: (\d+)MHz,`)
-	apInfo       = regexp.MustCompile(`SoftApInfo\{bandwidth= \d+, frequency= (\d+)(?:,bssid=([0-9a-f]{2}(?::[0-9a-f]{2}){5}))?,`)
+	apInfo       = regexp.MustCompile(`SoftApInfo\{bandwidth= \d+, frequency= (\d+)(?:,bssid=([0-9a-f:]{17}))?,`)
 )
 
 // joined reads what `cmd wifi status` says of the networks that are joined.
@@ -158,7 +151,10 @@ func hotspot(dump string) *WiFiNetwork {
 		if line == "current StateMachine mode: StartedState" {
 			started = true
 		}
-		if m := apInfo.FindStringSubmatch(line); strings.HasPrefix(line, "mCurrentSoftApInfoMap ") && m != nil && started {
+		if !started || !strings.HasPrefix(line, "mCurrentSoftApInfoMap ") {
+			continue
+		}
+		if m := apInfo.FindStringSubmatch(line); m != nil {
 			n.MHz, _ = strconv.Atoi(m[1])
 			n.BSSID = m[2]
 		}

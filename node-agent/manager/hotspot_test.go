@@ -84,7 +84,7 @@ func phoneProgram(t *testing.T, m Managers, name, script string) {
 
 func TestSavedNetworksAreFoundByTheirWholeName(t *testing.T) {
 	m := nobody(t)
-	phoneProgram(t, m, "cmd", fmt.Sprintf("cat <<'X'\n%s\n%-12d %-32s %-4s\n%-12d %-32s %-4s\n%-12d %-32s %-4s\nX\n",
+	phoneProgram(t, m, "cmd", fmt.Sprintf("echo '%s\n%-12d %-32s %-4s\n%-12d %-32s %-4s\n%-12d %-32s %-4s'\n",
 		"Network Id      SSID                         Security type", 0, "field mesh", "wpa2-psk/wpa3-sae^", 11, "mesh",
 		"open", 12, "mesh", "wpa2-psk"))
 	for ssid, want := range map[string][]string{"mesh": {"11", "12"}, "field mesh": {"0"}, "field": nil, "SSID": nil} {

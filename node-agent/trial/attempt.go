@@ -519,7 +519,10 @@ func (a *attempt) measure(order goOrder) error {
 	if err = errors.Join(err, a.endFlows(append(clients, servers...))); err != nil {
 		return err
 	}
-	return a.awaitDelays()
+	if err := a.awaitDelays(); err != nil || a.trial.Radio.Mode != wire.ModeHotspot {
+		return err
+	}
+	return a.checkHotspot()
 }
 
 // awaitClose waits for the window to close, and samples the sockets before.

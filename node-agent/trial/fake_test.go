@@ -31,11 +31,10 @@ type fakeHost struct {
 	left     int    // sockets that a former attempt has left
 	stuck    string // why they cannot be destroyed
 	stopped  []flows.Filtered
+	wifi     func() (wire.Caps, error) // of Android
 }
 
-func (h *fakeHost) WiFi(context.Context, host.WiFi) (wire.Caps, error) {
-	return wire.Caps{}, nil
-}
+func (h *fakeHost) WiFi(context.Context, host.WiFi) (wire.Caps, error) { return h.wifi() }
 
 func (h *fakeHost) Sever(_ context.Context, s host.Sever) (flows.Severed, error) {
 	h.mu.Lock()

@@ -5,11 +5,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -166,6 +168,9 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 	if err != nil {
 		return nil, err
 	}
+	if err := e.compareRadio(want, caps); err != nil {
+		return nil, err
+	}
 	if i, err := net.InterfaceByName(e.cfg.Interface); err == nil {
 		caps.MAC = i.HardwareAddr.String()
 	}
@@ -179,6 +184,32 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 	}
 	return &caps, nil
 }
+
+// checkHotspot fails an attempt after whose window Android keeps the hotspot no more,
+// or has its station in another network: what was measured then is Android's choice.
+// A station in no network is out of reach, and what got through is the result.
+func (a *attempt) checkHotspot() error {
+	ctx, cancel := context.WithTimeout(a.ctx, hotspotTime)
+	defer cancel()
+	want, own := a.trial.Radio, a.engine.cfg.Node
+	is, err := a.engine.deps.Host.WiFi(ctx, host.WiFi{Interface: a.engine.cfg.Interface,
+		AccessPoint: want.AccessPoint == own})
+	var none *change.Refused
+	if errors.As(err, &none) && want.AccessPoint != own {
+		return nil
+	}
+	if err == nil && is.SSID != want.SSID {
+		err = fmt.Errorf("Android has %s in network %q, not in %q; have it forget that network, or not join it by itself",
+			a.engine.cfg.Interface, is.SSID, want.SSID)
+	}
+	if err != nil {
+		return fault{wire.ReasonRadioGone, err}
+	}
+	return nil
+}
+
+// hotspotTime bounds a question about Android's Wi-Fi.
+const hotspotTime = 15 * time.Second
 
 func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
 	// What is not reported cannot be held against the plan; the records say what was.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -58,20 +59,24 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 		from, to float64 // of the window: meanwhile the way is another
 		away     bool    // the interface has no carrier
 		want     string
-		hotspot  bool
+		hotspot  string // which the car's Android is in when the window has opened; "-": none; empty: no phone
+		keeps    bool   // it is the car's
 	}{
-		"stays":                  {"none", way{own, nil}, 0, 2, false, "", false},
-		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road", false},
-		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road", false},
-		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way", false},
-		"an outage":              {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, "", false},
-		"elsewhere in an outage": {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road", false},
-		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, false, "", false},
-		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, "", false},
-		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road", false},
-		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way", false},
-		"Android's outage":       {"none", way{"rmnet0", nil}, 0.1, 0.9, true, "", true},
-		"elsewhere by Android":   {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road", true},
+		"stays":                    {"none", way{own, nil}, 0, 2, false, "", "", false},
+		"elsewhere":                {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road", "", false},
+		"elsewhere for a moment":   {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road", "", false},
+		"none":                     {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way", "", false},
+		"an outage":                {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, "", "", false},
+		"elsewhere in an outage":   {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road", "", false},
+		"a daemon's device":        {"babeld", way{"fieldmesh0", nil}, 0, 2, false, "", "", false},
+		"a daemon has none":        {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, "", "", false},
+		"elsewhere by a daemon":    {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road", "", false},
+		"not known":                {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way", "", false},
+		"Android's outage":         {"none", way{"rmnet0", nil}, 0.1, 0.9, true, "", "m", false},
+		"elsewhere by Android":     {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road", "m", false},
+		"out of a hotspot's reach": {"none", way{"rmnet0", nil}, 0.1, 2, true, "", "-", false},
+		"in another network":       {"none", way{"rmnet0", nil}, 0.1, 2, true, "radio_gone: Android has", "cafe", false},
+		"a hotspot has ended":      {"none", way{own, nil}, 0, 2, false, "radio_gone: refused", "-", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,8 +84,19 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 			k := wire.TrialKey{Trial: 1, Attempt: 1}
 			plan.Trials[0].DurationS, plan.Trials[0].Routing.Protocol = 0.5, c.protocol
 			plan.Trials[0].Traffic[0].DurationS = 0.5
-			if c.hotspot {
-				plan.Trials[0].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "road"}
+			if c.hotspot != "" {
+				ap := map[bool]string{true: "car", false: "road"}[c.keeps]
+				plan.Trials[0].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: ap}
+			}
+			road.host.wifi = func() (wire.Caps, error) { return wire.Caps{SSID: "m"}, nil }
+			car.host.wifi = func() (wire.Caps, error) {
+				switch {
+				case len(car.spool.kinds(k, "window")) == 0:
+					return wire.Caps{SSID: "m"}, nil
+				case c.hotspot == "-":
+					return wire.Caps{}, &change.Refused{Reason: "Android is in none"}
+				}
+				return wire.Caps{SSID: c.hotspot}, nil
 			}
 			var asked atomic.Int32
 			car.deps.Attached = func(string, netip.Addr) bool { return !c.away }

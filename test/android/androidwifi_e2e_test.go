@@ -21,7 +21,7 @@ import (
 // Where the phone keeps its Wi-Fi over a reboot, and where two phones hear each other.
 const (
 	wifiState   = "/data/wifi.json"
-	wifiStall   = "/data/wifi.stall"   // names a command that is not to come to its end, and whether "before" or "after" its effect
+	wifiStall   = "/data/wifi.stall"   // a command that does not come to its end, and whether before or after its effect
 	wifiStalled = "/data/wifi.stalled" // it has been called
 	airHotspot  = "/air/hotspot.json"
 )
@@ -79,7 +79,8 @@ func androidCommand(program string, args []string) (status int, err error) {
 	}
 	switch {
 	case program == "getprop" && len(args) == 1:
-		fmt.Println(map[string]string{"wifi.active.interface": "wlan0", "ro.build.version.sdk": strconv.Itoa(w.API)}[args[0]])
+		fmt.Println(map[string]string{"wifi.active.interface": "wlan0",
+			"ro.build.version.sdk": strconv.Itoa(w.API)}[args[0]])
 	case program == "dumpsys" && slices.Equal(args, []string{"wifi"}):
 		w.dump()
 	case program == "cmd" && len(args) >= 2 && args[0] == "wifi":
@@ -108,8 +109,8 @@ func (w *androidWiFi) save() error {
 }
 
 func ip(line string) error {
-	cmd := exec.Command("/usr/sbin/ip", strings.Fields(line)...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin"}
+	cmd := exec.Command("/system/bin/ip", strings.Fields(line)...)
+	cmd.Env = []string{"PATH=/system/bin"}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("ip %s: %w: %s", line, err, out)
 	}
@@ -359,12 +360,12 @@ func (w *androidWiFi) status() {
 		quote = ""
 	}
 	fmt.Printf("WifiInfo: SSID: %[1]s%[2]s%[1]s, BSSID: %[3]s, MAC: 02:00:00:00:00:02, IP: /192.168.43.57, Security "+
-		"type: 2, Supplicant state: COMPLETED, Wi-Fi standard: 6, RSSI: -40, Link speed: 286Mbps, Frequency: %[4]dMHz, "+
-		"Net ID: 1, Metered hint: true, score: 60\n", quote, w.Joined, bssid, mhz)
+		"type: 2, Supplicant state: COMPLETED, Wi-Fi standard: 6, RSSI: -40, Link speed: 286Mbps, Frequency: "+
+		"%[4]dMHz, Net ID: 1, Metered hint: true, score: 60\n", quote, w.Joined, bssid, mhz)
 	fmt.Println("NetworkCapabilities: [ Transports: WIFI ]")
 }
 
-// dump is of `dumpsys wifi` what tells of hotspots, the ended one too.
+// dump is of `dumpsys wifi` what there is about hotspots, the ended one too.
 func (w *androidWiFi) dump() {
 	fmt.Println("Wi-Fi api call history:\nDump of ActiveModeWarden")
 	section := func(ap softAP, state, infos string) {
@@ -379,8 +380,9 @@ func (w *androidWiFi) dump() {
 		fmt.Println("mCurrentSoftApInfoMap {" + infos + "}\nmStartTimestamp: 1")
 	}
 	if ap := w.Hotspot; ap != nil {
-		section(*ap, "StartedState", fmt.Sprintf("%s=SoftApInfo{bandwidth= 2, frequency= %d,bssid=%s, wifiStandard= 6, "+
-			"mApInstanceIdentifier= %[1]s, mIdleShutdownTimeoutMillis= 600000}", w.HotspotOn, ap.MHz, bssidOfAP))
+		section(*ap, "StartedState", fmt.Sprintf("%s=SoftApInfo{bandwidth= 2, frequency= %d,bssid=%s, "+
+			"wifiStandard= 6, mApInstanceIdentifier= %[1]s, mIdleShutdownTimeoutMillis= 600000}", w.HotspotOn, ap.MHz,
+			bssidOfAP))
 	}
 	fmt.Println("Dump of ActiveModeWarden.Graveyard\nStopped SoftApManagers: 1 total")
 	section(softAP{SSID: "former"}, "IdleState", "")

@@ -16,6 +16,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -79,9 +80,13 @@ func TestE2ETwoPhonesMeasureOverAHotspot(t *testing.T) {
 	if is := alpha.phone.wifi(t); is.Joined != "fieldmesh" || len(is.Ignored) > 0 {
 		t.Errorf("while it measures, alpha's Wi-Fi is %+v", is)
 	}
-	accepted(t, alpha.end(t, run))
+	passphrase := bravo.phone.wifi(t).Hotspot.Passphrase
+	said := alpha.end(t, run)
+	accepted(t, said)
 	alpha.isRecorded(t, "hotspot", map[string]string{"alpha": "managed", "bravo": "ap"})
-	alpha.tellsNoSecret(t)
+	for _, f := range []*field{alpha, bravo} {
+		f.tellsNoSecret(t, passphrase, said)
+	}
 	for _, f := range []*field{alpha, bravo} {
 		f.stopPhone(t)
 		f.asHome(t, was[f])
@@ -93,59 +98,40 @@ func TestE2ETwoPhonesMeasureOverAHotspot(t *testing.T) {
 func (f *field) isRecorded(t *testing.T, run string, modes map[string]string) {
 	t.Helper()
 	for node, mode := range modes {
-		var found bool
-		files, err := filepath.Glob(f.path(filepath.Join("runs", run, "trials", "*", "*", "*")))
-		if err != nil {
-			t.Fatal(err)
+		files, err := filepath.Glob(f.path(filepath.Join("runs", run, "trials", "*", "provenance", node+".json")))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("of %s there is no provenance: %v", node, err)
 		}
 		for _, name := range files {
+			var is wire.Provenance
 			text, err := os.ReadFile(name)
-			if err != nil || !strings.Contains(name, node) {
-				continue
+			if err == nil {
+				err = json.Unmarshal(text, &is)
 			}
-			for line := range strings.Lines(string(text)) {
-				var r struct {
-					Provenance *struct {
-						Radio *struct {
-							Driver, Mode, SSID, BSSID string
-							Channel                   int
-						}
-					}
-				}
-				if json.Unmarshal([]byte(line), &r) == nil && r.Provenance != nil && r.Provenance.Radio != nil {
-					radio := r.Provenance.Radio
-					found = true
-					if radio.Driver != "android" || radio.Mode != mode || radio.SSID != "fieldmesh" ||
-						radio.BSSID != bssidOfAP || radio.Channel != 6 {
-						t.Errorf("recorded of %s is %+v", node, radio)
-					}
-				}
+			if err != nil || is.Radio == nil {
+				t.Fatalf("%s: no radio, %v", name, err)
 			}
-		}
-		if !found {
-			t.Errorf("of %s no radio is recorded in %v", node, files)
+			if r := is.Radio; r.Driver != wire.AndroidDriver || r.Mode != mode || r.SSID != "fieldmesh" || r.BSSID !=
+				bssidOfAP || r.Channel != 6 {
+				t.Errorf("recorded of %s is %+v", node, r)
+			}
 		}
 	}
 }
 
-// tellsNoSecret fails the test if the passphrase is in what the agents and the
+// tellsNoSecret fails the test if a hotspot's passphrase is in what an agent or the
 // controller said, or in the archive.
-func (f *field) tellsNoSecret(t *testing.T) {
+func (f *field) tellsNoSecret(t *testing.T, passphrase, said string) {
 	t.Helper()
-	ap, err := os.ReadFile(f.phone.path(airHotspot))
-	var is softAP
-	if err != nil || json.Unmarshal(ap, &is) != nil || len(is.Passphrase) != 32 {
-		t.Fatalf("the hotspot is %s, %v", ap, err)
+	if len(passphrase) != 32 || strings.Contains(said+f.service.Said(), passphrase) {
+		t.Errorf("the passphrase has %d characters, or is said", len(passphrase))
 	}
-	if said := f.service.Said(); strings.Contains(said, is.Passphrase) {
-		t.Errorf("the agent says the passphrase:\n%s", said)
-	}
-	err = filepath.WalkDir(f.path("runs"), func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir(f.path("runs"), func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if strings.Contains(string(text), is.Passphrase) {
+		if strings.Contains(string(text), passphrase) {
 			t.Errorf("%s has the passphrase", path)
 		}
 		return err
@@ -163,13 +149,14 @@ func TestE2EVelocityByTwoPhones(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := strings.NewReplacer("levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [2.8, 5.6]",
-		"repetitions: 2", "repetitions: 1", "duration_s: 10", "duration_s: 3", "attempts_max: 3", "attempts_max: 10",
-		"direction: [outbound, inbound]", "direction: [outbound]").Replace(string(text))
+		"repetitions: 2", "repetitions: 1", "duration_s: 10", "duration_s: 3", "attempts_max: 3",
+		"attempts_max: 10").Replace(string(text))
 	alpha, bravo := twoPhones(t, small)
 	was := map[*field]androidWiFi{alpha: alpha.phone.wifi(t), bravo: bravo.phone.wifi(t)}
 	alpha.gpsd = "127.0.0.1:2947"
-	testnet.Start(t, alpha.phone.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "simulate-gps",
-		"--speeds-mps", "2.8,5.6")).Says(t, "simulated GPS at")
+	gps := testnet.Start(t, alpha.phone.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"),
+		"simulate-gps", "--speeds-mps", "2.8,5.6"))
+	gps.Says(t, "simulated GPS at")
 	for _, f := range []*field{alpha, bravo} {
 		f.startPhone(t)
 	}
@@ -180,6 +167,7 @@ func TestE2EVelocityByTwoPhones(t *testing.T) {
 	if got := strings.Count(said, ": accepted"); err != nil || got != 4 {
 		t.Errorf("%d of 4 trials were accepted, %v", got, err)
 	}
+	_ = gps.Stop(t, syscall.SIGTERM)
 	for _, f := range []*field{alpha, bravo} {
 		f.stopPhone(t)
 		f.asHome(t, was[f])

@@ -33,7 +33,7 @@ mkdir -p air proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bi
 mount --bind "$5" air
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
 ln -s usr/lib usr/lib64 .
-for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat mkfifo sleep stat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
+for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat mkfifo sleep stat ip; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
 ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
 for f in sh id sha256sum cut rm mkfifo sleep sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
 for f in su magiskd ksud; do cp "$self" debug_ramdisk/$f; done

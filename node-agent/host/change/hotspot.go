@@ -173,9 +173,10 @@ func (h Hotspot) awaitAddress() error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return &Refused{Change: h.String(), Reason: fmt.Sprintf("Android has given %s no address of its own in %s",
-				h.Interface, addressPatience), Cure: "look at the phone: is the hotspot's DHCP server running, and is " +
-				"this interface the one that Android uses (`ip address`)?"}
+			return &Refused{Change: h.String(),
+				Reason: fmt.Sprintf("Android has given %s no address of its own in %s", h.Interface, addressPatience),
+				Cure: "look at the phone (`ip address`): does the hotspot give addresses, and is this interface the " +
+					"one that Android uses?"}
 		}
 	}
 }
