@@ -47,6 +47,10 @@ func (r Routing) HoldsData() bool {
 // IP protocol, DSR's.
 func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol == "dsr-p3" }
 
+// Overhears reports whether the protocol is given frames that are for other nodes, as
+// a card in promiscuous mode gives them. CMU's DSR for ns-2, which P3 measured, is.
+func (r Routing) Overhears() bool { return r.Protocol == "dsr-p3" }
+
 // BreaksByLostFrames reports whether a frame that was lost breaks a route. Where the
 // plan does not say, it does but for DSDV: Broch and others (1998, 3.1) and ns-2, with
 // which P2 measured (ns-default.tcl: Agent/DSDV set use_mac_ 0), have that off, and say

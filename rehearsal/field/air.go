@@ -86,7 +86,7 @@ func (f *Field) tune(t wire.Trial) error {
 // trialConfig is the channel that a trial is driven on.
 func (f *Field) trialConfig(t wire.Trial) medium.Config {
 	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
-	cfg.Seed = f.cfg.channelSeed(t)
+	cfg.Seed, cfg.Promiscuous = f.cfg.channelSeed(t), t.Routing.Overhears()
 	return cfg
 }
 
@@ -178,7 +178,7 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 
 // sameChannel compares what a trial can change.
 func sameChannel(a, b medium.Config) bool {
-	if a.Seed != b.Seed || a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+	if a.Seed != b.Seed || a.Promiscuous != b.Promiscuous || a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
 		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
 		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
 		b.LongRetryLimit {

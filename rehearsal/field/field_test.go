@@ -364,6 +364,10 @@ func TestRepetitionsDrawTheirChannels(t *testing.T) {
 		t.Errorf("repetitions 1 and 2 have the seeds %d and %d", seed(1), seed(2))
 	}
 	first := f.trialConfig(wire.Trial{Repetition: 1})
+	overhearing := f.trialConfig(wire.Trial{Repetition: 1, Routing: wire.Routing{Protocol: "dsr-p3"}})
+	if !overhearing.Promiscuous || first.Promiscuous || sameChannel(first, overhearing) {
+		t.Error("nodes overhear one another in a trial with dsr-p3, and in no other")
+	}
 	if sameChannel(first, f.trialConfig(wire.Trial{Repetition: 2})) {
 		t.Error("another repetition has the channel of the one before")
 	}

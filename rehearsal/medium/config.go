@@ -71,6 +71,9 @@ type Config struct {
 	// least CarrierSenseDbm; nil means the standard's (energyDetectDbm).
 	EnergyDetectDbm *float64
 
+	// Promiscuous delivers data frames to all who receive them, whomever they are for.
+	Promiscuous bool
+
 	Nodes []NodeConfig
 
 	// Trace is called for every event on the air and at its edges, in order;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -376,6 +377,30 @@ func checkEveryFrameEnded(t *testing.T, seed uint64, c *Core, sink *recorder, se
 }
 
 // NextEffect never lies beyond a delivery.
+// A frame for one node is delivered to all who receive it where they are
+// promiscuous, and only there; a broadcast comes once.
+func TestPromiscuousNodesHaveFramesForOthers(t *testing.T) {
+	for _, promiscuous := range []bool{false, true} {
+		cfg := testConfig(Standard80211g, 6, 3)
+		cfg.Promiscuous = promiscuous
+		sink := newRecorder(3)
+		c := mustCore(t, cfg, line(10), sink)
+		c.Enqueue(0, ethernet(0, 1, 7, 500))
+		c.Enqueue(0, ethernet(0, -1, 8, 500))
+		c.Advance(time.Second)
+		want := map[[2]int]int{{1, 7}: 1, {1, 8}: 1, {2, 8}: 1}
+		if promiscuous {
+			want[[2]int{2, 7}] = 1
+		}
+		if !maps.Equal(sink.delivered, want) {
+			t.Errorf("promiscuous %v: delivered %v, want %v", promiscuous, sink.delivered, want)
+		}
+		if n := c.Counters(2).Delivered; n != 1 {
+			t.Errorf("promiscuous %v: %d frames count as delivered to the node that overhears", promiscuous, n)
+		}
+	}
+}
+
 func TestNextEffectIsALowerBound(t *testing.T) {
 	cfg := testConfig(Standard80211g, 0, 4)
 	cfg.RTSThresholdBytes = 700

@@ -24,6 +24,9 @@ func (s *station) received(tx *transmission) {
 	}
 	if tx.to != s.index {
 		s.overhear(tx)
+		if tx.kind == kindData && c.cfg.Promiscuous {
+			c.sink.Deliver(s.index, c.now, tx.frame.ethernet) // one that is not taken was not for this node
+		}
 		return
 	}
 	switch tx.kind {

@@ -116,7 +116,8 @@ func ended(err error) error {
 	return fmt.Errorf("read frames: %w", err)
 }
 
-// walk gives a block's frames.
+// walk gives a block's frames, without those for other nodes: an interface that
+// overhears them has them besides.
 func walk(block []byte, take func(Frame) error) error {
 	at := int(native.Uint32(block[descFirst:]))
 	for range native.Uint32(block[descCount:]) {
@@ -128,19 +129,23 @@ func walk(block []byte, take func(Frame) error) error {
 		if snap < 0 || snap > len(h) || first+snap > len(h) {
 			return fmt.Errorf("read frames: a frame of %d bytes at byte %d of a block", snap, at+first)
 		}
-		if err := take(Frame{
-			TimeNs:    int64(native.Uint32(h[headSec:]))*1e9 + int64(native.Uint32(h[headNsec:])),
-			WireBytes: int(native.Uint32(h[headLen:])),
-			Outbound:  h[headBytes+linkType] == unix.PACKET_OUTGOING,
-			Data:      h[first : first+snap],
-		}); err != nil {
-			return err
-		}
+		kind := h[headBytes+linkType]
 		next := int(native.Uint32(h[headNext:]))
 		if next < 0 || next > len(block) { // an int of 32 bits may not hold it
 			return fmt.Errorf("read frames: the next frame is %d bytes on", next)
 		}
 		at += next
+		if kind == unix.PACKET_OTHERHOST {
+			continue
+		}
+		if err := take(Frame{
+			TimeNs:    int64(native.Uint32(h[headSec:]))*1e9 + int64(native.Uint32(h[headNsec:])),
+			WireBytes: int(native.Uint32(h[headLen:])),
+			Outbound:  kind == unix.PACKET_OUTGOING,
+			Data:      h[first : first+snap],
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -74,6 +74,17 @@ func TestFramesAreThoseOfTheBlocks(t *testing.T) {
 	}
 }
 
+// An interface that overhears its neighbours has frames that this node neither sent
+// nor got.
+func TestFramesForOthersAreLeftOut(t *testing.T) {
+	b := block(Frame{WireBytes: 60, Data: []byte("abcd")}, Frame{WireBytes: 61, Data: []byte("efgh")})
+	b[descEnd+headBytes+linkType] = unix.PACKET_OTHERHOST
+	got, _, err := told(t, slices.Concat(sent(b), end(0)))
+	if err != nil || len(got) != 1 || string(got[0].Data) != "efgh" {
+		t.Errorf("%+v, %v; want the second frame alone", got, err)
+	}
+}
+
 func TestFramesThatAreAmissAreSaid(t *testing.T) {
 	whole := sent(block(Frame{Data: []byte("abcd")}))
 	beyond := slices.Clone(whole)
