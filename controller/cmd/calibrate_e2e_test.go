@@ -141,7 +141,7 @@ func passOf(i int, speedMps float64, parked bool) pass {
 type deaf struct{}
 
 func (deaf) Deliver(int, time.Duration, []byte) bool         { return true }
-func (deaf) TxFailed(int, time.Duration, medium.MAC)         {}
+func (deaf) TxFailed(int, time.Duration, medium.MAC, []byte) {}
 func (deaf) FrameLost(int, int, time.Duration, medium.Cause) {}
 
 // hearing are a trial's records of both nodes: its window opens at once.

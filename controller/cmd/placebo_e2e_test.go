@@ -58,7 +58,7 @@ func (c *counter) Deliver(node int, at time.Duration, ethernet []byte) bool {
 	return true
 }
 
-func (c *counter) TxFailed(int, time.Duration, medium.MAC) {}
+func (c *counter) TxFailed(int, time.Duration, medium.MAC, []byte) {}
 
 func (r road) drive(t wire.Trial, seed uint64) (float64, error) {
 	car := t.Factors["car_unit"]

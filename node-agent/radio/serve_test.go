@@ -91,7 +91,7 @@ func TestServerTellsWhatAMediumWould(t *testing.T) {
 	socket := serveFailing(t)
 	heard := make(chan net.HardwareAddr, 1)
 	go func() {
-		_ = Failures(t.Context(), socket, func(peer net.HardwareAddr) {
+		_ = Failures(t.Context(), socket, func(peer net.HardwareAddr, _ []byte) {
 			select {
 			case heard <- peer:
 			default:

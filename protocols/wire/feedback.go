@@ -116,7 +116,8 @@ const RTSNever = 2347
 
 // TxFailed says that a unicast frame to Peer was given up after all retries.
 type TxFailed struct {
-	Peer string `json:"peer"`
+	Peer  string `json:"peer"`
+	Frame []byte `json:"frame,omitempty"` // the Ethernet frame; absent where the radio does not say
 }
 
 // Neighbour says that a peer was heard for the first time, or is given up; a

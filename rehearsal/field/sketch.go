@@ -46,8 +46,8 @@ type SketchLink struct {
 // silent takes what a radio would do; nothing is sent in a sketch.
 type silent struct{}
 
-func (silent) Deliver(int, time.Duration, []byte) bool { return false }
-func (silent) TxFailed(int, time.Duration, medium.MAC) {}
+func (silent) Deliver(int, time.Duration, []byte) bool         { return false }
+func (silent) TxFailed(int, time.Duration, medium.MAC, []byte) {}
 
 // NewSketch works a trial's field out without making it: no root is needed.
 // Of the configuration Nodes, Field, Seed and FilesDir count.

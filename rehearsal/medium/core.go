@@ -13,8 +13,8 @@ type Sink interface {
 	// Deliver hands an Ethernet frame to a node at the model time of its end. It
 	// returns false when the host does not take it.
 	Deliver(node int, at time.Duration, ethernet []byte) bool
-	// TxFailed says that a node gave a unicast frame up.
-	TxFailed(node int, at time.Duration, peer MAC)
+	// TxFailed says that a node gave a unicast frame up. The frame is the core's.
+	TxFailed(node int, at time.Duration, peer MAC, ethernet []byte)
 }
 
 // Core is a channel in model time. It is not safe for concurrent use.

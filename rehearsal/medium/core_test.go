@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -18,6 +19,7 @@ type recorder struct {
 	delivered map[[2]int]int // node, number → times
 	bytes     []uint64       // Ethernet bytes, by node
 	failed    int
+	gaveUp    []int // numbers of the frames
 	refuse    bool
 }
 
@@ -34,7 +36,10 @@ func (r *recorder) Deliver(node int, _ time.Duration, ethernet []byte) bool {
 	return true
 }
 
-func (r *recorder) TxFailed(int, time.Duration, MAC) { r.failed++ }
+func (r *recorder) TxFailed(_ int, _ time.Duration, _ MAC, ethernet []byte) {
+	r.failed++
+	r.gaveUp = append(r.gaveUp, int(binary.BigEndian.Uint32(ethernet[14:])))
+}
 
 func nodeMAC(i int) string { return fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255) }
 
@@ -401,6 +406,17 @@ func TestPromiscuousNodesHaveFramesForOthers(t *testing.T) {
 	}
 }
 
+// Who is told that a frame was given up is told which.
+func TestAFrameThatIsGivenUpIsSaid(t *testing.T) {
+	sink := newRecorder(2)
+	c := mustCore(t, testConfig(Standard80211g, 6, 2), line(1e5), sink)
+	c.Enqueue(0, ethernet(0, 1, 7, 500))
+	c.Advance(time.Second)
+	if !slices.Equal(sink.gaveUp, []int{7}) {
+		t.Errorf("given up: %v, want frame 7", sink.gaveUp)
+	}
+}
+
 func TestNextEffectIsALowerBound(t *testing.T) {
 	cfg := testConfig(Standard80211g, 0, 4)
 	cfg.RTSThresholdBytes = 700
@@ -434,7 +450,7 @@ func TestNextEffectIsALowerBound(t *testing.T) {
 type sinkFunc func(node int, at time.Duration)
 
 func (f sinkFunc) Deliver(node int, at time.Duration, _ []byte) bool { f(node, at); return true }
-func (f sinkFunc) TxFailed(int, time.Duration, MAC)                  {}
+func (f sinkFunc) TxFailed(int, time.Duration, MAC, []byte)          {}
 
 func TestSnapshots(t *testing.T) {
 	c := mustCore(t, testConfig(Standard80211g, 54, 3), line(10), newRecorder(3))

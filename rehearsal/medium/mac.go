@@ -411,7 +411,7 @@ func (s *station) giveUp() {
 	if !f.delivered {
 		s.lost(f, f.to, s.failCause, true)
 	}
-	c.sink.TxFailed(s.index, c.now, f.dst)
+	c.sink.TxFailed(s.index, c.now, f.dst, f.ethernet)
 	s.finish()
 }
 

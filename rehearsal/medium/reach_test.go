@@ -7,8 +7,8 @@ import (
 
 type nobody struct{}
 
-func (nobody) Deliver(int, time.Duration, []byte) bool { return true }
-func (nobody) TxFailed(int, time.Duration, MAC)        {}
+func (nobody) Deliver(int, time.Duration, []byte) bool  { return true }
+func (nobody) TxFailed(int, time.Duration, MAC, []byte) {}
 func apart(m float64) Locate {
 	return func(node int, _ time.Duration) (float64, float64) { return m * float64(node), 0 }
 }

@@ -93,7 +93,7 @@ func (r *relay) Deliver(node int, _ time.Duration, _ []byte) bool {
 	return true
 }
 
-func (r *relay) TxFailed(int, time.Duration, MAC) {}
+func (r *relay) TxFailed(int, time.Duration, MAC, []byte) {}
 
 // chain is the UDP payload rate over so many hops of 200 m, the source
 // saturated.

@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -317,9 +318,9 @@ func (c *Channel) Deliver(node int, at time.Duration, ethernet []byte) bool {
 }
 
 // TxFailed tells a node's clients; the core calls it.
-func (c *Channel) TxFailed(node int, _ time.Duration, peer medium.MAC) {
+func (c *Channel) TxFailed(node int, _ time.Duration, peer medium.MAC, ethernet []byte) {
 	if f := c.feeds[node]; f != nil && f.active.Load() > 0 {
-		f.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: peer.String()}})
+		f.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: peer.String(), Frame: bytes.Clone(ethernet)}})
 	}
 }
 

@@ -37,7 +37,7 @@ func TestGuestFeedback(t *testing.T) {
 	socket := filepath.Join(fox.dir, "state", "host", "radio.sock")
 	heard := make(chan time.Time, 100)
 	go func() {
-		_ = radio.Failures(ctx, socket, func(mac net.HardwareAddr) {
+		_ = radio.Failures(ctx, socket, func(mac net.HardwareAddr, _ []byte) {
 			if mac.String() == peer {
 				heard <- time.Now()
 			}

@@ -116,6 +116,41 @@ func TestAPacketThatComesBackIsDroppedInTheEnd(t *testing.T) {
 	}
 }
 
+// What the radio gave up goes back to a protocol that salvages it, and only that
+// protocol's own packets do.
+func TestFramesThatAreTakenBack(t *testing.T) {
+	p3, err := find("dsr-p3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rfc, err := find("dsr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := func(etherType byte, packet []byte) []byte {
+		return append([]byte{12: etherType, 13: 0}, packet...)
+	}
+	source, dsrPacket := ip(self, far, 48, 59, 0, 0, 0), ip(self, far, 17, make([]byte, 8)...)
+	source, dsrPacket = dsrPacket, source
+	for name, c := range map[string]struct {
+		protocol Protocol
+		frame    []byte
+		want     bool
+	}{
+		"a packet of DSR":               {p3, frame(8, dsrPacket), true},
+		"no frame is said":              {p3, nil, false},
+		"other data":                    {p3, frame(8, source), false},
+		"not IPv4":                      {p3, frame(0x86, dsrPacket), false},
+		"cut short":                     {p3, frame(8, dsrPacket[:10]), false},
+		"a protocol that takes nothing": {rfc, frame(8, dsrPacket), false},
+	} {
+		got := c.protocol.carriedIn(c.frame)
+		if (got != nil) != c.want || got != nil && !slices.Equal(got, dsrPacket) {
+			t.Errorf("%s: %v, want one: %v", name, got, c.want)
+		}
+	}
+}
+
 // Data goes one way at a time: what a protocol has besides, it falls back on
 // itself, and the kernel would spread flows over all of them.
 func TestOneNextHopIsInstalled(t *testing.T) {

@@ -1,12 +1,15 @@
 package manetd
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
@@ -39,6 +42,9 @@ type Protocol struct {
 	// OverheadBytes is what a carrier adds to a data packet at most: the kernel
 	// is told about an MTU that is so much smaller.
 	OverheadBytes int
+	// TakesBack says that the protocol is given the packets that the radio gave up,
+	// where the radio says which they were.
+	TakesBack bool
 	// OnDemand protocols are told which routes data uses.
 	OnDemand bool
 	// Silent protocols come from a simulator, where a sender for whose packet no
@@ -48,6 +54,20 @@ type Protocol struct {
 }
 
 func (p Protocol) carrier() bool { return p.IPProtocol != 0 }
+
+// carriedIn is the carrier's packet in an Ethernet frame that the protocol takes
+// back; nil where there is none.
+func (p Protocol) carriedIn(frame []byte) []byte {
+	const header = 14
+	if !p.TakesBack || len(frame) < header || binary.BigEndian.Uint16(frame[header-2:]) != unix.ETH_P_IP {
+		return nil
+	}
+	packet := frame[header:]
+	if _, _, whole := endpoints(packet); !whole || int(packet[9]) != p.IPProtocol {
+		return nil
+	}
+	return packet
+}
 
 // Protocols lists what the daemon can run, in the order in which help names
 // them. A protocol joins by a line here.
@@ -62,8 +82,8 @@ func Protocols() []Protocol {
 		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},
 		{Name: "adv", Port: adv.Port, OnDemand: true, Silent: true, Make: makeADV},
 		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
-		{Name: "dsr-p3", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Silent: true,
-			Make: makeDSRP3},
+		{Name: "dsr-p3", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), TakesBack: true,
+			Silent: true, Make: makeDSRP3},
 	}
 }
 
@@ -100,7 +120,7 @@ func makeOLSR(config func([]manet.Interface, uint64) olsr.Config) func(Setup) (m
 
 // errNoReports is of P3's presets, which ns-2's link layer is part of.
 var errNoReports = errors.New("this preset relies on the link layer's reports, and no socket of radio feedback is " +
-	"given: run it in a rehearsal, or take the protocol without -p3")
+	"given: take the protocol without -p3")
 
 // makeAODV makes AODV of a preset. Without one it is RFC 3561's, which is with
 // HELLOs only where the link layer reports nothing.

@@ -31,11 +31,7 @@ func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return d.neighbors.watch(ctx, d.resolved(ctx), d.unreached(ctx)) })
 	if d.reported() {
 		group.Go(func() error {
-			return radio.Failures(ctx, d.cfg.Feedback, func(mac net.HardwareAddr) {
-				if len(mac) == 6 {
-					d.unreached(ctx)(d.neighbors.ip([6]byte(mac)))
-				}
-			})
+			return radio.Failures(ctx, d.cfg.Feedback, d.gaveUp(ctx))
 		})
 	}
 }
@@ -206,6 +202,23 @@ func (d *daemon) resolved(ctx context.Context) func(netip.Addr) {
 		if d.framer != nil {
 			d.post(ctx, func(manet.Time) { d.loop.failed("transmit", d.framer.resolved(ip)) })
 		}
+	}
+}
+
+// gaveUp says that the radio gave a frame up: to a protocol that takes such
+// packets back, what was in it.
+func (d *daemon) gaveUp(ctx context.Context) func(net.HardwareAddr, []byte) {
+	return func(mac net.HardwareAddr, frame []byte) {
+		if len(mac) != 6 {
+			return
+		}
+		ip := d.neighbors.ip([6]byte(mac))
+		packet := d.protocol.carriedIn(frame)
+		if packet == nil || !ip.IsValid() {
+			d.unreached(ctx)(ip)
+			return
+		}
+		d.post(ctx, func(now manet.Time) { d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet}) })
 	}
 }
 
