@@ -178,7 +178,10 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 
 // sameChannel compares what a trial can change.
 func sameChannel(a, b medium.Config) bool {
-	if a.Seed != b.Seed || a.Promiscuous != b.Promiscuous || a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+	if a.Seed != b.Seed || a.Promiscuous != b.Promiscuous {
+		return false
+	}
+	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
 		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
 		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
 		b.LongRetryLimit {
