@@ -3,11 +3,13 @@
 package tcp
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // paced is a connection that always has something to send, and all of whose
@@ -139,6 +141,32 @@ func TestVegas1995MovesByItsRule(t *testing.T) {
 	}
 }
 
+// A bound of the window (ns-2's wnd_) bounds what a loss takes a quarter of: the
+// window does not grow beyond it unseen.
+func TestVegas1995DoesNotGrowBeyondABound(t *testing.T) {
+	p := newPeer(t, false)
+	const bound = 8
+	p.ns.Do(t, func() error {
+		c, err := ClampWindow(Clamp{Of: Of{Cookie: cookieHere(t), Peers: netip.MustParsePrefix("10.55.0.0/24")},
+			Segments: bound})
+		if err == nil {
+			testnet.CloseAtEnd(t, c)
+		}
+		return err
+	})
+	c := newPaced(t, p, register(t, tcpcc.Vegas1995).Name)
+	for range 6 { // twice the bound and more, if nothing held it
+		c.turn(t, 1)
+	}
+	for range 3 {
+		c.ack(t, true)
+	}
+	if info := p.info(t, c.played); info.Ca_state != stateRecovery || info.Snd_ssthresh != bound-bound/4 {
+		t.Errorf("at the third duplicate state %d and ssthresh %d, want recovery and a quarter less of %d", info.Ca_state,
+			info.Snd_ssthresh, bound)
+	}
+}
+
 // After a timeout slow start begins with two segments, up to half of the flight
 // (ns-2's Vegas; Brakmo and Peterson 1995 leave it to Reno, but for the two).
 func TestVegas1995AfterATimeout(t *testing.T) {
@@ -161,7 +189,7 @@ func TestVegas1995AfterATimeout(t *testing.T) {
 
 // Linux's module begins a round with the first segment after nothing was under
 // way (CA_EVENT_TX_START), so that round trips from before count no more. From
-// Linux 7.1 a program is not told of that.
+// Linux 7.1 a program does not get that event.
 func TestVegasBeginsARoundAfterAnIdleTime(t *testing.T) {
 	p := newPeer(t, false)
 	startsWith(t, p, "12")

@@ -75,7 +75,7 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 		t.Logf("%s: least RTO %d ms on %d nodes, shortest RTO of a data socket %d µs", level, leastMs, told[level],
 			shortest)
 	}
-	if len(told) != 10 {
+	if len(told) != 12 {
 		t.Errorf("levels with provenance: %v", told)
 	}
 }

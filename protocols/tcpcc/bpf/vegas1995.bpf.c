@@ -94,7 +94,7 @@ INLINE u32 surplus(struct sock *sk)
 		return 0;
 	if (rtt_us < v->base_us || sent <= 1) /* alone it has met no queue of its own */
 		v->base_us = rtt_us;
-	expected = tp->packets_out * rtt_us;
+	expected = in_network(tp) * rtt_us;
 	actual = (u64)sent * v->base_us;
 	return expected > actual ? (2 * (expected - actual) + rtt_us) / (2 * rtt_us) : 0;
 }
@@ -151,6 +151,7 @@ INLINE void on_ack(struct sock *sk, struct window *w, enum ack kind)
 		end_round(sk);
 	if (v->growth == GROW_EACH_WINDOW || (v->growth == GROW_EACH_ACK && w->cwnd < TCP(sk)->snd_ssthresh))
 		grow(sk, w);
+	w->cwnd = min(w->cwnd, TCP(sk)->snd_cwnd_clamp); /* what it cannot use says nothing */
 	set_cwnd(sk, w->cwnd);
 }
 
