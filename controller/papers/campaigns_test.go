@@ -2,6 +2,7 @@ package papers_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -187,5 +188,28 @@ func TestP4sFiguresTakeTheirCells(t *testing.T) {
 				t.Errorf("%s: %s is not drawn", file, name)
 			}
 		}
+	}
+}
+
+// P4's reference TCP and NewReno have one least RTO: neither waits longer than the
+// other before it tries again.
+func TestTheReferenceAndItsBaselineHaveOneLeastRTO(t *testing.T) {
+	_, campaigns := read(t)
+	least := map[string]map[string]bool{} // variant → ms
+	for _, c := range campaigns {
+		if c.paper.Name != "p4" {
+			continue
+		}
+		for _, trial := range c.trials {
+			variant := trial.Facts["variant"]
+			if least[variant] == nil {
+				least[variant] = map[string]bool{}
+			}
+			least[variant][trial.Facts["rto_min_ms"]] = true
+		}
+	}
+	want := map[string]bool{"1000": true}
+	if len(least) != 2 || !maps.Equal(least["reference"], want) || !maps.Equal(least["newreno"], want) {
+		t.Errorf("least RTOs in ms by variant are %v, want 1000 of newreno and reference", least)
 	}
 }

@@ -162,8 +162,8 @@ func TestVegas1995DoesNotGrowBeyondABound(t *testing.T) {
 		c.ack(t, true)
 	}
 	if info := p.info(t, c.played); info.Ca_state != stateRecovery || info.Snd_ssthresh != bound-bound/4 {
-		t.Errorf("at the third duplicate state %d and ssthresh %d, want recovery and a quarter less of %d", info.Ca_state,
-			info.Snd_ssthresh, bound)
+		t.Errorf("at the third duplicate state %d and ssthresh %d, want recovery and a quarter less of %d",
+			info.Ca_state, info.Snd_ssthresh, bound)
 	}
 }
 
