@@ -21,8 +21,8 @@ func MergeCommand() *cobra.Command {
 		Short: "Make one run of the shards that several machines drove",
 		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
 			"that name in the folder of runs. " +
-			"All of them must be there, each once, finished and matching their checksums. The shards stay as they are. " +
-			fmt.Sprintf("It writes the run's report, unless there are more than %d trials.", reportMost),
+			"All of them must be there, each once, finished and matching their checksums. The shards " +
+			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.", reportMost),
 		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
@@ -44,8 +44,8 @@ func MergeCommand() *cobra.Command {
 			out := c.OutOrStdout()
 			if n := len(a.Info().Plan.Trials); n > reportMost {
 				_, err = fmt.Fprintf(out, "run: %s\nreport: not written, because it would draw each of %d trials; "+
-					"`fieldmesh metrics %s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n", dir, n,
-					dir)
+					"`fieldmesh metrics %s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n",
+					dir, n, dir)
 				return err
 			}
 			path, _, err := writeReport(a)

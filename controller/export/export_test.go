@@ -577,7 +577,8 @@ func TestResultsAreReadBack(t *testing.T) {
 	if accepted == 0 {
 		t.Error("no attempt was accepted")
 	}
-	for _, bad := range []string{"", "a,b\n", "trial,attempt,duration_s,x\n1,1,10,word\n", "trial,attempt,duration_s\n1,a,10\n"} {
+	for _, bad := range []string{"", "a,b\n", "trial,attempt,duration_s,x\n1,1,10,word\n",
+		"trial,attempt,duration_s\n1,a,10\n"} {
 		if _, err := ReadResults(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is taken for a table of results", bad)
 		}

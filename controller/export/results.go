@@ -93,7 +93,7 @@ const (
 )
 
 // ReadResults reads results.csv back: the numbers of each accepted attempt, without
-// their units and definitions. Columns that are no number of metrics.csv are left out.
+// their units and definitions.
 func ReadResults(in io.Reader) (map[wire.TrialKey][]metrics.Row, error) {
 	table := csv.NewReader(in)
 	head, err := table.Read()
@@ -103,8 +103,8 @@ func ReadResults(in io.Reader) (map[wire.TrialKey][]metrics.Row, error) {
 	trial, attempt := slices.Index(head, "trial"), slices.Index(head, "attempt")
 	planned := slices.Index(head, lastPlanned)
 	if trial < 0 || attempt < 0 || planned < 0 {
-		return nil, fmt.Errorf("read results: the first line has no columns trial, attempt and %s: it is no results.csv "+
-			"of `fieldmesh export`", lastPlanned)
+		return nil, fmt.Errorf("read results: the first line has no columns trial, attempt and %s: it is not a "+
+			"results.csv of `fieldmesh export`", lastPlanned)
 	}
 	out := map[wire.TrialKey][]metrics.Row{}
 	for {

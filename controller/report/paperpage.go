@@ -30,7 +30,14 @@ type paperPageView struct {
 	Name string // P2
 	Runs []runView
 	Left []leftRow
+	Not  []leftDeviations
 	Rule string
+}
+
+// leftDeviations are in what a campaign is not its paper, of one that no run drove.
+type leftDeviations struct {
+	Campaign   string
+	Deviations []string
 }
 
 // runView is what one run says.
@@ -78,7 +85,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 	}
 	out := PaperPage{Drawings: map[string][]byte{}}
 	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule}
-	driven := map[[2]string]bool{}
+	driven, named := map[[2]string]bool{}, map[string]bool{}
 	for _, run := range runs {
 		d, err := run.read()
 		if err != nil {
@@ -87,7 +94,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		if d.info.Paper == nil || d.info.Paper.Name != id {
 			continue
 		}
-		driven[[2]string{d.info.Campaign, scaleOf(d)}] = true
+		driven[[2]string{d.info.Campaign, scaleOf(d)}], named[d.info.Campaign] = true, true
 		one, err := out.run(d)
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
@@ -104,13 +111,16 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		}
 		e := c.Estimate()
 		v.Left = append(v.Left, leftRow{c.Name, scale, show.Span(e.RehearsalS), len(e.Trials)})
+		if !named[c.Name] && len(c.Paper.Deviations) > 0 {
+			v.Not, named[c.Name] = append(v.Not, leftDeviations{c.Name, c.Paper.Deviations}), true
+		}
 	}
-	pages, err := template.New("").Funcs(template.FuncMap{"cell": markdownCell}).ParseFS(page, "page/paper.md")
+	pages, err := template.New("").Funcs(template.FuncMap{"cell": markdownCell}).ParseFS(page, "page/paper.tmpl")
 	if err != nil {
 		return out, err
 	}
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, "paper.md", v); err != nil {
+	if err := pages.ExecuteTemplate(&b, "paper.tmpl", v); err != nil {
 		return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 	}
 	out.Markdown = []byte(wrapped(b.String()))
@@ -131,15 +141,15 @@ func (r Tables) read() (*data, error) {
 	for _, verdict := range decisions {
 		t, planned := a.Trial(verdict.Trial)
 		if !planned {
-			return nil, fmt.Errorf("read run %q without its records: its journal decides trial %d, which is not in its "+
-				"schedule", r.Dir, verdict.Trial)
+			return nil, fmt.Errorf("read run %q without its records: its journal decides trial %d, which its "+
+				"schedule does not have", r.Dir, verdict.Trial)
 		}
 		at := d.attemptOf(t)
 		at.TrialKey, at.Verdict = verdict.TrialKey, &verdict
 		own, there := r.Numbers[verdict.TrialKey]
 		if there != at.accepted() {
-			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s, and there are numbers of it: %v; "+
-				"they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
+			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s; there are numbers "+
+				"of it: %v; they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
 		}
 		at.rows, at.packets = own, own
 		_, at.Mbps = metrics.Measured(t, own)
@@ -184,7 +194,8 @@ func (out *PaperPage) run(d *data) (runView, error) {
 			v.Figures = append(v.Figures, out.table(d, f, tables[0]))
 			tables = tables[1:]
 		case f.Kind == papers.Printed && f.Scenario == "":
-			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, "its numbers stand beside ours in the figures' tables"})
+			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption,
+				"its numbers stand beside ours in the figures' tables"})
 		default:
 			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
 		}
@@ -203,7 +214,7 @@ func aboutRun(d *data) [][2]string {
 		{"driven", d.info.CreatedWall.UTC().Format("2 January 2006") + ", by fieldmesh " + d.info.Version},
 		{"place", d.info.Place},
 	}
-	clock := [2]string{"clock", "real; each node's kernel is in its trials' provenance, which is not among these tables"}
+	clock := [2]string{"clock", "real; each node's kernel is in its trials' provenance, which is not in these tables"}
 	if c := d.info.Clock; c.Virtual() {
 		clock[1] = fmt.Sprintf("virtual: Linux %s of configuration %s, %d ns a system call", c.Kernel, c.Configuration,
 			c.CallNs)
@@ -278,7 +289,8 @@ func (out *PaperPage) table(d *data, f drawnFigure, t papers.Table) pageFigure {
 			motions = append(motions, r.Motion)
 		}
 		for i, c := range r.Cells {
-			row := []string{r.Routing, r.Motion, t.Variants[i], interval(c.Ours, ""), fmt.Sprint(c.Ours.N), c.Printed, "—"}
+			row := []string{r.Routing, r.Motion, t.Variants[i], interval(c.Ours, ""), fmt.Sprint(c.Ours.N), c.Printed,
+				"—"}
 			if c.Ratio != nil {
 				row[6] = digits(*c.Ratio)
 			}

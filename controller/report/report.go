@@ -14,7 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 )
 
-//go:embed page/*.html page/paper.md page/style.css
+//go:embed page/*.html page/paper.tmpl page/style.css
 var page embed.FS
 
 // part is one section of the report. Its view is nil when the run has nothing

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +126,26 @@ func TestProcessorsAreTakenOnce(t *testing.T) {
 	defer again.release()
 	if a.held != nil && again.held == nil {
 		t.Errorf("processor %d was given back, and none is free", a.number)
+	}
+}
+
+// Kernels for which there is no processor of their own are not all on one. That 200
+// of them are by chance has a probability below 2^-198.
+func TestKernelsBeyondTheProcessorsAreSpread(t *testing.T) {
+	numbers := map[int]bool{}
+	for beyond := 0; beyond < 200; {
+		c, err := takeCore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.release()
+		if c.held == nil {
+			numbers[c.number] = true
+			beyond++
+		}
+	}
+	if len(numbers) < min(2, runtime.NumCPU()) {
+		t.Errorf("200 kernels are on %d processors of %d", len(numbers), runtime.NumCPU())
 	}
 }
 

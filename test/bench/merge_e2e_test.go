@@ -27,7 +27,8 @@ func TestBenchMergeOfAThousandShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took, peak := timed(t, filepath.Join(programs, "fieldmesh"), append([]string{"merge", "--runs", dir}, folders...)...)
+	took, peak := timed(t, filepath.Join(programs, "fieldmesh"),
+		append([]string{"merge", "--runs", dir}, folders...)...)
 	a, err := archive.Read(filepath.Join(dir, synthetic.Info(o).Run))
 	if err != nil {
 		t.Fatal(err)

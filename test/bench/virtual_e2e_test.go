@@ -40,8 +40,8 @@ func TestBenchVirtualTime(t *testing.T) {
 			"      mobile: {still: false}\n", ""}},
 	} {
 		campaign := testnet.Campaign(t, "../../campaigns/"+k.file+".yaml", k.name, k.changes...)
-		c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--clock", "virtual", "--name", k.name,
-			"--runs", testnet.Folder(t))
+		c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--clock", "virtual", "--name",
+			k.name, "--runs", testnet.Folder(t))
 		begun := time.Now()
 		out, err := c.CombinedOutput()
 		if err != nil {

@@ -48,7 +48,7 @@ type Panel struct {
 	Title          string
 	Label          string // what it is, for who cannot see it
 	XLabel, YLabel string
-	XNames         []string // of the places 1, 2, 3 … on the axis of x, where these are no numbers
+	XNames         []string // of the places 1, 2, 3 … on an axis of x without numbers
 	Curves         []Curve
 	Band           *Band
 	Apart          bool // values lie close together: the axis of y need not begin at 0
