@@ -3,8 +3,13 @@
 package tcp
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -168,5 +173,73 @@ func TestBandwidthFallsInASilence(t *testing.T) {
 	// And one ACK after all that is one sample, of what was acknowledged in that hour.
 	if got := f.after(100_000, 1000); got > 1 {
 		t.Errorf("the first ACK after it makes the estimate %f bytes/s, want less than 1", got)
+	}
+}
+
+// natively is bandwidth.h as a program of this machine, as the kernel for virtual
+// time has it compiled in: it reads times and bytes, and writes the state after each.
+const natively = `#define TCPCC_KERNEL_H
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#define INLINE static inline
+#include <stdio.h>
+#include "bandwidth.h"
+
+int main(void)
+{
+	struct bandwidth b;
+	u64 now_us, bytes;
+
+	open_bandwidth(&b, 0);
+	while (scanf("%llu %llu", &now_us, &bytes) == 2) {
+		if (bytes)
+			note_ack(&b, now_us, bytes);
+		else
+			note_silence(&b, now_us);
+		printf("%llu %llu %llu %llu %llu\n", b.filtered, b.sample, b.acked_us, b.sampled_us, b.bytes);
+	}
+	return 0;
+}
+`
+
+// The same source gives the same state to the bit as BPF and as a machine's own
+// code, after each of 10,000 drawn ACKs and silences, of all lengths and sizes.
+func TestE2EBandwidthIsTheSameCompiledNatively(t *testing.T) {
+	f := newFilter(t)
+	if _, err := exec.LookPath("clang"); err != nil {
+		t.Skip("needs clang, which is not installed")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "native.c"), []byte(natively), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "native")
+	if out, err := exec.Command("clang", "-O2", "-I../../protocols/tcpcc/bpf", "-o", program,
+		filepath.Join(dir, "native.c")).CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	r := rand.New(rand.NewPCG(testnet.Seed(t, 20013, "the ACKs"), 0))
+	var in, want strings.Builder
+	for range 10_000 {
+		us, bytes := uint64(math.Pow(10, 8*r.Float64()))-1, uint64(math.Pow(10, 9*r.Float64()))-1
+		if r.IntN(8) == 0 {
+			bytes = 0
+		}
+		f.after(us, bytes)
+		fmt.Fprintln(&in, f.state.NowUs, bytes)
+		b := f.state.bandwidth
+		fmt.Fprintln(&want, b.Filtered, b.Sample, b.AckedUs, b.SampledUs, b.Bytes)
+	}
+	cmd := exec.Command(program)
+	cmd.Stdin = strings.NewReader(in.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, wanted := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")
+	for i := range wanted {
+		if i >= len(got) || got[i] != wanted[i] {
+			t.Fatalf("after ACK %d BPF has %q, and native code %q", i, wanted[i], got[min(i, len(got)-1)])
+		}
 	}
 }
