@@ -33,6 +33,8 @@ func TestResolve(t *testing.T) {
 			[]string{"tcp_sack=1"}},
 		"vegas, no module":           {wire.TCP{Variant: "vegas"}, bare, "vegas_10", "vegas", nil},
 		"vegas, the kernel's own":    {wire.TCP{Variant: "vegas"}, stock, "vegas", "", nil},
+		"vegas as published":         {wire.TCP{Variant: "vegas1995"}, stock, "vegas95_10", "vegas1995", nil},
+		"westwood as published":      {wire.TCP{Variant: "westwood2001"}, stock, "west2001_10", "westwood2001", nil},
 		"what no program stands for": {wire.TCP{Variant: "illinois"}, bare, "illinois", "", nil},
 		"fixed RTO": {wire.TCP{Variant: "reno", SACK: off, FixedRTO: true}, bare, "reno", "",
 			[]string{"tcp_sack=0", "tcp_rto_min_us=500000", "tcp_retries2=255"}},
@@ -108,7 +110,7 @@ func TestNamesInTheKernel(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"reno", "bbr2_x", "reno_", "reno_%", "reference_1"} {
+	for _, name := range []string{"reno", "bbr2_x", "reno_", "reno_%", "reference_1", "vegas1995_1"} {
 		if p, ok := tcpcc.ProgramOf(name); ok {
 			t.Errorf("%q is taken for our %s", name, p)
 		}
