@@ -96,6 +96,7 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 		*inEnd != (wire.DelayEnd{Flow: "delay", Side: "responder", Sent: n, Received: n}) || uint64(len(in)) != n {
 		t.Fatalf("%d records, %d at the responder; the ends tell %+v and %+v", n, len(in), outEnd, inEnd)
 	}
+	byKernel := 0
 	for _, d := range out {
 		at := slices.IndexFunc(in, func(o *wire.Delay) bool { return o.Datagram == d.Datagram })
 		if at < 0 {
@@ -104,7 +105,7 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 		o := in[at]
 		due := open + int64(d.Datagram)*5e6
 		ns, ok := d.RoundTripNs()
-		if !ok || ns <= 0 || *d.DueBootNs != due || d.HandedBootNs < due || d.HandedBootNs >= due+5e6 ||
+		if !ok || ns <= 0 || *d.DueBootNs != due || d.HandedBootNs < due ||
 			*d.PeerReceivedBootNs != *o.ReceivedBootNs || *d.PeerHandedBootNs != o.HandedBootNs ||
 			d.PeerReceivedStamp != o.ReceivedStamp || *o.ReceivedBootNs < d.HandedBootNs-1e6 {
 			t.Errorf("sender %+v\nresponder %+v", d, o)
@@ -112,9 +113,12 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 		if d.QueuedBootNs == nil {
 			t.Errorf("the kernel stamped no departure of %+v", d)
 		}
-		if d.ReceivedStamp != wire.StampKernel && d.Datagram > 5 { // it begins to stamp some time after it is asked to
-			t.Errorf("the answer's arrival is stamped by %q: %+v", d.ReceivedStamp, d)
+		if d.ReceivedStamp == wire.StampKernel && d.PeerReceivedStamp == wire.StampKernel {
+			byKernel++
 		}
+	}
+	if byKernel == 0 { // it begins some time after it is asked to
+		t.Error("the kernel stamped no arrival")
 	}
 }
 
