@@ -199,8 +199,8 @@ func (a *attempt) checkHotspot() error {
 		return nil
 	}
 	if err == nil && is.SSID != want.SSID {
-		err = fmt.Errorf("Android has %s in network %q, not in %q; have it forget that network, or not join it by itself",
-			a.engine.cfg.Interface, is.SSID, want.SSID)
+		err = fmt.Errorf("Android has %s in network %q, not in %q; have it forget that network, or not join it by "+
+			"itself", a.engine.cfg.Interface, is.SSID, want.SSID)
 	}
 	if err != nil {
 		return fault{wire.ReasonRadioGone, err}

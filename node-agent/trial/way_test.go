@@ -53,30 +53,37 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 		iface string
 		err   error
 	}
+	// Where the car's is a phone: the network that its Android is in once the window has
+	// opened, "-" for none, and whether it keeps the hotspot.
+	phones := map[string]struct {
+		network string
+		keeps   bool
+	}{
+		"Android's outage": {"m", false}, "elsewhere by Android": {"m", false}, "out of reach": {"-", false},
+		"in another network": {"cafe", false}, "a hotspot has ended": {"-", true},
+	}
 	for name, c := range map[string]struct {
 		protocol string
 		then     way
 		from, to float64 // of the window: meanwhile the way is another
 		away     bool    // the interface has no carrier
 		want     string
-		hotspot  string // which the car's Android is in when the window has opened; "-": none; empty: no phone
-		keeps    bool   // it is the car's
 	}{
-		"stays":                    {"none", way{own, nil}, 0, 2, false, "", "", false},
-		"elsewhere":                {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road", "", false},
-		"elsewhere for a moment":   {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road", "", false},
-		"none":                     {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way", "", false},
-		"an outage":                {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, "", "", false},
-		"elsewhere in an outage":   {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road", "", false},
-		"a daemon's device":        {"babeld", way{"fieldmesh0", nil}, 0, 2, false, "", "", false},
-		"a daemon has none":        {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, "", "", false},
-		"elsewhere by a daemon":    {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road", "", false},
-		"not known":                {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way", "", false},
-		"Android's outage":         {"none", way{"rmnet0", nil}, 0.1, 0.9, true, "", "m", false},
-		"elsewhere by Android":     {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road", "m", false},
-		"out of a hotspot's reach": {"none", way{"rmnet0", nil}, 0.1, 2, true, "", "-", false},
-		"in another network":       {"none", way{"rmnet0", nil}, 0.1, 2, true, "radio_gone: Android has", "cafe", false},
-		"a hotspot has ended":      {"none", way{own, nil}, 0, 2, false, "radio_gone: refused", "-", true},
+		"stays":                  {"none", way{own, nil}, 0, 2, false, ""},
+		"elsewhere":              {"none", way{"tun0", nil}, 0, 2, false, "misrouted: packets to road"},
+		"elsewhere for a moment": {"none", way{"tun0", nil}, 0.1, 0.9, false, "misrouted: packets to road"},
+		"none":                   {"none", way{"", unix.ENETUNREACH}, 0, 2, false, "misrouted: there is no way"},
+		"an outage":              {"none", way{"", unix.ENETUNREACH}, 0.1, 0.9, true, ""},
+		"elsewhere in an outage": {"none", way{"tun0", nil}, 0.1, 0.9, true, "misrouted: packets to road"},
+		"a daemon's device":      {"babeld", way{"fieldmesh0", nil}, 0, 2, false, ""},
+		"a daemon has none":      {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, false, ""},
+		"elsewhere by a daemon":  {"babeld", way{"rmnet0", nil}, 0, 2, false, "misrouted: packets to road"},
+		"not known":              {"babeld", way{"", unix.EMFILE}, 0, 2, false, "misrouted: there is no way"},
+		"Android's outage":       {"none", way{"rmnet0", nil}, 0.1, 0.9, true, ""},
+		"elsewhere by Android":   {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road"},
+		"out of reach":           {"none", way{"rmnet0", nil}, 0.1, 2, true, ""},
+		"in another network":     {"none", way{"rmnet0", nil}, 0.1, 2, true, "radio_gone: Android has"},
+		"a hotspot has ended":    {"none", way{own, nil}, 0, 2, false, "radio_gone: refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +91,9 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 			k := wire.TrialKey{Trial: 1, Attempt: 1}
 			plan.Trials[0].DurationS, plan.Trials[0].Routing.Protocol = 0.5, c.protocol
 			plan.Trials[0].Traffic[0].DurationS = 0.5
-			if c.hotspot != "" {
-				ap := map[bool]string{true: "car", false: "road"}[c.keeps]
+			phone, hotspot := phones[name]
+			if hotspot {
+				ap := map[bool]string{true: "car", false: "road"}[phone.keeps]
 				plan.Trials[0].Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: ap}
 			}
 			road.host.wifi = func() (wire.Caps, error) { return wire.Caps{SSID: "m"}, nil }
@@ -93,10 +101,10 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 				switch {
 				case len(car.spool.kinds(k, "window")) == 0:
 					return wire.Caps{SSID: "m"}, nil
-				case c.hotspot == "-":
+				case phone.network == "-":
 					return wire.Caps{}, &change.Refused{Reason: "Android is in none"}
 				}
-				return wire.Caps{SSID: c.hotspot}, nil
+				return wire.Caps{SSID: phone.network}, nil
 			}
 			var asked atomic.Int32
 			car.deps.Attached = func(string, netip.Addr) bool { return !c.away }

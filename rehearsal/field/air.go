@@ -104,9 +104,10 @@ func CheckRadios(trials []wire.Trial) error {
 	for _, t := range trials {
 		if t.Radio.HasAccessPoint() {
 			return fmt.Errorf("trial %d: its radio's mode is %s, and the emulated radio is an ad hoc one only, in "+
-				"which no frame goes by way of an access point: what it carried would be another network's; rehearse "+
-				"a copy with `radio: {mode: adhoc, …}` (campaigns/velocity.yaml has the drives of velocity-phones.yaml), and "+
-				"try this one with the nodes on a table (`fieldmesh run --place bench`)", t.Number, t.Radio.Mode)
+				"which no frame goes by way of an access point: what it carried would be another network's; "+
+				"rehearse a copy with `radio: {mode: adhoc, …}` (campaigns/velocity.yaml has the drives of "+
+				"velocity-phones.yaml), and try this one with the nodes on a table (`fieldmesh run --place bench`)",
+				t.Number, t.Radio.Mode)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 // Where the phone keeps its Wi-Fi over a reboot, and where two phones hear each other.
 const (
 	wifiState   = "/data/wifi.json"
-	wifiStall   = "/data/wifi.stall"   // a command that does not come to its end, and whether before or after its effect
+	wifiStall   = "/data/wifi.stall"   // a command that stalls, and whether before or after its effect
 	wifiStalled = "/data/wifi.stalled" // it has been called
 	airHotspot  = "/air/hotspot.json"
 )
