@@ -2,10 +2,10 @@
 
 import re
 
+
 # A link that leads out of the guides, into the source, has no page in the site:
 # it becomes the name of the file.
-OUT = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)(?:#[^)]*)?\)")
-
-
-def on_page_markdown(markdown, **_):
-    return OUT.sub(r"\1 (`\2` in the source)", markdown)
+def on_page_markdown(markdown, page, **_):
+    up = "../" * (page.file.src_uri.count("/") + 1)
+    out = re.compile(r"\[([^\]]+)\]\(" + re.escape(up) + r"([^)#]+)(?:#[^)]*)?\)")
+    return out.sub(r"\1 (`\2` in the source)", markdown)

@@ -22,7 +22,8 @@ func MergeCommand() *cobra.Command {
 		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
 			"that name in the folder of runs. " +
 			"All of them must be there, each once, finished and matching their checksums. The shards " +
-			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.", reportMost),
+			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.",
+				reportMost),
 		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))

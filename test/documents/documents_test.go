@@ -23,8 +23,8 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, pattern := range []string{
-		"../../*.md", "../../docs/decisions/*.md", "../../field-guides/*.md", "../../dashboards/*.md",
-		"../../android-app/*.md", "../../packaging/*.md", "../../protocols/pairing/*.md",
+		"../../*.md", "../../docs/decisions/*.md", "../../field-guides/*.md", "../../field-guides/results/*.md",
+		"../../dashboards/*.md", "../../android-app/*.md", "../../packaging/*.md", "../../protocols/pairing/*.md",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {

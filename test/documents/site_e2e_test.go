@@ -32,8 +32,12 @@ func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
 	if err != nil || len(found) < 16 {
 		t.Fatalf("%d pages, %v", len(found), err)
 	}
+	results, err := filepath.Glob(filepath.Join(site, "results", "*.html"))
+	if err != nil || len(results) < 6 {
+		t.Fatalf("%d pages of results, %v", len(results), err)
+	}
 	links := 0
-	for _, page := range found {
+	for _, page := range append(found, results...) {
 		links += checkPage(t, site, page)
 	}
 	t.Logf("%d pages, %d links", len(found), links)
@@ -56,9 +60,11 @@ func checkPage(t *testing.T, site, page string) (links int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range fetched.FindAllString(string(text), -1) {
-		if strings.Contains(m, "://") {
-			t.Errorf("%s fetches something: %s", filepath.Base(page), m)
+	for _, m := range fetched.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(m[0], "://") {
+			t.Errorf("%s fetches something: %s", filepath.Base(page), m[0])
+		} else if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); m[1] != "" && err != nil {
+			t.Errorf("%s shows %s: %v", filepath.Base(page), m[1], err)
 		}
 	}
 	for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
