@@ -18,7 +18,8 @@
 //	PLAN.sha256      of run.json, campaign.yaml, schedule.json and what the campaign
 //	                 names, before the first trial
 //	*.signature.json the controller's signatures of those two
-//	shards/          of a run that was merged: each shard's manifests and signatures
+//	shards/          of a run that was merged: each shard's run.json, manifests and
+//	                 signatures, and its schedule.json where its bytes are others
 //
 // Files of records are only ever appended to, in whole lines. Names that begin
 // with a dot, and those of Derived, are not part of the record of the run.
@@ -101,6 +102,7 @@ type RunInfo struct {
 	Paper        *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
 	Scale        *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
 	Shard        *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
+	Merged       int               `json:"merged,omitempty"` // of how many shards it was put together; 0: of none
 	Enough       *plan.StopWhen    `json:"enough,omitempty"` // nil: all blocks are driven
 	CampaignRaw  []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
@@ -152,7 +154,7 @@ type Archive struct {
 	places    map[string]map[string]*place // node → epoch → how far its records are stored
 	newest    map[string]string            // node → epoch of its newest append
 	decisions []wire.Verdict
-	decidedAs map[wire.TrialKey]int // place among the decisions
+	decidedAt map[wire.TrialKey]int // where in decisions
 	sealed    map[wire.TrialKey]bool
 	finished  bool
 	stop      *Stop // nil: no block was found to be the last
@@ -236,7 +238,7 @@ func newArchive(dir string, info RunInfo) *Archive {
 	return &Archive{
 		dir: dir, info: info, disk: disk{root: dir},
 		places: map[string]map[string]*place{}, newest: map[string]string{}, sealed: map[wire.TrialKey]bool{},
-		decidedAs: map[wire.TrialKey]int{},
+		decidedAt: map[wire.TrialKey]int{},
 	}
 }
 
@@ -252,21 +254,26 @@ func (a *Archive) load() error {
 			return err
 		}
 	}
-	if err := a.readJournal(); err != nil {
+	if err := a.readDecided(); err != nil {
 		return err
-	}
-	attempts, err := a.folders()
-	if err != nil {
-		return err
-	}
-	for _, k := range attempts {
-		a.sealed[k] = a.disk.exists(filepath.Join(trialDir(k), manifestFile))
 	}
 	a.finished = a.disk.exists(manifestFile)
 	if a.lock == nil {
 		return nil
 	}
 	return a.recoverCursors()
+}
+
+// readDecided finds what is decided, and what is sealed.
+func (a *Archive) readDecided() error {
+	if err := a.readJournal(); err != nil {
+		return err
+	}
+	attempts, err := a.folders()
+	for _, k := range attempts {
+		a.sealed[k] = a.disk.exists(filepath.Join(trialDir(k), manifestFile))
+	}
+	return err
 }
 
 func (a *Archive) readInfo() error {
@@ -277,8 +284,11 @@ func (a *Archive) readInfo() error {
 	if s.Format != format {
 		return fmt.Errorf("read %s: format %d is not known here (known: %d)", runFile, s.Format, format)
 	}
+	if err := s.fits(); err != nil {
+		return fmt.Errorf("read %s: %w", runFile, err)
+	}
 	a.info = s.RunInfo
-	plan, err := a.disk.schedule()
+	plan, err := a.disk.schedule(scheduleFile)
 	if err != nil {
 		return err
 	}
@@ -288,6 +298,17 @@ func (a *Archive) readInfo() error {
 		return err
 	}
 	a.info.CampaignRaw = raw
+	return nil
+}
+
+// fits refuses shards that no run has: their numbers are reckoned with.
+func (i RunInfo) fits() error {
+	if s := i.Shard; s != nil && (s.Number < 1 || s.Number > s.Of || s.Of > wire.MaxTrials) {
+		return fmt.Errorf("there is no shard %s", s)
+	}
+	if i.Merged < 0 || i.Merged > wire.MaxTrials {
+		return fmt.Errorf("no run is merged of %d shards", i.Merged)
+	}
 	return nil
 }
 

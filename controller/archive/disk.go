@@ -169,9 +169,6 @@ func (d disk) replaceJSON(rel string, v any) error {
 	return d.replace(rel, append(b, '\n'))
 }
 
-// fileMost bounds a file that is read whole; a plan has 24 MiB at most.
-const fileMost = 64 << 20
-
 func (d disk) read(rel string) ([]byte, error) {
 	if size := d.size(rel); size > fileMost {
 		return nil, fmt.Errorf("read %s: it has %d bytes, and may have %d", rel, size, fileMost)
@@ -188,15 +185,18 @@ func (d disk) readJSON(rel string, v any) error {
 	if err != nil {
 		return err
 	}
+	if err := new(decoded).add(b); err != nil {
+		return fmt.Errorf("read %s: %w", rel, err)
+	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("read %s: %w", rel, err)
 	}
 	return nil
 }
 
-// schedule reads the plan.
-func (d disk) schedule() (p wire.RunPlan, err error) {
-	raw, err := d.read(scheduleFile)
+// schedule reads a plan: more trials than one may have are not decoded.
+func (d disk) schedule(rel string) (p wire.RunPlan, err error) {
+	raw, err := d.read(rel)
 	if err != nil {
 		return p, err
 	}
@@ -204,8 +204,17 @@ func (d disk) schedule() (p wire.RunPlan, err error) {
 	if d.known != nil && d.known.sum == sum {
 		return d.known.plan, nil
 	}
+	var of struct {
+		Trials []json.RawMessage `json:"trials"`
+	}
+	if err := json.Unmarshal(raw, &of); err != nil {
+		return p, fmt.Errorf("read %s: %w", rel, err)
+	}
+	if n := len(of.Trials); n > wire.MaxTrials {
+		return p, fmt.Errorf("read %s: it has %d trials, and may have %d", rel, n, wire.MaxTrials)
+	}
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, fmt.Errorf("read %s: %w", scheduleFile, err)
+		return p, fmt.Errorf("read %s: %w", rel, err)
 	}
 	if d.known != nil {
 		*d.known = knownSchedule{sum, p}

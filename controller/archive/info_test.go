@@ -17,7 +17,7 @@ func TestRunInfoIsStoredAsEver(t *testing.T) {
 		Run: "r", Campaign: "c", CreatedWall: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seed: 7, Version: "v",
 		Place: archive.PlaceRoad, Site: map[string]string{"road": "straight"},
 		Paper: &plan.Paper{Name: "p2", Scenario: "chain"}, Scale: &plan.Scale{Name: "smoke", Why: "short"},
-		Shard:  &archive.Shard{Number: 1, Of: 2},
+		Shard: &archive.Shard{Number: 1, Of: 2}, Merged: 3,
 		Enough: &plan.StopWhen{Of: "section", HalfWidthMbps: &half, MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95},
 	})
 	must(t, err)
@@ -47,6 +47,7 @@ func TestRunInfoIsStoredAsEver(t *testing.T) {
     "number": 1,
     "of": 2
   },
+  "merged": 3,
   "enough": {
     "of": "section",
     "half_width_mbps": 1.5,

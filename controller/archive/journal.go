@@ -58,7 +58,7 @@ func (a *Archive) decided(v wire.Verdict) {
 		*had = v
 		return
 	}
-	a.decidedAs[v.TrialKey] = len(a.decisions)
+	a.decidedAt[v.TrialKey] = len(a.decisions)
 	a.decisions = append(a.decisions, v)
 }
 
@@ -98,38 +98,49 @@ func (a *Archive) Decisions() []wire.Verdict {
 }
 
 func (a *Archive) verdictOf(k wire.TrialKey) *wire.Verdict {
-	if i, decided := a.decidedAs[k]; decided {
+	if i, ok := a.decidedAt[k]; ok {
 		return &a.decisions[i]
 	}
 	return nil
 }
 
 func (a *Archive) readJournal() error {
-	entries, err := a.Journal()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return a.disk.journal(func(e JournalEntry) error {
 		if e.Verdict != nil {
 			a.decided(*e.Verdict)
 		}
 		if e.Stop != nil {
 			a.stop = e.Stop
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Journal is every decision and note in order.
-func (a *Archive) Journal() ([]JournalEntry, error) {
-	var out []JournalEntry
-	err := a.disk.lines(journalFile, func(line []byte) error {
-		var e JournalEntry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("read %s: %w", journalFile, err)
-		}
+func (a *Archive) Journal() (out []JournalEntry, err error) {
+	err = a.disk.journal(func(e JournalEntry) error {
 		out = append(out, e)
 		return nil
 	})
 	return out, err
+}
+
+// journal calls do with every entry of the journal.
+func (d disk) journal(do func(JournalEntry) error) error {
+	var all decoded
+	entries := 0
+	return d.lines(journalFile, func(line []byte) error {
+		var e JournalEntry
+		if entries++; entries > entriesOfJournalMost {
+			return fmt.Errorf("read %s: it has more than %d entries, as no run has", journalFile, entriesOfJournalMost)
+		}
+		err := all.add(line)
+		if err == nil {
+			err = json.Unmarshal(line, &e)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", journalFile, err)
+		}
+		return do(e)
+	})
 }

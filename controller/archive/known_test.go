@@ -22,7 +22,7 @@ func TestASchedulesTrialsAreHeldOnce(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(d.root, scheduleFile), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		p, err := d.schedule()
+		p, err := d.schedule(scheduleFile)
 		if err != nil {
 			t.Fatal(err)
 		}

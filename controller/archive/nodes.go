@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -31,7 +32,7 @@ func VerifyRecords(dir string) ([]NodeSigned, []Finding, error) {
 		return nil, nil, fmt.Errorf("verify records: %w", err)
 	}
 	v := &vouching{check: check{disk: a.disk}, nodes: map[string]*NodeSigned{},
-		signatures: map[life]map[uint64]signedAt{}}
+		lives: map[life][]signedAt{}}
 	groups, err := a.groups()
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify records: %w", err)
@@ -78,23 +79,33 @@ func (a *Archive) groups() ([][]string, error) {
 	return out, err
 }
 
-// mostUnsigned bounds the records of a file whose signature is waited for; a node
-// signs every ten seconds.
-const mostUnsigned = 1 << 20
+const (
+	// mostUnsigned bounds the records of a file whose signature is waited for; a node
+	// signs every ten seconds.
+	mostUnsigned = 1 << 18
+	// signaturesMost bounds those whose chains are looked at: 200 nodes for 14 hours.
+	signaturesMost = 1_000_000
+	// livesMost bounds the chains, and pinsMost the keys of a node.
+	livesMost = 10_000
+	pinsMost  = 64
+)
 
 // vouching is one look at a run's signatures.
 type vouching struct {
 	check
 	nodes      map[string]*NodeSigned
-	signatures map[life]map[uint64]signedAt // by their seq
+	lives      map[life][]signedAt
+	signatures int
+	waiting    int // records
 }
 
 // life is what the signatures of a chain have in common.
 type life struct{ node, epoch, run string }
 
+// signedAt is a signature, and the one that it follows.
 type signedAt struct {
-	after uint64
-	rel   string
+	seq, after uint64
+	rel        string
 }
 
 // subject is what a signature is on.
@@ -111,6 +122,7 @@ type waiting struct {
 
 func (v *vouching) group(files []string) error {
 	open := map[subject]*waiting{}
+	v.waiting = 0
 	name := strings.TrimSuffix(filepath.Base(files[0]), ".ndjson")
 	for _, rel := range files {
 		err := v.disk.lines(rel, func(line []byte) error { return v.line(open, rel, name, line) })
@@ -144,11 +156,18 @@ func (v *vouching) line(open map[subject]*waiting, rel, name string, line []byte
 			return nil
 		}
 		v.signed(open[of], rel, node, h, s)
+		if open[of].count() == 0 {
+			delete(open, of)
+		}
 		return nil
 	}
 	node.Records++
+	if v.waiting++; v.waiting > mostUnsigned {
+		clear(open) // nobody signs them
+		v.waiting = 1
+	}
 	w := open[of]
-	if w == nil || len(w.seqs) >= mostUnsigned {
+	if w == nil {
 		w = &waiting{}
 		open[of] = w
 	}
@@ -164,14 +183,26 @@ func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Heade
 		return
 	}
 	if !slices.Contains(node.Pins, pin) {
+		if len(node.Pins) == pinsMost {
+			v.found(rel, Changed, fmt.Sprintf("%s's records are signed by more than %d keys", h.Node, pinsMost))
+			return
+		}
 		node.Pins = append(node.Pins, pin)
 	}
-	chain := life{h.Node, h.Epoch, h.Run}
-	if v.signatures[chain] == nil {
-		v.signatures[chain] = map[uint64]signedAt{}
+	if v.signatures++; v.signatures > signaturesMost {
+		v.found(rel, Unreadable, fmt.Sprintf("the run has more than %d signatures", signaturesMost))
+		return
 	}
-	v.signatures[chain][h.Seq] = signedAt{s.AfterSeq, rel}
+	if chain := (life{h.Node, h.Epoch, h.Run}); h.Run != "" {
+		if v.lives[chain] == nil && len(v.lives) == livesMost {
+			v.found(rel, Unreadable, fmt.Sprintf("nodes began to record more than %d times", livesMost))
+			return
+		}
+		v.lives[chain] = append(v.lives[chain], signedAt{h.Seq, s.AfterSeq, rel})
+	}
+	before := w.count()
 	sum, held := w.take(s.FirstSeq, s.LastSeq)
+	v.waiting -= before - w.count()
 	switch {
 	case sum == s.SHA256 && held == s.Records:
 		node.Signed += int(held)
@@ -181,6 +212,13 @@ func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Heade
 		v.found(rel, Changed, fmt.Sprintf("%d of %d records, %d to %d, are there, and they are not as %s signed them",
 			held, s.Records, s.FirstSeq, s.LastSeq, h.Node))
 	}
+}
+
+func (w *waiting) count() int {
+	if w == nil {
+		return 0
+	}
+	return len(w.seqs)
 }
 
 // take gives up what waits up to a record, and returns the sum of what is signed
@@ -208,16 +246,17 @@ func (v *vouching) chains() {
 	order := func(x, y life) int {
 		return cmp.Or(cmp.Compare(x.node, y.node), cmp.Compare(x.epoch, y.epoch), cmp.Compare(x.run, y.run))
 	}
-	for _, of := range slices.SortedFunc(maps.Keys(v.signatures), order) {
-		if of.run == "" {
-			continue
-		}
-		all := v.signatures[of]
-		for _, seq := range slices.Sorted(maps.Keys(all)) {
-			if s := all[seq]; s.after != 0 {
-				if _, there := all[s.after]; !there {
-					v.found(s.rel, Missing, fmt.Sprintf("%s's signature %d, which %d follows", of.node, s.after, seq))
-				}
+	for _, of := range slices.SortedFunc(maps.Keys(v.lives), order) {
+		all := v.lives[of]
+		slices.SortFunc(all, func(x, y signedAt) int { return cmp.Compare(x.seq, y.seq) })
+		for _, s := range all {
+			if s.after == 0 {
+				continue
+			}
+			if _, there := slices.BinarySearchFunc(all, s.after, func(x signedAt, seq uint64) int {
+				return cmp.Compare(x.seq, seq)
+			}); !there {
+				v.found(s.rel, Missing, fmt.Sprintf("%s's signature %d, which %d follows", of.node, s.after, s.seq))
 			}
 		}
 	}
@@ -230,5 +269,5 @@ func (n NodeSigned) String() string {
 	for i, pin := range n.Pins {
 		fmt.Fprintf(&b, "%s key %s", []string{" by", " and"}[min(i, 1)], pin)
 	}
-	return printable(b.String())
+	return terminal.Text(b.String())
 }

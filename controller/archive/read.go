@@ -25,10 +25,6 @@ type Attempt struct {
 	Sealed  bool
 }
 
-// lineMost bounds a line of a file in memory. It is a node's bound of a record, and
-// room for what stands around it.
-const lineMost = 17 << 20
-
 // errStop ends the reading of lines without being an error.
 var errStop = errors.New("stop")
 
@@ -118,9 +114,7 @@ func (a *Archive) Trials() ([]Attempt, error) {
 	for _, v := range a.decisions {
 		keys = append(keys, v.TrialKey)
 	}
-	slices.SortFunc(keys, func(x, y wire.TrialKey) int {
-		return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
-	})
+	slices.SortFunc(keys, inOrder)
 	keys = slices.Compact(keys)
 	out := make([]Attempt, 0, len(keys))
 	for _, k := range keys {
@@ -140,6 +134,10 @@ func (a *Archive) Trials() ([]Attempt, error) {
 		out = append(out, at)
 	}
 	return out, nil
+}
+
+func inOrder(x, y wire.TrialKey) int {
+	return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
 }
 
 // recordFiles lists the files of an attempt's records: those in time, then
@@ -214,6 +212,9 @@ func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 	for _, rel := range files {
 		err := a.disk.lines(rel, func(line []byte) error {
 			var r wire.Record
+			if err := new(decoded).add(line); err != nil {
+				return fmt.Errorf("read %s: %w", rel, err)
+			}
 			// Called by name: json.Unmarshal would look through the line once more.
 			if err := r.UnmarshalJSON(line); err != nil {
 				return fmt.Errorf("read %s: %w", rel, err)
@@ -235,6 +236,18 @@ func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 
 // All collects an attempt's records; an attempt is small enough to be held.
 func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
+	files, err := a.recordFiles(wire.TrialKey{Trial: trial, Attempt: attempt})
+	if err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	for _, rel := range files {
+		size += a.disk.size(rel)
+	}
+	if size > attemptMost {
+		return nil, fmt.Errorf("the records of trial %d attempt %d have %d MiB, and may have %d", trial, attempt,
+			size>>20, attemptMost>>20)
+	}
 	var out []wire.Record
 	for r, err := range a.Records(trial, attempt) {
 		if err != nil {

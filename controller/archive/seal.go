@@ -205,30 +205,6 @@ func attemptOf(rel string) (wire.TrialKey, bool) {
 	return parseAttempt(parts[1])
 }
 
-// foreign lists what is neither a file nor a folder: a link may lead to what is
-// not the run's.
-func (d disk) foreign() (out []string, err error) {
-	root, err := filepath.EvalSymlinks(d.root)
-	if err != nil {
-		return nil, fmt.Errorf("list run: %w", err)
-	}
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has just been replaced
-		}
-		if err != nil || e.IsDir() || e.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		out = append(out, rel)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list run: %w", err)
-	}
-	return out, nil
-}
-
 func foreignErr(names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -41,8 +41,9 @@ func ParseShard(text string) (*Shard, error) {
 
 // Merge makes one run of all shards of a campaign, in a new folder. Every shard
 // must be finished and whole, of the same campaign, schedule and seed, and there
-// once; otherwise nothing is made. The shards stay as they are.
-func Merge(dir string, shards []string) (err error) {
+// once; otherwise nothing is made. The shards stay as they are. What they signed is
+// kept; identity signs the merge, and nil leaves it unsigned.
+func Merge(dir string, shards []string, identity *keys.Identity) (err error) {
 	parts := make([]*Archive, len(shards))
 	known := &knownSchedule{}
 	for i, path := range shards {
@@ -55,7 +56,7 @@ func Merge(dir string, shards []string) (err error) {
 	}
 	slices.SortFunc(parts, func(x, y *Archive) int { return cmp.Compare(x.info.Shard.Number, y.info.Shard.Number) })
 	info := parts[0].info
-	info.Shard, info.Movement = nil, map[string][]byte{}
+	info.Shard, info.Merged, info.Movement = nil, len(parts), map[string][]byte{}
 	for _, p := range parts {
 		if p.info.CreatedWall.Before(info.CreatedWall) {
 			info.CreatedWall = p.info.CreatedWall
@@ -65,14 +66,16 @@ func Merge(dir string, shards []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.take(parts), a.Close()); err != nil {
+	defer func() { err = errors.Join(err, a.Close()) }()
+	if err := errors.Join(a.take(parts), a.readDecided()); err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}
-	whole, err := Open(dir)
-	if err != nil {
-		return fmt.Errorf("merge: %w", err)
+	if identity != nil {
+		if err := a.SignWith(*identity); err != nil {
+			return fmt.Errorf("merge: %w", err)
+		}
 	}
-	return errors.Join(whole.Finish(), whole.Close())
+	return a.Finish()
 }
 
 // wholeShard opens a shard that is finished and as its manifests say.
@@ -122,6 +125,10 @@ func oneCampaign(parts []*Archive) error {
 			return fmt.Errorf("shard %s is there twice: %q and %q", x.Shard, at[x.Shard.Number], p.dir)
 		}
 		at[p.info.Shard.Number] = p.dir
+		if same, err := sameMovement(first, p); err != nil || !same {
+			return errors.Join(err, fmt.Errorf("%q and %q are of different campaigns: the files in %s differ", first.dir,
+				p.dir, movementDir))
+		}
 	}
 	for i := 1; i <= first.info.Shard.Of; i++ {
 		if at[i] == "" {
@@ -129,6 +136,21 @@ func oneCampaign(parts []*Archive) error {
 		}
 	}
 	return nil
+}
+
+// sameMovement reports whether two shards hold the same files of movement.
+func sameMovement(x, y *Archive) (bool, error) {
+	var sums [2][]byte
+	for i, a := range []*Archive{x, y} {
+		files, err := a.disk.walk(movementDir)
+		if err != nil {
+			return false, err
+		}
+		if sums[i], err = a.disk.sums(".", files); err != nil {
+			return false, err
+		}
+	}
+	return bytes.Equal(sums[0], sums[1]), nil
 }
 
 // sameClock: a run that does not say its clock had the real one.
@@ -194,13 +216,20 @@ func (a *Archive) take(parts []*Archive) error {
 
 // takeFile copies one file of a shard. The run's own files are made again, and
 // those that several shards may have are appended to. What a shard signed stays
-// beside: its manifest vouches for the attempts.
+// beside, with what its plan's checksums name: its manifest vouches for the attempts.
 func (a *Archive) takeFile(p *Archive, rel string) error {
 	switch rel {
-	case runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile:
+	case campaignFile, journalFile, cursorFile, lockFile:
 		return nil
-	case manifestFile, manifestSignature, planSums, planSignature:
-		return a.takeAs(p, rel, filepath.Join(shardsDir, strconv.Itoa(p.info.Shard.Number), rel))
+	case scheduleFile: // as another version may have written the same
+		own, _, err := p.disk.sum(rel)
+		whole, _, werr := a.disk.sum(rel)
+		if err = errors.Join(err, werr); err != nil || own == whole {
+			return err
+		}
+		fallthrough
+	case runFile, manifestFile, manifestSignature, planSums, planSignature:
+		return a.takeAs(p, rel, filepath.Join(shardDir(p.info.Shard.Number), rel))
 	}
 	if Derived(rel) || filepath.Dir(rel) == movementDir && a.disk.exists(rel) {
 		return nil

@@ -34,7 +34,7 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 			shard(t, text)))
 	}
 	whole := read(t, synthetic.Shard(t, filepath.Join(dir, "whole"), info, nil))
-	if err := archive.Merge(filepath.Join(dir, "merged"), shards); err != nil {
+	if err := archive.Merge(filepath.Join(dir, "merged"), shards, nil); err != nil {
 		t.Fatal(err)
 	}
 	if findings, err := archive.Verify(filepath.Join(dir, "merged")); err != nil || len(findings) > 0 {
@@ -79,7 +79,8 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 }
 
 // contents are the files of a run but for those that tell by whom and when it
-// was made: the journal, the run's own sheet, and the checksums that hang on them.
+// was made: the journal, the sheets of the run and its shards, and the checksums that
+// hang on them.
 // The field counts its records on each machine by itself; records compares them.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -89,8 +90,8 @@ func contents(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if err != nil || slices.Contains([]string{"journal.ndjson", "cursors.ndjson", "run.json", "MANIFEST.sha256"},
-			d.Name()) || d.Name() == "field.ndjson" {
+		told := []string{"journal.ndjson", "cursors.ndjson", "run.json", "MANIFEST.sha256", "field.ndjson"}
+		if err != nil || slices.Contains(told, d.Name()) {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -177,18 +178,21 @@ func TestMergeRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "trials", "0002-a1", "plan.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	moved := synthetic.Info(campaign)
+	moved.Movement = map[string][]byte{"walk.csv": []byte("0,0,0\n")}
 	for want, shards := range map[string][]string{
-		"shard 2/2 is missing":     {one},
-		"shard 1/2 is there twice": {one, make("one-again", info, shard(t, "1/2"))},
-		"were cut differently":     {one, make("third", info, shard(t, "2/3"))},
-		"is not a shard":           {one, make("unsharded", info, nil)},
-		"different campaigns":      {one, make("other", other, shard(t, "2/2"))},
-		"by different clocks":      {one, make("virtual", virtual, shard(t, "2/2"))},
-		"bear one --name":          {one, make("renamed", renamed, shard(t, "2/2"))},
-		"is not whole":             {one, broken},
-		"no run in this folder":    {one, filepath.Join(dir, "nowhere")},
+		"the files in movement differ": {one, make("moved", moved, shard(t, "2/2"))},
+		"shard 2/2 is missing":         {one},
+		"shard 1/2 is there twice":     {one, make("one-again", info, shard(t, "1/2"))},
+		"were cut differently":         {one, make("third", info, shard(t, "2/3"))},
+		"is not a shard":               {one, make("unsharded", info, nil)},
+		"different campaigns":          {one, make("other", other, shard(t, "2/2"))},
+		"by different clocks":          {one, make("virtual", virtual, shard(t, "2/2"))},
+		"bear one --name":              {one, make("renamed", renamed, shard(t, "2/2"))},
+		"is not whole":                 {one, broken},
+		"no run in this folder":        {one, filepath.Join(dir, "nowhere")},
 	} {
-		err := archive.Merge(filepath.Join(dir, "merged"), shards)
+		err := archive.Merge(filepath.Join(dir, "merged"), shards, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", shards, err, want)
 		}
@@ -196,11 +200,11 @@ func TestMergeRefuses(t *testing.T) {
 			t.Fatalf("%s: something was made", want)
 		}
 	}
-	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}); err != nil {
+	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}, nil); err != nil {
 		t.Errorf("whole shards are refused: %v", err)
 	}
 	said := []string{one, make("real", real, shard(t, "2/2"))}
-	if err := archive.Merge(filepath.Join(dir, "said"), said); err != nil {
+	if err := archive.Merge(filepath.Join(dir, "said"), said, nil); err != nil {
 		t.Errorf("a shard that says that its clock was the real one is refused: %v", err)
 	}
 	for _, bad := range []string{"", "0/2", "3/2", "1", "1/2/3", "a/b", "-1/2"} {
@@ -220,7 +224,7 @@ func TestQuicklyMadeShardsMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged := filepath.Join(dir, "merged")
-	if err := archive.Merge(merged, shards); err != nil {
+	if err := archive.Merge(merged, shards, nil); err != nil {
 		t.Fatal(err)
 	}
 	if findings, err := archive.Verify(merged); err != nil || len(findings) > 0 {

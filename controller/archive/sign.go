@@ -3,9 +3,7 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -108,29 +106,15 @@ func (a *Archive) Signed() (Signature, error) {
 	return a.disk.signature(manifestFile, manifestSignature, signsRun)
 }
 
-// signatures checks those of the run's own files, and of the shards that it was
-// merged of.
+// signatures checks those of the run's own files.
 func (c *check) signatures() {
 	c.covered[manifestSignature] = true // it cannot be named by what it signs
 	if c.disk.exists(manifestFile) && c.disk.exists(planSignature) && !c.disk.exists(manifestSignature) {
 		c.found(manifestSignature, Missing, "the run's plan is signed")
 	}
-	for _, s := range []struct{ rel, by, as string }{
-		{manifestFile, manifestSignature, signsRun}, {planSums, planSignature, signsPlan},
-	} {
-		c.signature(s.rel, s.by, s.as)
-	}
-	c.plan()
-	shards, err := c.disk.names(shardsDir)
-	if err != nil {
-		c.found(shardsDir, Unreadable, err.Error())
-	}
-	for _, n := range shards {
-		dir := filepath.Join(shardsDir, n)
-		c.signature(filepath.Join(dir, manifestFile), filepath.Join(dir, manifestSignature), signsRun)
-		c.signature(filepath.Join(dir, planSums), filepath.Join(dir, planSignature), signsPlan)
-		c.shard(filepath.Join(dir, manifestFile))
-	}
+	c.signature(manifestFile, manifestSignature, signsRun)
+	c.signature(planSums, planSignature, signsPlan)
+	c.plan(".")
 }
 
 func (c *check) signature(rel, by, as string) {
@@ -142,49 +126,33 @@ func (c *check) signature(rel, by, as string) {
 	}
 }
 
-// plan compares the plan with what was sealed.
-func (c *check) plan() {
-	if !c.disk.exists(planSums) {
-		if c.disk.exists(planSignature) {
-			c.found(planSums, Missing, "its signature is there")
+// plan compares a plan with what was sealed: that of the run, or of a shard in its
+// folder. Where a shard kept no file of its own, it had that of the whole.
+func (c *check) plan(dir string) {
+	sums := filepath.Join(dir, planSums)
+	if !c.disk.exists(sums) {
+		if c.disk.exists(filepath.Join(dir, planSignature)) {
+			c.found(sums, Missing, "its signature is there")
 		}
 		return
 	}
-	named, err := c.disk.named(planSums)
+	named, err := c.disk.named(sums)
 	if err != nil {
-		c.found(planSums, Unreadable, err.Error())
+		c.found(sums, Unreadable, err.Error())
 		return
 	}
 	for _, must := range []string{runFile, campaignFile, scheduleFile} {
 		if named[must] == "" {
-			c.found(planSums, Changed, "it does not name "+must)
+			c.found(sums, Changed, "it does not name "+must)
 		}
 	}
 	for rel, want := range named {
-		if sum, _, err := c.disk.sum(rel); err == nil && sum != want {
-			c.found(rel, Changed, "it is not what was sealed before the first trial")
+		at := rel
+		if own := filepath.Join(dir, rel); c.disk.exists(own) {
+			at = own
 		}
-	}
-}
-
-// shard compares the attempts that a shard signed with those of the whole.
-func (c *check) shard(manifest string) {
-	named, err := c.disk.named(manifest)
-	if err != nil {
-		c.found(manifest, Unreadable, err.Error())
-		return
-	}
-	for rel, want := range named {
-		if _, in := attemptOf(rel); !in {
-			continue // what lies between trials is put together of all shards
-		}
-		switch sum, _, err := c.disk.sum(rel); {
-		case errors.Is(err, fs.ErrNotExist):
-			c.found(rel, Missing, "a shard's manifest names it")
-		case err != nil:
-			c.found(rel, Unreadable, err.Error())
-		case sum != want:
-			c.found(rel, Changed, "its SHA-256 is not that of the shard's manifest")
+		if sum, _, err := c.disk.sum(at); err == nil && sum != want {
+			c.found(at, Changed, "it is not what was sealed before the first trial")
 		}
 	}
 }

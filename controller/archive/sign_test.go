@@ -224,6 +224,26 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 	}
 }
 
+// However many keys sign and lives begin, what is held of them is bounded.
+//
+//attack:archive records signed by keys and lives without end, to fill the memory of who verifies | 64 keys of a node,
+//attack:and 10,000 lives and a million signatures of a run
+func TestSignaturesAreBounded(t *testing.T) {
+	a := create(t)
+	var lines [][]byte
+	for i := range uint64(70) {
+		record := line("car", "e1", 2*i+1, 1, 1)
+		lines = append(lines, record, signature(t, testnet.Identity(t, "car"), "car", 2*i+2, 0, 1, record))
+	}
+	must(t, a.Append("car", lines))
+	nodes, found, err := archive.VerifyRecords(a.Dir())
+	must(t, err)
+	if len(found) != 6 || !strings.Contains(found[0].String(), "signed by more than 64 keys") ||
+		len(nodes[0].Pins) != 64 {
+		t.Errorf("found %v, of %d keys", found, len(nodes[0].Pins))
+	}
+}
+
 // A run of a version that signed nothing is read, and verifies as what it is.
 func TestARunWithoutSignaturesIsNotSigned(t *testing.T) {
 	dir := synthetic.Run(t, options()).Dir()
@@ -271,30 +291,116 @@ func TestARunThatIsWrittenAgainIsSignedAgain(t *testing.T) {
 	}
 }
 
-// What shards signed vouches for the whole's attempts.
-func TestAMergedRunKeepsItsShardsSignatures(t *testing.T) {
-	info, dir := synthetic.Info(options()), t.TempDir()
-	var shards []string
-	for _, part := range []string{"1/2", "2/2"} {
-		path := filepath.Join(dir, strings.ReplaceAll(part, "/", "-"))
-		shards = append(shards, synthetic.Shard(t, path, info, shard(t, part)))
-		a, err := archive.Open(path)
+// signedShards are the finished shards of a run of two trials, whose plan and
+// manifest a controller signed.
+func signedShards(t *testing.T, controller, car keys.Identity) (shards []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for n := 1; n <= 2; n++ {
+		info := synthetic.Info(options())
+		info.Shard = &archive.Shard{Number: n, Of: 2}
+		a, err := archive.Create(filepath.Join(dir, fmt.Sprint("shard-", n)), info)
 		must(t, err)
-		must(t, a.SignWith(testnet.Identity(t, "controller")))
-		must(t, a.Note("signed"))
+		must(t, a.SignWith(controller))
+		first := uint64(10 * n)
+		lines := [][]byte{line("car", "e1", first, n, 1), line("car", "e1", first+1, 0, 0)}
+		lines = append(lines, signature(t, car, "car", first+2, 0, n, lines[0]))
+		must(t, a.Append("car", lines))
+		must(t, a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: wire.Accepted,
+			Final: true}))
 		must(t, errors.Join(a.Finish(), a.Close()))
+		shards = append(shards, a.Dir())
 	}
-	whole := filepath.Join(dir, "whole")
-	must(t, archive.Merge(whole, shards))
-	if found, _ := all(t, whole); len(found) > 0 {
+	return shards
+}
+
+// A merged run says who signed each shard, and who put them together.
+//
+//attack:archive a merged run of which a shard was left out, exchanged or edited | it keeps what every shard signed; the
+//attack:and merge is signed over that
+func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
+	controller, merger := testnet.Identity(t, "controller"), testnet.Identity(t, "controller")
+	shards := signedShards(t, controller, testnet.Identity(t, "car"))
+	others := signedShards(t, testnet.Identity(t, "controller"), testnet.Identity(t, "car"))
+	merged := func(t *testing.T, by *keys.Identity) string {
+		dir := filepath.Join(t.TempDir(), "whole")
+		must(t, archive.Merge(dir, shards, by))
+		return dir
+	}
+	dir := merged(t, &merger)
+	if found, _ := all(t, dir); len(found) > 0 {
 		t.Errorf("found %q", found)
 	}
-	edit(t, whole+"/trials/0001-a1/verdict.json", func(b []byte) []byte {
-		return bytes.Replace(b, []byte("accepted"), []byte("rejected"), 1)
-	})
-	resum(t, whole)
-	want := "changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"
-	if found, _ := all(t, whole); !strings.Contains(strings.Join(found, "\n"), want) {
-		t.Errorf("found %q", found)
+	a := read(t, dir)
+	run, err := a.Signed()
+	must(t, err)
+	signed, err := a.Shards()
+	must(t, err)
+	if run.Pin != merger.Pin || len(signed) != 2 || signed[1].Run.Pin != controller.Pin ||
+		signed[1].Plan.Pin != controller.Pin || signed[1].Shard != (archive.Shard{Number: 2, Of: 2}) {
+		t.Errorf("merged by %+v of %+v", run, signed)
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   string
+	}{
+		"a verdict is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/trials/0001-a1/verdict.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte("accepted"), []byte("rejected"), 1)
+			})
+		}, "changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
+		"a shard is left out": {func(t *testing.T, d string) {
+			must(t, os.RemoveAll(d+"/shards/2"))
+		}, "missing shards/2/MANIFEST.sha256: the run was merged of 2 shards"},
+		"a shard stands for another": {func(t *testing.T, d string) {
+			must(t, os.RemoveAll(d+"/shards/2"))
+			must(t, os.CopyFS(d+"/shards/2", os.DirFS(d+"/shards/1")))
+		}, "changed shards/2/run.json: it is not of shard 2/2"},
+		"another's shard": {func(t *testing.T, d string) {
+			for _, name := range []string{"run.json", "MANIFEST.sha256", "MANIFEST.signature.json", "PLAN.sha256",
+				"PLAN.signature.json"} {
+				raw, err := os.ReadFile(filepath.Join(others[1], name))
+				must(t, err)
+				must(t, os.WriteFile(d+"/shards/2/"+name, raw, 0o644))
+			}
+		}, "changed trials/0002-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
+		"a shard's manifest is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/shards/2/MANIFEST.sha256", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] })
+		}, "changed shards/2/MANIFEST.sha256: check signature"},
+		"a shard's sheet is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/shards/2/run.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"seed": 4`), []byte(`"seed": 5`), 1)
+			})
+		}, "changed shards/2/run.json: it is not what was sealed before the first trial"},
+		"the schedule is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/schedule.json", func(b []byte) []byte { return append(b, '\n') })
+		}, "changed schedule.json: it is not what was sealed before the first trial"},
+		"a shard has another schedule": {func(t *testing.T, d string) {
+			edit(t, d+"/schedule.json", func(b []byte) []byte {
+				must(t, os.WriteFile(d+"/shards/2/schedule.json", b, 0o644))
+				return bytes.Replace(b, []byte(`"attempts_max": `), []byte(`"attempts_max": 1`), 1)
+			})
+		}, "changed shards/2/schedule.json: the shard's schedule is not that of the run"},
+		"what lies between trials is edited": {func(t *testing.T, d string) {
+			edit(t, d+"/between/car.ndjson", func(b []byte) []byte {
+				return bytes.Replace(b, []byte("record 11"), []byte("record 17"), 1)
+			})
+		}, "changed MANIFEST.sha256: check signature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := merged(t, &merger)
+			c.change(t, dir)
+			resum(t, dir)
+			if found, _ := all(t, dir); !strings.Contains(strings.Join(found, "\n"), c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+	// Its shards' signatures stand without the merge's.
+	a = read(t, merged(t, nil))
+	run, err = a.Signed()
+	must(t, err)
+	if signed, err = a.Shards(); err != nil || run.Pin != "" || signed[0].Run.Pin != controller.Pin {
+		t.Errorf("merged by %+v of %+v: %v", run, signed, err)
 	}
 }

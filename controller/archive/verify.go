@@ -11,10 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -52,31 +51,28 @@ func (f Finding) String() string {
 	if f.Detail != "" {
 		text += ": " + f.Detail
 	}
-	return printable(text)
-}
-
-// printable escapes what a terminal would obey.
-func printable(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			out.WriteRune(r)
-		} else {
-			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-	}
-	return out.String()
+	return terminal.Text(text)
 }
 
 // check is one verification under way.
 type check struct {
 	disk     disk
+	info     RunInfo
 	covered  map[string]bool // paths that a manifest spoke about
 	findings []Finding
 }
 
-func (c *check) found(rel, problem, detail string) {
+// found says what is wrong. After many it says once that there is more, as a file
+// that is not as it was written: what was not listed may be.
+func (c *check) found(rel, problem, detail string) (listed bool) {
+	switch n := len(c.findings); {
+	case n > findingsMost:
+		return false
+	case n == findingsMost:
+		rel, problem, detail = ".", Unreadable, fmt.Sprintf("there is more than these %d", n)
+	}
 	c.findings = append(c.findings, Finding{Path: filepath.ToSlash(rel), Problem: problem, Detail: detail})
+	return true
 }
 
 // Verify compares a run's folder with its manifests, and what no manifest
@@ -102,6 +98,7 @@ func verify(d disk) ([]Finding, error) {
 	}
 	c.basics()
 	c.signatures()
+	c.shards()
 	finished := c.disk.exists(manifestFile)
 	if finished {
 		c.manifest(".")
@@ -127,8 +124,12 @@ func (c *check) basics() {
 	var info stored
 	if err := c.disk.readJSON(runFile, &info); err != nil {
 		c.foundUnreadable(runFile, err)
+	} else if err := info.fits(); err != nil {
+		c.foundUnreadable(runFile, err)
+	} else {
+		c.info = info.RunInfo
 	}
-	if _, err := c.disk.schedule(); err != nil {
+	if _, err := c.disk.schedule(scheduleFile); err != nil {
 		c.foundUnreadable(scheduleFile, err)
 	}
 	if !c.disk.exists(campaignFile) {
@@ -149,20 +150,15 @@ func (c *check) foundUnreadable(rel string, err error) {
 // journal's word. The journal is read first: what is sealed meanwhile has a
 // manifest before the journal says so.
 func (c *check) attempts() (map[wire.TrialKey]bool, error) {
-	var journalled []wire.TrialKey
-	err := c.disk.lines(journalFile, func(line []byte) error {
-		var e JournalEntry
-		if err := json.Unmarshal(line, &e); err != nil {
-			c.found(journalFile, Unreadable, err.Error())
-			return nil
-		}
+	journalled := map[wire.TrialKey]bool{}
+	err := c.disk.journal(func(e JournalEntry) error {
 		if e.Trial != nil {
-			journalled = append(journalled, *e.Trial)
+			journalled[*e.Trial] = true
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		c.found(journalFile, Unreadable, err.Error())
 	}
 	sealed := map[wire.TrialKey]bool{}
 	names, err := c.disk.names("trials")
@@ -177,9 +173,8 @@ func (c *check) attempts() (map[wire.TrialKey]bool, error) {
 			c.manifest(trialDir(k))
 		}
 	}
-	for _, k := range journalled {
+	for _, k := range slices.SortedFunc(maps.Keys(journalled), inOrder) {
 		if rel := filepath.Join(trialDir(k), manifestFile); !sealed[k] && !c.covered[rel] {
-			c.covered[rel] = true
 			c.found(rel, Missing, "the journal says that the trial was sealed")
 		}
 	}
@@ -227,23 +222,26 @@ func manifestLine(line string) (sum, name string, ok bool) {
 }
 
 func (c *check) compare(rel, want string, size int64, sizeKnown bool) {
-	already := c.covered[rel] && !strings.HasSuffix(rel, manifestFile)
-	c.covered[rel] = true
-	if already { // basics said so
+	if c.covered[rel] && !strings.HasSuffix(rel, manifestFile) { // basics said so
 		return
 	}
 	if !c.disk.exists(rel) {
-		c.found(rel, Missing, "")
+		c.covered[rel] = c.found(rel, Missing, "")
 		return
 	}
-	sum, got, err := c.disk.sum(rel)
-	switch {
-	case err != nil:
-		c.found(rel, Unreadable, err.Error())
-	case sum == want:
+	c.covered[rel] = true
+	switch got := c.disk.size(rel); { // which needs no reading
 	case sizeKnown && got < size:
 		c.found(rel, Truncated, fmt.Sprintf("%d of %d bytes are left", got, size))
-	default:
+		return
+	case sizeKnown && got > size:
+		c.found(rel, Changed, fmt.Sprintf("it has %d bytes, and the manifest says %d", got, size))
+		return
+	}
+	switch sum, _, err := c.disk.sum(rel); {
+	case err != nil:
+		c.found(rel, Unreadable, err.Error())
+	case sum != want:
 		c.found(rel, Changed, "its SHA-256 is not the manifest's")
 	}
 }
@@ -259,6 +257,9 @@ func (c *check) openFiles(sealed map[wire.TrialKey]bool) {
 		}
 		for rel, size := range at.Bytes {
 			durable[rel] = max(durable[rel], size)
+		}
+		if len(durable) > entriesMost {
+			return fmt.Errorf("it names more than %d files, as no run has", entriesMost)
 		}
 		return nil
 	})

@@ -1,12 +1,16 @@
 package archive_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -20,7 +24,7 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 }
 
 //attack:archive a record, or a manifest, that names a path
-//attack:archive an archive from elsewhere with links out of it, lines or files without an end
+//attack:archive an archive from elsewhere with links out of it, devices and pipes, lines or files without an end
 //attack:archive an archive that is damaged, or edited without its checksums | SHA-256 manifests
 func TestVerifyNamesEveryFault(t *testing.T) {
 	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
@@ -123,8 +127,10 @@ func TestVerifyOfAnUnfinishedRun(t *testing.T) {
 
 // What is read of an archive from elsewhere is its own, and bounded.
 //
-//attack:archive an archive from elsewhere with links out of it, lines or files without an end | nothing but its own
-//attack:and files is read; a line has 17 MiB at most
+//attack:archive an archive from elsewhere with links out of it, devices and pipes, lines or files without an end |
+//attack:and nothing but its own files is read; a line has 17 MiB at most
+//attack:archive folders without an end, a journal or a schedule of millions, JSON that grows a hundredfold when it is
+//attack:and decoded | counts and sizes that no run has are an error before they are in memory
 func TestHostileArchivesAreNotRead(t *testing.T) {
 	cases := map[string]struct {
 		damage func(t *testing.T, dir string)
@@ -142,6 +148,36 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 		"a plan without an end": {func(t *testing.T, d string) {
 			must(t, os.Truncate(d+"/schedule.json", 1<<30))
 		}, "it has 1073741824 bytes"},
+		"a pipe, whose reader would wait": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/campaign.yaml"))
+			must(t, unix.Mkfifo(d+"/campaign.yaml", 0o644))
+		}, "is a link or a device"},
+		"folders in folders": {func(t *testing.T, d string) {
+			must(t, os.MkdirAll(d+"/trials"+strings.Repeat("/a", 40), 0o755))
+		}, "folders lie deeper than 16 in each other"},
+		"a journal of many": {func(t *testing.T, d string) {
+			edit(t, d+"/journal.ndjson", func(b []byte) []byte { return bytes.Repeat([]byte("{}\n"), 200_001) })
+		}, "more than 200000 entries"},
+		"a journal that grows": {func(t *testing.T, d string) {
+			edit(t, d+"/journal.ndjson", func(b []byte) []byte {
+				return []byte(`{"verdict":{"trial":1,"attempt":1,"checks":[` + strings.Repeat("{},", 500_000) + "{}]}}\n")
+			})
+		}, "would take more than 96 MiB"},
+		"a schedule of many": {func(t *testing.T, d string) {
+			edit(t, d+"/schedule.json", func(b []byte) []byte {
+				return []byte(`{"trials":[` + strings.Repeat("{},", 12_000) + "{}]}")
+			})
+		}, "it has 12001 trials, and may have 12000"},
+		"a schedule that grows": {func(t *testing.T, d string) {
+			edit(t, d+"/schedule.json", func(b []byte) []byte {
+				return []byte(`{"trials":[` + strings.Repeat("{},", 500_000) + "{}]}")
+			})
+		}, "would take more than 96 MiB"},
+		"a shard of none": {func(t *testing.T, d string) {
+			edit(t, d+"/run.json", func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"seed"`), []byte(`"shard": {"number": 1, "of": 0}, "seed"`), 1)
+			})
+		}, "there is no shard 1/0"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,6 +194,42 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 	must(t, os.Symlink(a.Dir(), link))
 	if _, err := archive.Read(link); err != nil {
 		t.Error(err)
+	}
+}
+
+// The records of an attempt are held together, and no more than an attempt can have.
+func TestHostileRecordsAreNotHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(path string) error
+		want   string
+	}{
+		"without an end": {func(path string) error { return os.Truncate(path, 1<<30) }, "MiB, and may have 512"},
+		"that grow": {func(path string) error {
+			return os.WriteFile(path, []byte(`{"kind":"routing","x":[`+strings.Repeat("{},", 500_000)+"{}]}\n"), 0o644)
+		}, "would take more than 96 MiB"},
+	} {
+		a := synthetic.Run(t, options())
+		must(t, c.damage(a.Dir()+"/trials/0001-a1/records/car.ndjson"))
+		if _, err := read(t, a.Dir()).All(1, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: read with %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Of very many findings the first are listed, and that there are more counts as what
+// may be an altered file.
+func TestFindingsAreBounded(t *testing.T) {
+	a := synthetic.Run(t, options())
+	for i := range 1100 {
+		must(t, os.WriteFile(fmt.Sprintf("%s/x%d", a.Dir(), i), nil, 0o644))
+	}
+	findings, err := archive.Verify(a.Dir())
+	must(t, err)
+	if n := len(findings); n != 1001 || !strings.Contains(findings[n-1].String(), "there is more") {
+		t.Errorf("%d findings, the last %v", n, findings[n-1])
+	}
+	if altered := archive.Altered(findings); len(altered) != 1 {
+		t.Errorf("altered: %v", altered)
 	}
 }
 

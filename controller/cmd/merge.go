@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // reportMost is the most trials of a run whose report merge writes. A report holds
@@ -15,15 +16,17 @@ const reportMost = 2000
 
 // MergeCommand is `fieldmesh merge SHARD…`.
 func MergeCommand() *cobra.Command {
-	var runs string
+	var runs, fleetFile string
 	c := &cobra.Command{
 		Use:   "merge SHARD...",
 		Short: "Make one run of the shards that several machines drove",
 		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
 			"that name in the folder of runs. " +
 			"All of them must be there, each once, finished and matching their checksums. The shards " +
-			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.",
-				reportMost),
+			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.\n",
+				reportMost) +
+			"What each shard signed is kept. With --fleet the fleet's key signs the whole, and with it which shards it " +
+			"was made of; `fieldmesh verify` says who signed what.",
 		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
@@ -36,7 +39,16 @@ func MergeCommand() *cobra.Command {
 			}
 			name := a.Info().Run
 			dir := filepath.Join(runs, name)
-			if err := archive.Merge(dir, shards); err != nil {
+			said := "the merge is not signed; --fleet has a fleet's key sign it"
+			var signs *keys.Identity
+			if fleetFile != "" {
+				_, identity, err := loadFleet(fleetFile)
+				if err != nil {
+					return err
+				}
+				signs, said = &identity, "the merge is signed by key "+identity.Pin
+			}
+			if err := archive.Merge(dir, shards, signs); err != nil {
 				return explainRun(runs, name, err)
 			}
 			if a, err = archive.Read(dir); err != nil {
@@ -44,19 +56,20 @@ func MergeCommand() *cobra.Command {
 			}
 			out := c.OutOrStdout()
 			if n := len(a.Info().Plan.Trials); n > reportMost {
-				_, err = fmt.Fprintf(out, "run: %s\nreport: not written, because it would draw each of %d trials; "+
-					"`fieldmesh metrics %s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n",
-					dir, n, dir)
+				_, err = fmt.Fprintf(out, "run: %[1]s\n%[2]s\nreport: not written, because it would draw each of %[3]d "+
+					"trials; `fieldmesh metrics %[1]s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n",
+					dir, said, n)
 				return err
 			}
 			path, _, err := writeReport(a)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(out, "run: %s\nreport: %s\n", dir, path)
+			_, err = fmt.Fprintf(out, "run: %s\n%s\nreport: %s\n", dir, said, path)
 			return err
 		},
 	}
 	addRuns(c, &runs)
+	c.Flags().StringVar(&fleetFile, "fleet", "", "sign the merge by the key of this fleet")
 	return c
 }

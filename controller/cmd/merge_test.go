@@ -1,12 +1,14 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -43,6 +45,66 @@ func TestMergeMakesOneRunAndNamesWhatIsMissingOrDoubled(t *testing.T) {
 	if out, err = typed(t, MetricsCommand(), "--runs", runs, "synthetic-6"); err != nil ||
 		!strings.Contains(out, "of 4 attempts)") {
 		t.Errorf("metrics: %v\n%s", err, out)
+	}
+}
+
+// A merge that the fleet's key signed verifies by the fleet; one that nobody signed does not.
+func TestAMergedRunVerifiesByTheFleet(t *testing.T) {
+	dir := t.TempDir()
+	controller, err := fleet.Init(filepath.Join(dir, "fleet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "fleet", "fleet.yaml")
+	if _, err := fleet.Init(filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "other", "fleet.yaml")
+	info := synthetic.Info(synthetic.Options{Seed: 6, Speeds: []float64{2.8}, Repetitions: 1})
+	var shards []string
+	for n := 1; n <= 2; n++ {
+		info.Shard = &archive.Shard{Number: n, Of: 2}
+		a, err := archive.Create(filepath.Join(dir, fmt.Sprint("shard-", n)), info)
+		if err == nil {
+			err = errors.Join(a.SignWith(controller), a.Finish(), a.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards = append(shards, a.Dir())
+	}
+	for _, c := range []struct {
+		name, by, fleet string
+		says            []string
+		findings        int
+	}{
+		{"signed", list, list, []string{"the merge of 2 shards is signed by key " + controller.Pin,
+			"shard 2/2 is signed by key " + controller.Pin, "the plan of shard 1/2, SHA-256 ", "OK"}, 0},
+		{"unsigned", "", list, []string{"missing the merge of 2 shards: it is not signed"}, 1},
+		{"by-another", other, list, []string{"changed the merge of 2 shards: it is signed by key "}, 1},
+	} {
+		runs := filepath.Join(dir, c.name)
+		args := append([]string{"--runs", runs}, shards...)
+		if c.by != "" {
+			args = append(args, "--fleet", c.by)
+		}
+		if out, err := typed(t, MergeCommand(), args...); err != nil {
+			t.Fatalf("%s: %v\n%s", c.name, err, out)
+		}
+		out, err := typed(t, VerifyCommand(), "--runs", runs, info.Run, "--fleet", c.fleet)
+		if (err == nil) != (c.findings == 0) || c.findings > 0 && !strings.Contains(fmt.Sprint(err), "1 finding") {
+			t.Errorf("%s: %v, want %d findings\n%s", c.name, err, c.findings, out)
+		}
+		for _, word := range c.says {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s: it says\n%s, want %q", c.name, out, word)
+			}
+		}
+		if c.by == other { // who trusts both fleets says so
+			if out, err := typed(t, VerifyCommand(), "--runs", runs, info.Run, "--fleet", list, "--fleet", other); err != nil {
+				t.Errorf("by both fleets: %v\n%s", err, out)
+			}
+		}
 	}
 }
 

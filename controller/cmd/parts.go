@@ -306,7 +306,7 @@ func (p *parts) join() error {
 		if err := os.RemoveAll(merged); err != nil {
 			return fmt.Errorf("put run %s together: %w", p.name, err)
 		}
-		if err := archive.Merge(merged, p.shards); err != nil {
+		if err := archive.Merge(merged, p.shards, nil); err != nil {
 			return err
 		}
 		key, err := archive.ReadKey(p.shards[0])

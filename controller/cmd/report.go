@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +91,8 @@ func exportRun(a *archive.Archive, to string, o export.Options, out io.Writer) e
 
 // VerifyCommand is `fieldmesh verify RUN`.
 func VerifyCommand() *cobra.Command {
-	var runs, fleetFile string
+	var runs string
+	var fleets []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify RUN",
@@ -101,8 +101,10 @@ func VerifyCommand() *cobra.Command {
 			"being named by a " +
 			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
 			"own yet: that is said too.\n" +
-			"It says by which keys the run, its plan and each node's records are signed. Whose those are, only a " +
-			"fleet file can tell: with --fleet, a key that is not of the fleet is an error.",
+			"It says by which keys the run, its plan and each node's records are signed; of a merged run also who " +
+			"signed each shard. Whose keys those are, only a " +
+			"fleet file can tell: with --fleet, a key that is not of the fleet is an error. Shards that several fleets " +
+			"drove need the file of each.",
 		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
@@ -116,7 +118,7 @@ func VerifyCommand() *cobra.Command {
 			var signed []string
 			if len(archive.Altered(findings)) == 0 {
 				var more []archive.Finding
-				if signed, more, err = signers(dir, fleetFile); err != nil {
+				if signed, more, err = signers(dir, fleets); err != nil {
 					return err
 				}
 				findings = append(findings, more...)
@@ -141,7 +143,8 @@ func VerifyCommand() *cobra.Command {
 	}
 	addRuns(c, &runs)
 	addJSON(c, &asJSON)
-	c.Flags().StringVar(&fleetFile, "fleet", "", "fail unless the run is signed by this fleet's keys")
+	c.Flags().StringArrayVar(&fleets, "fleet", nil, "fail unless the run is signed by this fleet's keys; may be given "+
+		"again")
 	c.ValidArgsFunction = completeRuns
 	return c
 }
@@ -162,14 +165,9 @@ func writeFindings(out io.Writer, signed []string, findings []archive.Finding) e
 }
 
 // signers returns who signed a run, and what is wrong with its signatures.
-func signers(dir, fleetFile string) (said []string, findings []archive.Finding, err error) {
+func signers(dir string, fleets []string) (said []string, findings []archive.Finding, err error) {
 	a, err := archive.Read(dir)
 	if err != nil {
-		return nil, nil, err
-	}
-	run, err := a.Signed()
-	plan, perr := a.PlanSealed()
-	if err = errors.Join(err, perr); err != nil {
 		return nil, nil, err
 	}
 	nodes, findings, err := archive.VerifyRecords(dir)
@@ -180,50 +178,104 @@ func signers(dir, fleetFile string) (said []string, findings []archive.Finding, 
 	nodes = slices.DeleteFunc(nodes, func(n archive.NodeSigned) bool {
 		return !slices.ContainsFunc(a.Info().Plan.Nodes, func(p wire.PlanNode) bool { return p.Name == n.Node })
 	})
-	said = []string{"the run is not signed", "its plan was not sealed before the first trial"}
-	if run.Pin != "" {
-		said[0] = "the run is signed by key " + run.Pin
+	wholes, err := signedWholes(a)
+	if err != nil {
+		return nil, nil, err
 	}
-	if plan.Pin != "" {
-		said[1] = "its plan, SHA-256 " + plan.SHA256 + ", was sealed before the first trial by key " + plan.Pin
+	for _, w := range wholes {
+		said = append(said, w.String())
 	}
 	for _, n := range nodes {
 		said = append(said, n.String())
 	}
-	if fleetFile == "" {
+	if len(fleets) == 0 {
 		return said, findings, nil
 	}
-	strange, err := strangers(a, run, plan, nodes, fleetFile)
+	strange, err := strangers(wholes, nodes, fleets)
 	return said, append(findings, strange...), err
 }
 
-// strangers finds signatures that are not the fleet's, and those that are missing.
-func strangers(a *archive.Archive, run, plan archive.Signature, nodes []archive.NodeSigned, fleetFile string) (
-	out []archive.Finding, err error) {
-	fl, identity, err := loadFleet(fleetFile)
+// signedWhole is a manifest or a plan, and by whom it is signed.
+type signedWhole struct {
+	what   string
+	sealed bool // it is a plan, which is sealed before the first trial
+	signed archive.Signature
+}
+
+func (w signedWhole) String() string {
+	switch {
+	case w.sealed && w.signed.Pin == "":
+		return w.what + " was not sealed before the first trial"
+	case w.sealed:
+		return w.what + ", SHA-256 " + w.signed.SHA256 + ", was sealed before the first trial by key " + w.signed.Pin
+	case w.signed.Pin == "":
+		return w.what + " is not signed"
+	}
+	return w.what + " is signed by key " + w.signed.Pin + "; its manifest has SHA-256 " + w.signed.SHA256
+}
+
+// signedWholes are those of a run, or of the shards that it was merged of, whose
+// plans were sealed where they were driven.
+func signedWholes(a *archive.Archive) ([]signedWhole, error) {
+	run, err := a.Signed()
 	if err != nil {
 		return nil, err
 	}
-	check := func(what, pin, want string) {
+	plan, err := a.PlanSealed()
+	if err != nil {
+		return nil, err
+	}
+	shards, err := a.Shards()
+	if err != nil {
+		return nil, err
+	}
+	if len(shards) == 0 {
+		return []signedWhole{{"the run", false, run}, {"its plan", true, plan}}, nil
+	}
+	out := []signedWhole{{"the merge of " + words.Count(len(shards), "shard"), false, run}}
+	for _, s := range shards {
+		name := "shard " + s.Shard.String()
+		out = append(out, signedWhole{name, false, s.Run}, signedWhole{"the plan of " + name, true, s.Plan})
+	}
+	return out, nil
+}
+
+// strangers finds signatures that are of none of the fleets, and those that are missing.
+func strangers(wholes []signedWhole, nodes []archive.NodeSigned, fleets []string) (out []archive.Finding, err error) {
+	controllers, pins := map[string]bool{}, map[string]map[string]bool{} // of nodes, by name
+	for _, path := range fleets {
+		fl, identity, err := loadFleet(path)
+		if err != nil {
+			return nil, err
+		}
+		controllers[identity.Pin] = true
+		for name, n := range fl.Nodes {
+			if pins[name] == nil {
+				pins[name] = map[string]bool{}
+			}
+			pins[name][n.Pin] = true
+		}
+	}
+	check := func(what, pin string, known map[string]bool) {
 		switch {
 		case pin == "": // also of a node that the fleet does not have
 			out = append(out, archive.Finding{Path: what, Problem: archive.Missing, Detail: "it is not signed"})
-		case pin != want:
+		case !known[pin]:
 			out = append(out, archive.Finding{Path: what, Problem: archive.Changed,
 				Detail: "it is signed by key " + pin + ", which is not of the fleet"})
 		}
 	}
-	if a.Finished() {
-		check("the run", run.Pin, identity.Pin)
+	for _, w := range wholes {
+		if w.sealed || w.signed.SHA256 != "" { // an unfinished run has no manifest
+			check(w.what, w.signed.Pin, controllers)
+		}
 	}
-	check("the plan", plan.Pin, identity.Pin)
 	for _, n := range nodes {
-		want := fl.Nodes[n.Node].Pin
 		if len(n.Pins) == 0 {
-			check("records of "+n.Node, "", want)
+			check("records of "+n.Node, "", nil)
 		}
 		for _, pin := range n.Pins {
-			check("records of "+n.Node, pin, want)
+			check("records of "+n.Node, pin, pins[n.Node])
 		}
 	}
 	return out, nil

@@ -17,10 +17,14 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/simulate"
 	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/controller/reference"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
+
+// results is the title of the commands that read archives.
+const results = "Results"
 
 // Root is the whole command.
 func Root() *cobra.Command {
@@ -41,7 +45,7 @@ func Root() *cobra.Command {
 			simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
 		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
-		{"Results", []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),
+		{results, []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),
 			MetricsCommand(), TopologyCommand(), CompareCommand(), CalibrateCommand(), VerifyCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -165,6 +169,11 @@ func Main(args []string) int {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an end in order
 	root := Root()
 	root.SetArgs(args)
+	for _, c := range root.Commands() {
+		if c.GroupID == results {
+			c.SetOut(terminal.Writer(os.Stdout)) // an archive may be anybody's
+		}
+	}
 	begun := false // which is after the command line was understood
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	err := root.ExecuteContext(ctx)
@@ -172,16 +181,16 @@ func Main(args []string) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, virtual.ErrCut):
-		fmt.Fprintln(os.Stderr, "fieldmesh:", err)
+		fail(err)
 		return reference.StatusResume
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "fieldmesh: interrupted; what was recorded is kept")
 		for _, e := range besidesInterrupt(err) {
-			fmt.Fprintln(os.Stderr, "fieldmesh:", e)
+			fail(e)
 		}
 		return 130
 	}
-	fmt.Fprintln(os.Stderr, "fieldmesh:", err)
+	fail(err)
 	switch {
 	case !begun:
 		return reference.StatusUsage
@@ -190,6 +199,9 @@ func Main(args []string) int {
 	}
 	return 1
 }
+
+// fail says what went wrong, in which a text of others may stand.
+func fail(err error) { fmt.Fprintln(os.Stderr, "fieldmesh:", terminal.Lines(err.Error())) }
 
 // besidesInterrupt is what went wrong while an interrupted command came to its
 // end: the parts of an error that do not only say that it was interrupted.
