@@ -282,6 +282,7 @@ func Schema() []Measurement {
 				{"congestion_available", "a list; whole in the archive and the report"},
 				{"tcp", "several values; whole in the archive and the report"},
 				{"radio", "several values; whole in the archive and the report"},
+				{"confined", "a list; whole in the archive and the report"},
 			},
 		},
 		{

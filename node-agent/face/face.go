@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
@@ -62,6 +64,7 @@ type Face struct {
 	generator generator
 
 	authorized *keys.Authorized
+	confined   confine.Confined
 
 	machine *measure.Machine
 	wall    *clock.Watch
@@ -97,6 +100,9 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return fmt.Errorf("listen for the API on %s: %w; correct `listen` in the configuration, or stop what "+
 			"listens there", cfg.Listen, err)
 	}
+	f.confined = confine.Face(cfg)
+	f.reader.Confined(f.confined.Said)
+	log.Info("confined", "by", strings.Join(f.confined.Said, "; "))
 	log.Info("node is ready", "node", cfg.Node, "listen", listener.Addr().String(), "interface", cfg.Interface)
 	return f.serve(ctx, api.New(identity, authorized, f, f.spool, log), listener)
 }

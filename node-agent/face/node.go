@@ -89,6 +89,10 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct "+
 			"`binaries` in the configuration")
 	}
+	if bin := f.cfg.Binary("iperf3"); !f.confined.Startable(bin) {
+		add("iperf3", bin+" has come, or was replaced, since the agent began, which lets nothing else be started than "+
+			"what was there then", "restart the agent")
+	}
 	if found := f.generator.found(); found != "" {
 		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+
 			", and that the loopback interface is up")

@@ -29,8 +29,9 @@ type Reader struct {
 	iface    string
 	binaries map[string]string
 
-	mu    sync.Mutex
-	tools map[string]string // tool → version, read once: starting programs is slow on a phone
+	mu       sync.Mutex
+	confined []string
+	tools    map[string]string // tool → version, read once: starting programs is slow on a phone
 }
 
 // New asks the tools for their versions; binaries maps a tool to its absolute
@@ -46,6 +47,19 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 		r.tools[batman.Protocol] = v
 	}
 	return r
+}
+
+// Confined says by what this process is confined, from now on.
+func (r *Reader) Confined(by []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.confined = by
+}
+
+func (r *Reader) confinedBy() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.confined
 }
 
 // versionFlag is how each tool is asked for its version.
@@ -124,7 +138,7 @@ func (r *Reader) Read(context.Context) wire.Provenance {
 	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(),
 		Interface: r.iface,
 		Tools:     r.Tools(), Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(),
-		Addresses: []string{}, Routes: []string{}}
+		Addresses: []string{}, Routes: []string{}, Confined: r.confinedBy()}
 	for _, s := range shaping {
 		if v := sysctl("net.ipv4." + s); v != "" {
 			p.Sysctls["net.ipv4."+s] = v

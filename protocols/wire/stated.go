@@ -143,6 +143,8 @@ type Provenance struct {
 	// what stands for the trial's variant on this node; absent outside of a trial
 	TCP   *TCPInForce `json:"tcp,omitempty" redact:"keep"`
 	Radio *Caps       `json:"radio,omitempty"` // how a real radio was set
+	// what the network face is confined by, and what the kernel lacks for it; absent from an agent that does not tell
+	Confined []string `json:"confined,omitempty" redact:"keep"`
 }
 
 func (*Provenance) Kind() string { return "provenance" }

@@ -1,0 +1,157 @@
+// Package confine takes from the network face what it does not need: by Landlock the
+// files and programs of others, by a filter of system calls the rest. Whoever takes
+// the face over has no more than it had. What a kernel lacks is said, and the face
+// goes on without it.
+package confine
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+)
+
+// Confined is what a process that was confined may do.
+type Confined struct {
+	// Said is by what it is confined, and what this kernel lacks.
+	Said []string
+	// programs are those that it may start, as they were then; nil: any.
+	programs map[string]file
+}
+
+// file tells a file from one that has taken its name.
+type file struct{ device, inode uint64 }
+
+// Face confines this process, and whatever it starts, for good. The face has begun:
+// what it needed once is open.
+func Face(cfg config.Config) (c Confined) {
+	p := placesOf(cfg)
+	version, err := landlocked(p)
+	switch {
+	case err != nil:
+		c.Said = append(c.Said, "no Landlock: "+err.Error())
+	case p.wrapped != "":
+		c.Said = append(c.Said, fmt.Sprintf("Landlock %d; the machine's programs may be started, for %s is a script",
+			version, p.wrapped))
+	default:
+		c.programs = p.programs
+		c.Said = append(c.Said, fmt.Sprintf("Landlock %d", version))
+	}
+	if err := filtered(); err != nil {
+		c.Said = append(c.Said, "no seccomp: "+err.Error())
+	} else {
+		c.Said = append(c.Said, "seccomp")
+	}
+	return c
+}
+
+// Startable reports whether a program may be started: one that has come, or was
+// replaced, since the process was confined may not.
+func (c Confined) Startable(path string) bool {
+	now, there := fileOf(path)
+	return c.programs == nil || !there || c.programs[path] == now
+}
+
+func fileOf(path string) (file, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return file{}, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return file{}, false
+	}
+	return file{uint64(st.Dev), st.Ino}, true
+}
+
+// places are the files that the face and what it starts need.
+type places struct {
+	write    []string // folders
+	read     []string // folders and files
+	start    []string // programs, and what loads them
+	programs map[string]file
+	wrapped  string // a program that is a script: what it starts is not known
+}
+
+// readable are files that programs, their libraries and Go's own read, on Linux and
+// on Android. Those that a machine lacks are passed over.
+var readable = []string{"/proc", "/sys", "/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec",
+	"/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime",
+	"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols", "/etc/gai.conf",
+	"/etc/ssl/openssl.cnf", "/dev/urandom", "/dev/random", "/dev/tcpcc",
+	"/system", "/vendor", "/apex", "/linkerconfig", "/dev/__properties__"}
+
+func placesOf(cfg config.Config) places {
+	p := places{write: []string{cfg.FaceDir()}, programs: map[string]file{},
+		read: append(slices.Clone(readable), cfg.KeysDir, cfg.SysfsDir)}
+	if cfg.ClockFile != "" {
+		p.read = append(p.read, filepath.Dir(cfg.ClockFile)) // another takes its name now and then
+	}
+	for _, path := range slices.Sorted(maps.Values(cfg.Binaries)) {
+		now, there := fileOf(path)
+		if !there {
+			continue
+		}
+		loader, script, err := loaderOf(path)
+		if err != nil {
+			continue // it cannot be started
+		}
+		if script {
+			p.wrapped = path
+			p.start = append(p.start, slices.DeleteFunc([]string{"/bin", "/sbin", "/usr", "/system", filepath.Dir(path)},
+				missing)...)
+		}
+		p.programs[path] = now
+		p.start = append(p.start, path)
+		if loader != "" {
+			p.start = append(p.start, loader)
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil { // as Termux has its libraries
+			p.read = append(p.read, filepath.Join(filepath.Dir(filepath.Dir(real)), "lib"))
+		}
+	}
+	p.read = slices.DeleteFunc(p.read, missing)
+	return p
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return path == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
+
+// loaderOf is the program that the kernel starts in a program's place; "" where it
+// starts itself.
+func loaderOf(path string) (loader string, script bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	begins := make([]byte, 2)
+	if _, err := io.ReadFull(f, begins); err != nil {
+		return "", false, err
+	}
+	if string(begins) == "#!" {
+		return "", true, nil
+	}
+	program, err := elf.NewFile(f)
+	if err != nil {
+		return "", false, err
+	}
+	for _, s := range program.Progs {
+		if s.Type == elf.PT_INTERP {
+			text, err := io.ReadAll(io.LimitReader(s.Open(), syscall.PathMax))
+			return strings.TrimRight(string(text), "\x00"), false, err
+		}
+	}
+	return "", false, nil
+}

@@ -1,0 +1,37 @@
+package confine
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+)
+
+// landlocked leaves this process, and what it starts, the files of p and no others.
+// It returns the version that the kernel has.
+func landlocked(p places) (version int, err error) {
+	if version, err = llsys.LandlockGetABIVersion(); err != nil {
+		return 0, fmt.Errorf("this kernel has none: %w", err)
+	}
+	const own = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSWriteFile | llsys.AccessFSTruncate |
+		llsys.AccessFSMakeDir | llsys.AccessFSMakeReg | llsys.AccessFSMakeSym | llsys.AccessFSMakeSock |
+		llsys.AccessFSRemoveDir | llsys.AccessFSRemoveFile | llsys.AccessFSRefer
+	rules := []landlock.Rule{
+		landlock.PathAccess(own, p.write...), // and start nothing that lies there
+		landlock.PathAccess(llsys.AccessFSReadFile|llsys.AccessFSWriteFile, "/dev/null"),
+		landlock.PathAccess(llsys.AccessFSReadFile|llsys.AccessFSExecute, p.start...),
+	}
+	for _, path := range p.read {
+		rights := landlock.AccessFSSet(llsys.AccessFSReadFile)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			rights |= llsys.AccessFSReadDir
+		}
+		rules = append(rules, landlock.PathAccess(rights, path).IgnoreIfMissing())
+	}
+	// Of what came later than files it says nothing: the face talks to whom it has to.
+	if err := landlock.V5.BestEffort().RestrictPaths(rules...); err != nil {
+		return 0, err
+	}
+	return version, nil
+}
