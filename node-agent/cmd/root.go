@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/face"
 )
 
@@ -73,7 +74,13 @@ func FaceCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "face",
 		Short: "Run the unprivileged half: API, GO, samplers, traffic",
-	}, func(c *cobra.Command, cfg config.Config) error { return face.Run(c.Context(), cfg, logger()) })
+	}, func(c *cobra.Command, cfg config.Config) error {
+		confined, err := confine.Face(cfg, c.Flag("config").Value.String())
+		if err != nil {
+			return err
+		}
+		return face.Run(c.Context(), cfg, confined, logger())
+	})
 }
 
 // addConfig adds the flag --config.

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,19 +32,34 @@ type Confined struct {
 // file tells a file from one that has taken its name.
 type file struct{ device, inode uint64 }
 
-// Face confines this process, and whatever it starts, for good. The face has begun:
-// what it needed once is open.
-func Face(cfg config.Config) (c Confined) {
+// confinedBy is the variable by which a process says to the program that it goes on as
+// by what it is confined.
+const confinedBy = "FIELDMESH_CONFINED"
+
+// Face confines this process, and whatever it starts, for good, and has it begin anew
+// as the same program: Landlock confines each thread by itself, and threads of before
+// could not look at what others start. configuration is the file that it then reads
+// again. The second time it returns what the process may do.
+func Face(cfg config.Config, configuration string) (c Confined, err error) {
 	p := placesOf(cfg)
+	if said := os.Getenv(confinedBy); said != "" {
+		c.Said = strings.Split(said, "; ")
+		if p.wrapped == "" && !strings.HasPrefix(said, noLandlock) {
+			c.programs = p.programs
+		}
+		return c, os.Unsetenv(confinedBy)
+	}
+	p.start = append(p.start, ownProgram)
+	p.read = append(p.read, configuration)
+	runtime.LockOSThread() // whose domain all threads of the program have then
 	version, err := landlocked(p)
 	switch {
 	case err != nil:
-		c.Said = append(c.Said, "no Landlock: "+err.Error())
+		c.Said = append(c.Said, noLandlock+err.Error())
 	case p.wrapped != "":
-		c.Said = append(c.Said, fmt.Sprintf("Landlock %d; the machine's programs may be started, for %s is a script",
+		c.Said = append(c.Said, fmt.Sprintf("Landlock %d, but the machine's programs may be started: %s is a script",
 			version, p.wrapped))
 	default:
-		c.programs = p.programs
 		c.Said = append(c.Said, fmt.Sprintf("Landlock %d", version))
 	}
 	if err := filtered(); err != nil {
@@ -51,8 +67,15 @@ func Face(cfg config.Config) (c Confined) {
 	} else {
 		c.Said = append(c.Said, "seccomp")
 	}
-	return c
+	err = syscall.Exec(ownProgram, os.Args, append(os.Environ(), confinedBy+"="+strings.Join(c.Said, "; ")))
+	return c, fmt.Errorf("begin again, confined: %w", err)
 }
+
+const (
+	noLandlock = "no Landlock: "
+	// ownProgram is the program that runs, wherever its file lies.
+	ownProgram = "/proc/self/exe"
+)
 
 // Startable reports whether a program may be started: one that has come, or was
 // replaced, since the process was confined may not.

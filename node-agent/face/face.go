@@ -79,7 +79,7 @@ type radioSource interface {
 }
 
 // Run serves a node until ctx ends.
-func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log *slog.Logger) error {
 	identity, err := keys.LoadIdentity(cfg.KeysDir)
 	if err != nil {
 		return err
@@ -100,9 +100,9 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return fmt.Errorf("listen for the API on %s: %w; correct `listen` in the configuration, or stop what "+
 			"listens there", cfg.Listen, err)
 	}
-	f.confined = confine.Face(cfg)
-	f.reader.Confined(f.confined.Said)
-	log.Info("confined", "by", strings.Join(f.confined.Said, "; "))
+	f.confined = confined
+	f.reader.Confined(confined.Said)
+	log.Info("confined", "by", strings.Join(confined.Said, "; "))
 	log.Info("node is ready", "node", cfg.Node, "listen", listener.Addr().String(), "interface", cfg.Interface)
 	return f.serve(ctx, api.New(identity, authorized, f, f.spool, log), listener)
 }
