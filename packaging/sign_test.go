@@ -41,8 +41,8 @@ func TestSumsAreSignedForSSHKeygen(t *testing.T) {
 	}
 	write(filepath.Join(dir, "signers"), "fieldmesh "+string(public))
 	check := func() error {
-		c := exec.Command("ssh-keygen", "-Y", "verify", "-f", "signers", "-I", "fieldmesh", "-n", "fieldmesh-dist", "-s",
-			"SHA256SUMS.sig")
+		c := exec.Command("ssh-keygen", "-Y", "verify", "-f", "signers", "-I", "fieldmesh", "-n", "fieldmesh-dist",
+			"-s", "SHA256SUMS.sig")
 		c.Dir, c.Stdin = dir, opened(t, sums)
 		return c.Run()
 	}

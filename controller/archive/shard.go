@@ -126,8 +126,8 @@ func oneCampaign(parts []*Archive) error {
 		}
 		at[p.info.Shard.Number] = p.dir
 		if same, err := sameMovement(first, p); err != nil || !same {
-			return errors.Join(err, fmt.Errorf("%q and %q are of different campaigns: the files in %s differ", first.dir,
-				p.dir, movementDir))
+			return errors.Join(err, fmt.Errorf("%q and %q are of different campaigns: the files in %s differ",
+				first.dir, p.dir, movementDir))
 		}
 	}
 	for i := 1; i <= first.info.Shard.Of; i++ {

@@ -25,8 +25,8 @@ func MergeCommand() *cobra.Command {
 			"All of them must be there, each once, finished and matching their checksums. The shards " +
 			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.\n",
 				reportMost) +
-			"What each shard signed is kept. With --fleet the fleet's key signs the whole, and with it which shards it " +
-			"was made of; `fieldmesh verify` says who signed what.",
+			"What each shard signed is kept. With --fleet the fleet's key signs the whole, and with it which shards " +
+			"it was made of; `fieldmesh verify` says who signed what.",
 		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))

@@ -101,7 +101,8 @@ func TestAMergedRunVerifiesByTheFleet(t *testing.T) {
 			}
 		}
 		if c.by == other { // who trusts both fleets says so
-			if out, err := typed(t, VerifyCommand(), "--runs", runs, info.Run, "--fleet", list, "--fleet", other); err != nil {
+			out, err := typed(t, VerifyCommand(), "--runs", runs, info.Run, "--fleet", list, "--fleet", other)
+			if err != nil {
 				t.Errorf("by both fleets: %v\n%s", err, out)
 			}
 		}

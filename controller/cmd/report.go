@@ -103,8 +103,8 @@ func VerifyCommand() *cobra.Command {
 			"own yet: that is said too.\n" +
 			"It says by which keys the run, its plan and each node's records are signed; of a merged run also who " +
 			"signed each shard. Whose keys those are, only a " +
-			"fleet file can tell: with --fleet, a key that is not of the fleet is an error. Shards that several fleets " +
-			"drove need the file of each.",
+			"fleet file can tell: with --fleet, a key that is not of the fleet is an error. Shards that several " +
+			"fleets drove need the file of each.",
 		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])

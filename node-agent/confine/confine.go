@@ -36,7 +36,7 @@ type file struct{ device, inode uint64 }
 // by what it is confined.
 const confinedBy = "FIELDMESH_CONFINED"
 
-// Face confines this process, and whatever it starts, for good, and has it begin anew
+// Face confines this process, and whatever it starts, for good, and has it begin again
 // as the same program: Landlock confines each thread by itself, and threads of before
 // could not look at what others start. configuration is the file that it then reads
 // again. The second time it returns what the process may do.
@@ -130,8 +130,8 @@ func placesOf(cfg config.Config) places {
 		}
 		if script {
 			p.wrapped = path
-			p.start = append(p.start, slices.DeleteFunc([]string{"/bin", "/sbin", "/usr", "/system", filepath.Dir(path)},
-				missing)...)
+			p.start = append(p.start, slices.DeleteFunc([]string{"/bin", "/sbin", "/usr", "/system",
+				filepath.Dir(path)}, missing)...)
 		}
 		p.programs[path] = now
 		p.start = append(p.start, path)

@@ -328,7 +328,8 @@ func TestWhatMayBeStarted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "iperf3")
 	put := func(text string) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o755), os.Rename(path+".new", path)); err != nil {
+		err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o755), os.Rename(path+".new", path))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

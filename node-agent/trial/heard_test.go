@@ -9,17 +9,17 @@ import (
 )
 
 // Every kind of GO that was heard, of each trial, is sent again in every state of a
-// node. Only its challenge lets a GO do anything, and that is drawn anew: so nothing
-// of it has to outlive the agent.
+// node. Only its challenge lets a GO do anything, and that is random: so nothing of it
+// has to outlive the agent.
 //
 //attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever
-//attack:air whoever waits with what was heard until the agent has begun anew, or the run has ended | challenges are
-//attack:and drawn anew with each life; what is decided, and that a run has ended, is on disk
+//attack:air whoever waits with what was heard until the agent has started again, or the run has ended | challenges
+//attack:and are random, and of one life of the agent; what is decided, and that a run has ended, is on disk
 func TestNothingThatWasHeardDoesAnythingAgain(t *testing.T) {
 	_, road, plan := pair(t, 3)
 	first := wire.TrialKey{Trial: 1, Attempt: 1}
-	g := wire.Go{Type: wire.GoStart, Run: plan.Run, Trial: 1, Attempt: 1, From: "car", To: "road", Nonce: 1, Exchange: 7,
-		StartInUs: 100_000}
+	g := wire.Go{Type: wire.GoStart, Run: plan.Run, Trial: 1, Attempt: 1, From: "car", To: "road", Nonce: 1,
+		Exchange: 7, StartInUs: 100_000}
 	g.Answer = road.askOnce(t, plan.Key, g).Challenge
 	if g.Answer == 0 {
 		t.Fatal("a GO that repeats no challenge is obeyed")
@@ -68,17 +68,17 @@ func TestNothingThatWasHeardDoesAnythingAgain(t *testing.T) {
 	await(t, "idle", func() bool { _, busy := road.Attempt(); return !busy })
 	replay("after an abort", road)
 
-	anew := newRig(t, "road", road.dir, testnet.FreePort(t))
-	anew.start(t)
-	replay("after the agent began anew", anew)
-	if _, err := anew.Lease(ctx, holder, wire.Lease{Holder: holder, TTLS: 60}); err != nil {
+	again := newRig(t, "road", road.dir, testnet.FreePort(t))
+	again.start(t)
+	replay("after the agent started again", again)
+	if _, err := again.Lease(ctx, holder, wire.Lease{Holder: holder, TTLS: 60}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := anew.End(ctx, holder, plan.Run); err != nil {
+	if _, err := again.End(ctx, holder, plan.Run); err != nil {
 		t.Fatal(err)
 	}
 	replay("after the run's end", anew)
 	ended := newRig(t, "road", road.dir, testnet.FreePort(t))
 	ended.start(t)
-	replay("after its end, and the agent began anew", ended)
+	replay("after its end, and the agent started again", ended)
 }
