@@ -183,7 +183,7 @@ type MediumCount struct {
 	// its attempts that failed, by cause
 	AttemptsFailed map[string]uint64 `json:"attempts_failed,omitempty" archive:"by cause; the archive has them"`
 	// MAC frames that it put on the air a second within the window, RTS, CTS and ACK too, by what they were there for:
-	// traffic | routing | arp
+	// traffic | routing | arp; management where the kernel's own stack of 802.11 sends
 	FramesPerS map[string]float64 `json:"frames_per_s,omitempty" archive:"by class; the archive has them"`
 	// losses of the whole field that have no record of their own
 	LossesUntold uint64 `json:"losses_untold,omitempty" unit:"frames"`

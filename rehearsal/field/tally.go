@@ -44,6 +44,9 @@ func rates(kept []tally, open, closed time.Duration) []map[string]float64 {
 	for node := range out {
 		out[node] = map[string]float64{}
 		for c, n := range last.byNode[node] {
+			if medium.Class(c) == medium.Management && n == 0 {
+				continue // interfaces of Ethernet have none
+			}
 			out[node][medium.Class(c).String()] = float64(n-first.byNode[node][c]) / (last.at - first.at).Seconds()
 		}
 	}

@@ -15,13 +15,15 @@ func TestRatesAreOfTheWindow(t *testing.T) {
 		if s >= 648 { // after the window below
 			n = 1e6
 		}
-		kept = addTally(kept, tally{s * time.Second, []medium.ClassCounts{{10 * n, 3 * n, n}, {}}})
+		sent := []medium.ClassCounts{{10 * n, 3 * n, n}, {medium.Management: 2 * n}}
+		kept = addTally(kept, tally{s * time.Second, sent})
 	}
 	if len(kept) > maxTallies {
 		t.Errorf("%d are kept, at most %d", len(kept), maxTallies)
 	}
 	got := rates(kept, 640*time.Second+1, 647*time.Second)
-	want := []map[string]float64{{"traffic": 10, "routing": 3, "arp": 1}, {"traffic": 0, "routing": 0, "arp": 0}}
+	want := []map[string]float64{{"traffic": 10, "routing": 3, "arp": 1}, {"traffic": 0, "routing": 0, "arp": 0,
+		"management": 2}}
 	if len(got) != 2 || !maps.Equal(got[0], want[0]) || !maps.Equal(got[1], want[1]) {
 		t.Errorf("rates %v, want %v", got, want)
 	}

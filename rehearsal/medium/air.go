@@ -76,7 +76,7 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 	tx.start = c.now
 	tx.headerEnd = c.now + c.phy.plcp(m)
 	tx.payloadEnd = tx.headerEnd + c.phy.payloadTime(m, bytes)
-	tx.end = tx.payloadEnd + c.phy.extension
+	tx.end = tx.payloadEnd + c.phy.extensionOf(m)
 	return tx
 }
 
@@ -131,7 +131,7 @@ func (c *Core) sensesPreamble(r *station, a arrival) bool {
 			before += r.air[i].powerMw
 		}
 	}
-	return r.tx == nil && r.rx.tx == nil && a.powerMw >= c.phy.lockSNR*(r.noiseMw+before)
+	return r.tx == nil && r.rx.tx == nil && a.powerMw >= c.phy.lockSNROf(a.tx.mode)*(r.noiseMw+before)
 }
 
 // energyMw is the power of any kind at which a station must take the channel for busy. OFDM: 20 dB
@@ -162,7 +162,7 @@ func (c *Core) energyMw(s *station) float64 {
 // fades reports whether the fading of a transmission counts: what is too weak to be noticed or
 // sensed in the best of fades adds its mean to the interference.
 func (c *Core) fades(r *station, meanMw float64) bool {
-	return c.cfg.Fading.Model != "" && meanMw*fadingHeadroom >= min(c.noticesMw(r), c.carrierMw)
+	return c.cfg.Fading.Model != "" && meanMw*fadingHeadroom >= min(c.leastNoticedMw(r), c.carrierMw)
 }
 
 // interrupt ends what a station that begins to send was receiving.
@@ -189,7 +189,7 @@ func (c *Core) interrupt(s *station) {
 // missUnlessLocked is why a receiver does not get a frame that it does not lock
 // on to.
 func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
-	needs := c.noticesMw(r)
+	needs := c.noticesMw(r, a.tx)
 	switch {
 	case a.powerMw >= needs:
 		return Collision
@@ -200,11 +200,19 @@ func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 }
 
 // noticesMw is the least power at which a receiver locks on to a frame.
-func (c *Core) noticesMw(r *station) float64 {
+func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 	if c.ns2() {
 		return ns2ReceiveMw
 	}
-	return c.phy.lockSNR * r.noiseMw
+	return c.phy.lockSNROf(tx.mode) * r.noiseMw
+}
+
+// leastNoticedMw is the least power at which a receiver locks on to any frame.
+func (c *Core) leastNoticedMw(r *station) float64 {
+	if c.ns2() {
+		return ns2ReceiveMw
+	}
+	return c.phy.leastLock * r.noiseMw
 }
 
 // detect ends the detection time of a frame at the receivers that it found with
@@ -250,9 +258,10 @@ func (c *Core) resolve(r *station) {
 			rivals += a.powerMw
 		}
 	}
-	noticed := best.powerMw >= c.noticesMw(r)
+	noticed := best.tx != nil && best.powerMw >= c.noticesMw(r, best.tx)
 	others := c.interference(r, best.tx)
-	clear := best.powerMw >= c.phy.lockSNR*(r.noiseMw+others) && best.powerMw >= captureRatio*rivals
+	clear := noticed && best.powerMw >= c.phy.lockSNROf(best.tx.mode)*(r.noiseMw+others) &&
+		best.powerMw >= captureRatio*rivals
 	switch locked := r.rx.tx; {
 	case locked == nil && noticed && clear:
 		r.lock(best, others)
@@ -323,7 +332,7 @@ func (c *Core) settle(r *station) {
 func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration) (sum float64) {
 	m := &c.phy.modes[tx.mode]
 	if share := overlap(from, to, tx.start, tx.headerEnd); share > 0 {
-		sum += c.phy.header.logSuccess(snr, share*c.phy.headerBits)
+		sum += c.phy.headerLogSuccess(m, snr, share)
 	}
 	if share := overlap(from, to, tx.headerEnd, tx.payloadEnd); share > 0 {
 		sum += m.logSuccess(snr, share*payloadBits(*m, tx.bytes))

@@ -15,13 +15,16 @@ const (
 	Traffic Class = iota
 	Routing
 	ARP
+	// Management is what the nodes' own stacks of 802.11 say to each other: beacons,
+	// probes, authentication. It counts in OnAir only.
+	Management
 
 	classCount
 )
 
 // String is the class's name in records.
 func (c Class) String() string {
-	return [classCount]string{"traffic", "routing", "arp"}[min(c, classCount-1)]
+	return [classCount]string{"traffic", "routing", "arp", "management"}[min(c, classCount-1)]
 }
 
 // ClassCounts counts by class.

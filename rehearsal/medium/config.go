@@ -74,6 +74,12 @@ type Config struct {
 	// Promiscuous delivers data frames to all who receive them, whomever they are for.
 	Promiscuous bool
 
+	// MPDUs: the nodes hand over frames of IEEE 802.11 with their rates (Transmit), not
+	// Ethernet's (Enqueue). A radio of 802.11g then has the rates of 802.11b too. RateMbps,
+	// RateControl, the retry limits and RTSThresholdBytes have no effect, for these are the
+	// nodes' own.
+	MPDUs bool
+
 	Nodes []NodeConfig
 
 	// Trace is called for every event on the air and at its edges, in order;
@@ -259,6 +265,12 @@ func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
 // group tells broadcast and multicast addresses.
 func (m MAC) group() bool { return m[0]&1 != 0 }
+
+// FrequencyMHz is the centre of a standard's channel.
+func FrequencyMHz(standard string, channel int) (int, error) {
+	hz, err := frequencyHz(standard, channel)
+	return int(hz / 1e6), err
+}
 
 // frequencyHz is the centre of a channel (IEEE 802.11-2020, 15.4.4.3 and
 // 17.3.8.4.2).

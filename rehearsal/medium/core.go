@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ type Sink interface {
 // Core is a channel in model time. It is not safe for concurrent use.
 type Core struct {
 	cfg    Config
+	mpdus  MPDUSink // nil without Config.MPDUs
 	phy    *phy
 	links  *links
 	locate Locate
@@ -63,6 +65,13 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	c.relocks = r.relocks
 	if c.ns2() {
 		c.carrierMw = ns2CarrierSenseMw
+	}
+	if cfg.MPDUs {
+		var is bool
+		if c.mpdus, is = sink.(MPDUSink); !is {
+			return nil, errors.New("check medium: frames of 802.11 for a sink that takes Ethernet's only")
+		}
+		c.minData = p.airtime(p.modes[len(p.modes)-1], ackBytes)
 	}
 	if c.links, err = newLinks(c); err != nil {
 		return nil, err
@@ -190,7 +199,7 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 		case evDetect:
 			continue // its frame's end is in the queue too
 		case evTxEnd:
-			if e.tx.kind != kindData {
+			if e.tx.kind != kindData && !(e.tx.kind == kindAck && c.cfg.MPDUs) {
 				lead = c.phy.sifs + c.minData
 			}
 		case evAccess:
@@ -210,7 +219,9 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 			if c.stations[e.node].timeoutGen != e.gen {
 				continue
 			}
-			lead = c.minData
+			if !c.cfg.MPDUs { // whose sender is told that its frame is given up
+				lead = c.minData
+			}
 		}
 		earliest, any = min(earliest, e.at+lead), true
 	}

@@ -19,13 +19,14 @@
 //   - air.go: who hears what, interference, capture, carrier sense; ns2.go: the
 //     receiver of ns-2,
 //   - rateControl: which rate a frame goes at,
+//   - MPDU: frames of the nodes' own stacks of 802.11, in place of Ethernet's (mpdu.go),
 //   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //
 // What it leaves out, so that nobody reads it into a result: how well a receiver
 // tracks a channel that changes within a frame (its power does), frequency
 // selectivity, disturbance from other channels, propagation delay (at most 1 µs in 300 m, inside the slot),
-// beacons, power save, fragmentation, QoS and aggregation, and the DSSS rates
-// of a mixed 802.11g cell. An 802.11g cell here is pure ERP-OFDM.
+// power save, fragmentation, QoS and aggregation. Between interfaces of Ethernet there
+// are no beacons either, and no DSSS rates of a mixed 802.11g cell: it is pure ERP-OFDM.
 //
 // Where nodes are, how TAP devices and namespaces come to be, and what a trial
 // is, are other packages' business.

@@ -9,6 +9,7 @@ type frame struct {
 	mpduBytes int
 	delivered bool // handed up at its receiver
 	class     Class
+	mpdu      mpdu // with Config.MPDUs
 }
 
 const (
@@ -19,27 +20,37 @@ const (
 // newFrame copies an Ethernet frame into a used or new buffer: a long rehearsal
 // must not feed the garbage collector.
 func (c *Core) newFrame(ethernet []byte) *frame {
-	var f *frame
-	if n := len(c.freeFrames); n > 0 {
-		f = c.freeFrames[n-1]
-		c.freeFrames = c.freeFrames[:n-1]
-	} else {
-		f = &frame{ethernet: make([]byte, 0, 2048)}
-	}
+	f := c.takeFrame()
 	f.ethernet = append(f.ethernet[:0], ethernet...)
-	f.dst = MAC(ethernet[:6])
 	f.mpduBytes = mpduBytes(len(ethernet))
-	f.delivered = false
 	f.class = classOf(ethernet)
-	switch to, known := c.byMAC[f.dst]; {
-	case f.dst.group():
+	c.address(f, MAC(ethernet[:6]))
+	return f
+}
+
+// takeFrame is a used or new buffer.
+func (c *Core) takeFrame() *frame {
+	n := len(c.freeFrames)
+	if n == 0 {
+		return &frame{ethernet: make([]byte, 0, 2048)}
+	}
+	f := c.freeFrames[n-1]
+	c.freeFrames = c.freeFrames[:n-1]
+	f.delivered = false
+	return f
+}
+
+// address says who a frame is for.
+func (c *Core) address(f *frame, dst MAC) {
+	f.dst = dst
+	switch to, known := c.byMAC[dst]; {
+	case dst.group():
 		f.to = toAll
 	case known:
 		f.to = to
 	default:
 		f.to = toNobody
 	}
-	return f
 }
 
 func (c *Core) freeFrame(f *frame) { c.freeFrames = append(c.freeFrames, f) }
@@ -52,6 +63,20 @@ type frameQueue struct {
 }
 
 func (q *frameQueue) push(f *frame) {
+	q.grow()
+	q.ring[(q.head+q.len)%len(q.ring)] = f
+	q.len++
+}
+
+// pushFront puts a frame before all others.
+func (q *frameQueue) pushFront(f *frame) {
+	q.grow()
+	q.head = (q.head + len(q.ring) - 1) % len(q.ring)
+	q.ring[q.head] = f
+	q.len++
+}
+
+func (q *frameQueue) grow() {
 	if q.len == len(q.ring) {
 		bigger := make([]*frame, max(8, 2*len(q.ring)))
 		for i := range q.len {
@@ -59,8 +84,6 @@ func (q *frameQueue) push(f *frame) {
 		}
 		q.ring, q.head = bigger, 0
 	}
-	q.ring[(q.head+q.len)%len(q.ring)] = f
-	q.len++
 }
 
 func (q *frameQueue) pop() *frame {

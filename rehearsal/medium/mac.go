@@ -74,6 +74,7 @@ type station struct {
 	head      *frame // in service
 	retries   [2]int // short, long
 	mode      int    // of the head's last attempt
+	rts       bool   // it began with RTS
 	failCause Cause  // of the exchange under way
 
 	rng   *rand.Rand
@@ -114,7 +115,7 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
 	floorMw := inaudibleRatio * min(noiseMw, c.carrierMw)
 	if c.cfg.Fading.Model != "" {
-		floorMw = min(floorMw, c.phy.lockSNR*noiseMw/fadingHeadroom)
+		floorMw = min(floorMw, c.phy.leastLock*noiseMw/fadingHeadroom)
 	}
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
@@ -138,6 +139,10 @@ func (s *station) serveNext() {
 	s.head = s.queue.pop()
 	s.retries = [2]int{}
 	s.state = macContend
+	if s.head.mpdu.beacon {
+		s.delayBeacon()
+		return
+	}
 	if !s.busy {
 		s.retireBackoff()
 	}
@@ -250,14 +255,15 @@ func (s *station) access() {
 	s.slots = noBackoff
 	s.accessGen++
 	s.state = macSending
-	if s.retries != [2]int{} {
+	if s.retries != [2]int{} && s.head.class != Management {
 		s.count.Retries++
 		if s.head.to >= 0 {
 			s.peers[s.head.to].retries++
 		}
 	}
-	s.mode = s.pickMode()
-	if s.usesRTS() {
+	s.mode, s.rts = s.pickMode(), s.usesRTS()
+	s.head.mpdu.try()
+	if s.rts {
 		s.sendRTS()
 		return
 	}
@@ -267,6 +273,9 @@ func (s *station) access() {
 // pickMode is the rate of the head frame: the rate control's for unicast, the
 // lowest basic one for everybody (10.6.4.2).
 func (s *station) pickMode() int {
+	if s.core.cfg.MPDUs {
+		return s.head.mpdu.next().mode
+	}
 	if s.head.to == toAll {
 		return s.core.phy.groupMode()
 	}
@@ -274,6 +283,9 @@ func (s *station) pickMode() int {
 }
 
 func (s *station) usesRTS() bool {
+	if s.core.cfg.MPDUs {
+		return s.head.mpdu.next().rts && s.head.to != toAll
+	}
 	limit := s.core.cfg.RTSThresholdBytes
 	return limit > 0 && s.head.to != toAll && s.head.mpduBytes > limit
 }
@@ -285,7 +297,10 @@ func (s *station) leastAirtime() time.Duration {
 		return s.core.minData
 	}
 	mode := s.core.topMode
-	if s.head.to == toAll {
+	switch {
+	case s.core.cfg.MPDUs:
+		mode = s.head.mpdu.next().mode
+	case s.head.to == toAll:
 		mode = s.core.phy.groupMode()
 	}
 	return s.core.phy.airtime(s.core.phy.modes[mode], s.head.mpduBytes)
@@ -309,7 +324,9 @@ func (s *station) sendData() {
 	if f.to != toAll {
 		tx.nav = tx.end + c.phy.sifs + s.ackTime()
 	}
-	s.count.Attempts++
+	if f.class != Management {
+		s.count.Attempts++
+	}
 	s.count.OnAir[f.class]++
 	if f.to >= 0 {
 		s.peers[f.to].sent, s.peers[f.to].txMode = true, s.mode
@@ -386,14 +403,20 @@ func (s *station) timeout() {
 func (s *station) attemptFailed() {
 	s.awaitRx = false
 	s.timeoutGen++
-	s.count.AttemptsFailed[s.failCause]++
+	if s.head.class != Management {
+		s.count.AttemptsFailed[s.failCause]++
+	}
 	s.rate.result(s.head.to, s.mode, false)
 	kind, limit := 0, s.core.cfg.ShortRetryLimit
-	if s.state == macWaitACK && s.usesRTS() {
+	if s.state == macWaitACK && s.rts {
 		kind, limit = 1, s.core.cfg.LongRetryLimit
 	}
 	s.retries[kind]++
-	if s.retries[kind] >= limit {
+	over := s.retries[kind] >= limit
+	if s.core.cfg.MPDUs {
+		over = s.head.mpdu.exhausted()
+	}
+	if over {
 		s.giveUp()
 		return
 	}
@@ -404,18 +427,24 @@ func (s *station) attemptFailed() {
 
 func (s *station) giveUp() {
 	c, f := s.core, s.head
-	s.count.TxFailed++
-	if f.to >= 0 {
-		s.peers[f.to].failed++
+	if f.class != Management {
+		s.count.TxFailed++
+		if f.to >= 0 {
+			s.peers[f.to].failed++
+		}
 	}
 	if !f.delivered {
 		s.lost(f, f.to, s.failCause, true)
 	}
 	c.sink.TxFailed(s.index, c.now, f.dst, f.ethernet)
+	s.tell(f, false)
 	s.finish()
 }
 
 func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
+	if f.class == Management {
+		return
+	}
 	s.count.Lost[why]++
 	s.core.report(s.index, peer, f.ethernet, why, retryLimit)
 	s.core.trace(Trace{At: s.core.now, Event: "lost", Node: s.index, Peer: peer, Frame: f.id, Kind: "data", Cause: why})
@@ -429,7 +458,10 @@ func (s *station) broadcastDone(tx *transmission) {
 			s.lost(tx.frame, int(tx.reach[slot]), why, false)
 		}
 	}
-	s.count.Lost[tx.missElse] += uint64(len(s.peers) - 1 - len(tx.reach))
+	if tx.frame.class != Management {
+		s.count.Lost[tx.missElse] += uint64(len(s.peers) - 1 - len(tx.reach))
+	}
+	s.tell(tx.frame, false)
 	s.finish()
 }
 

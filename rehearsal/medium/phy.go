@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -35,6 +36,14 @@ type Mode struct {
 	basic         bool
 	curve         curve
 	loss          float64 // ratio by which the receiver is worse than its noise figure says
+	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM; nil: the PHY's.
+	guest *guestHeader
+}
+
+// guestHeader is a preamble and header that is not the PHY's.
+type guestHeader struct {
+	mode    Mode // that the header is modulated with
+	lockSNR float64
 }
 
 // phy is what a standard fixes.
@@ -52,7 +61,8 @@ type phy struct {
 	header      Mode // what the PLCP header is modulated with
 	headerMode  int
 	headerBits  float64
-	lockSNR     float64       // least SNR (ratio) at which a receiver notices a frame
+	lockSNR     float64       // least SNR (ratio) at which a receiver notices a frame of the PHY
+	leastLock   float64       // of any frame
 	detection   time.Duration // in which a receiver finds a preamble
 }
 
@@ -75,6 +85,9 @@ func newPHY(cfg Config) (*phy, error) {
 		// 18.3.2.4: 6 µs of silence give the receiver 802.11a's longer SIFS to
 		// finish decoding.
 		p.extension = 6 * time.Microsecond
+		if cfg.MPDUs {
+			p.addDSSS(cfg.LongSlot)
+		}
 	default:
 		return nil, fmt.Errorf("check medium: standard %q: 802.11a, 802.11b and 802.11g are known", cfg.Standard)
 	}
@@ -88,17 +101,31 @@ func newPHY(cfg Config) (*phy, error) {
 	for i := range p.modes {
 		m := &p.modes[i]
 		m.curve, m.loss = scheme{m.modulation, m.code, r.soft}.curve(), 1
+		if m.guest != nil {
+			m.loss = dsssBandwidthHz / p.bandwidthHz // the wider band has more noise
+		}
 	}
 	p.calibrate(r)
 	p.header = p.modes[p.headerMode]
 	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
 	// A receiver notices a frame when it is more likely than not to read its
 	// PLCP header.
-	p.lockSNR = p.snrFor(0.5, func(snr float64) float64 {
-		return lostShare(p.header.logSuccess(snr, p.headerBits))
-	})
+	p.lockSNR = p.readable(p.header, p.headerBits)
+	p.leastLock = p.lockSNR
+	for i := range p.modes {
+		if g := p.modes[i].guest; g != nil {
+			g.mode = p.modes[0]
+			g.lockSNR = p.readable(g.mode, longHeaderBits)
+			p.leastLock = min(p.leastLock, g.lockSNR)
+		}
+	}
 	p.eifs = p.sifs + p.airtime(p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
 	return p, nil
+}
+
+// readable is the least SNR at which a header is more likely than not to be read.
+func (p *phy) readable(header Mode, bits float64) float64 {
+	return p.snrFor(0.5, func(snr float64) float64 { return lostShare(header.logSuccess(snr, bits)) })
 }
 
 // setBasic replaces the basic rates, if any are given.
@@ -135,21 +162,47 @@ func (p *phy) setDSSS(short bool) {
 	p.slot, p.sifs, p.cwMin = 20*time.Microsecond, 10*time.Microsecond, 31
 	// 1 and 2 Mbit/s are the basic rates, so that a station of the first
 	// standard (clause 15) understands every control frame.
-	p.modes = []Mode{
-		{RateMbps: 1, modulation: dbpsk, basic: true},
-		{RateMbps: 2, modulation: dqpsk, basic: true},
-		{RateMbps: 5.5, modulation: cck16},
-		{RateMbps: 11, modulation: cck256},
-	}
-	p.longPLCP = 192 * time.Microsecond // 16.2.2.2: 144 bits and 48 bits at 1 Mbit/s
+	p.modes = modesDSSS()
+	p.longPLCP = longPLCP
 	p.preamble = p.longPLCP
-	p.headerMode, p.headerBits = 0, 48
+	p.headerMode, p.headerBits = 0, longHeaderBits
 	if short {
 		p.preamble = 96 * time.Microsecond // 16.2.2.3: 72 bits at 1, 48 bits at 2 Mbit/s
 		p.headerMode = 1
 	}
 	p.bandwidthHz = dsssBandwidthHz
 	p.detection = 15 * time.Microsecond // aCCATime (PHY characteristics of clauses 15 and 16)
+}
+
+// modesDSSS are the rates of clauses 15 and 16.
+func modesDSSS() []Mode {
+	return []Mode{
+		{RateMbps: 1, modulation: dbpsk, basic: true},
+		{RateMbps: 2, modulation: dqpsk, basic: true},
+		{RateMbps: 5.5, modulation: cck16},
+		{RateMbps: 11, modulation: cck256},
+	}
+}
+
+// 16.2.2.2: the long preamble and header are 144 bits and 48 bits at 1 Mbit/s.
+const (
+	longPLCP       = 192 * time.Microsecond
+	longHeaderBits = 48
+)
+
+// addDSSS makes a PHY of OFDM one of ERP with all its rates (18.1.2), DSSS and CCK
+// with the long preamble. The time in which a preamble is found goes with the slot.
+func (p *phy) addDSSS(longSlot bool) {
+	for _, m := range modesDSSS() {
+		m.guest = &guestHeader{}
+		p.modes = append(p.modes, m)
+	}
+	header := p.modes[p.headerMode].RateMbps
+	slices.SortFunc(p.modes, func(a, b Mode) int { return cmp.Compare(a.RateMbps, b.RateMbps) })
+	p.headerMode = slices.IndexFunc(p.modes, func(m Mode) bool { return m.RateMbps == header })
+	if longSlot {
+		p.detection = 15 * time.Microsecond
+	}
 }
 
 func (p *phy) setOFDM() {
@@ -175,6 +228,9 @@ func (p *phy) setOFDM() {
 
 // plcp is the time of preamble and PLCP header before a frame of a mode.
 func (p *phy) plcp(m Mode) time.Duration {
+	if m.guest != nil {
+		return longPLCP
+	}
 	if m.modulation == dbpsk {
 		return p.longPLCP
 	}
@@ -184,7 +240,31 @@ func (p *phy) plcp(m Mode) time.Duration {
 // airtime is how long a frame of so many bytes (MAC header and FCS included)
 // holds the channel, ERP's signal extension included.
 func (p *phy) airtime(m Mode, bytes int) time.Duration {
-	return p.plcp(m) + p.payloadTime(m, bytes) + p.extension
+	return p.plcp(m) + p.payloadTime(m, bytes) + p.extensionOf(m)
+}
+
+// extensionOf is the silence after a frame, which belongs to it.
+func (p *phy) extensionOf(m Mode) time.Duration {
+	if m.guest != nil {
+		return 0
+	}
+	return p.extension
+}
+
+// headerLogSuccess is the chance that a share of a frame's header comes through.
+func (p *phy) headerLogSuccess(m *Mode, snr, share float64) float64 {
+	if m.guest != nil {
+		return m.guest.mode.logSuccess(snr, share*longHeaderBits)
+	}
+	return p.header.logSuccess(snr, share*p.headerBits)
+}
+
+// lockSNROf is the least SNR at which a receiver notices a frame of a mode.
+func (p *phy) lockSNROf(mode int) float64 {
+	if g := p.modes[mode].guest; g != nil {
+		return g.lockSNR
+	}
+	return p.lockSNR
 }
 
 // payloadTime is the time of the PSDU: whole symbols of 4 µs for OFDM (17.4.3),
@@ -209,10 +289,13 @@ const ofdmServiceAndTailBits = 16 + 6 // 17.3.5.2, 17.3.5.3
 
 // responseMode is the rate of an ACK or CTS: the highest basic rate not above
 // the rate of the frame that it answers, or else the highest mandatory one
-// (10.6.6.5.2).
+// (10.6.6.5.2), of the frame's own modulation: DSSS and CCK, or OFDM.
 func (p *phy) responseMode(to int) int {
 	best, mandatory := -1, 0
 	for i, m := range p.modes[:to+1] {
+		if (m.guest == nil) != (p.modes[to].guest == nil) {
+			continue
+		}
 		if m.basic {
 			best = i
 		}
@@ -265,5 +348,5 @@ func (p *phy) noiseMw(noiseFigureDb float64) float64 {
 // frameErrorRate is the chance that a frame of so many bytes is lost to noise
 // alone at an SNR (a ratio, over the PHY's bandwidth).
 func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
-	return lostShare(p.header.logSuccess(snr, p.headerBits) + m.logSuccess(snr, payloadBits(m, bytes)))
+	return lostShare(p.headerLogSuccess(&m, snr, 1) + m.logSuccess(snr, payloadBits(m, bytes)))
 }

@@ -19,6 +19,7 @@ func (s *station) received(tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "rx", Node: s.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode)})
 	if tx.to == toAll {
+		s.heardBeacon(tx.frame)
 		s.deliver(tx)
 		return
 	}
@@ -72,7 +73,9 @@ func (s *station) receivedData(tx *transmission) {
 	s.answer(response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode), class: tx.frame.class})
 	p := &s.peers[tx.from]
 	if p.lastFrame == tx.frame.id {
-		s.count.Duplicate++
+		if tx.frame.class != Management {
+			s.count.Duplicate++
+		}
 		return
 	}
 	p.lastFrame = tx.frame.id
@@ -103,6 +106,7 @@ func (s *station) receivedACK() {
 	}
 	s.endWait()
 	s.rate.result(s.head.to, s.mode, true)
+	s.tell(s.head, true)
 	s.finish()
 }
 
@@ -115,11 +119,23 @@ func (s *station) deliver(tx *transmission) {
 	c := s.core
 	tx.frame.delivered = true
 	c.trace(Trace{At: c.now, Event: "deliver", Node: s.index, Peer: tx.from, Frame: tx.frame.id, Kind: "data"})
-	if !c.sink.Deliver(s.index, c.now, tx.frame.ethernet) {
+	if !s.handUp(tx) {
 		c.stations[tx.from].lost(tx.frame, s.index, HostRefused, false)
 		return
 	}
-	s.count.Delivered++
+	if tx.frame.class != Management {
+		s.count.Delivered++
+	}
+}
+
+// handUp gives a frame to the node's host, which reports whether it took it.
+func (s *station) handUp(tx *transmission) bool {
+	c := s.core
+	if !c.cfg.MPDUs {
+		return c.sink.Deliver(s.index, c.now, tx.frame.ethernet)
+	}
+	return c.mpdus.Heard(s.index, c.now, Reception{Frame: tx.frame.mpdu.bytes, RateMbps: c.rate(tx.mode),
+		SignalDbm: ratioToDb(s.peers[tx.from].powerMw)})
 }
 
 // answer sets what goes out a SIFS from now; it asks nobody for the channel.

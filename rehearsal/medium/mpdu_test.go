@@ -1,0 +1,262 @@
+package medium
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+)
+
+// stack is what nodes' own stacks of 802.11 hear and are told.
+type stack struct {
+	heard []hearing
+	sent  []ending
+}
+
+type hearing struct {
+	node int
+	at   time.Duration
+	Reception
+}
+
+type ending struct {
+	node int
+	at   time.Duration
+	Outcome
+}
+
+func (s *stack) Deliver(int, time.Duration, []byte) bool { panic("Ethernet") }
+func (s *stack) TxFailed(int, time.Duration, MAC)        {}
+func (s *stack) Heard(node int, at time.Duration, r Reception) bool {
+	r.Frame = bytes.Clone(r.Frame)
+	s.heard = append(s.heard, hearing{node, at, r})
+	return true
+}
+func (s *stack) Sent(node int, at time.Duration, o Outcome) {
+	s.sent = append(s.sent, ending{node, at, o})
+}
+
+func mpduCore(t *testing.T, standard string, nodes int, at Locate, change func(*Config)) (*Core, *stack) {
+	t.Helper()
+	cfg := testConfig(standard, 0, nodes)
+	cfg.MPDUs = true
+	if change != nil {
+		change(&cfg)
+	}
+	s := &stack{}
+	return mustCore(t, cfg, at, s), s
+}
+
+const bssid = "\x02\x0a\x5e\x00\x00\x06"
+
+// data80211 is a data frame of an ad hoc cell around the payload of an Ethernet frame.
+func data80211(ethernet []byte) []byte {
+	out := append([]byte{typeData << 2, 0, 0, 0}, ethernet[:12]...)
+	out = append(append(out, bssid...), 0, 0)
+	return append(append(out, 0xaa, 0xaa, 3, 0, 0, 0), ethernet[12:]...)
+}
+
+func beacon80211(from int) []byte {
+	out := []byte{subtypeBeacon << 4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	src, _ := ParseMAC(nodeMAC(from))
+	out = append(append(append(out, src[:]...), bssid...), 0, 0)
+	out = append(out, make([]byte, 8)...)         // timestamp
+	return append(out, 100, 0, capabilityIBSS, 0) // interval, capabilities
+}
+
+// A frame of a stack takes the air as the same frame of Ethernet does.
+func TestMPDUsSaturateALinkAsEthernetDoes(t *testing.T) {
+	for _, c := range []struct {
+		standard string
+		rate     float64
+	}{{Standard80211a, 54}, {Standard80211a, 6}, {Standard80211b, 11}, {Standard80211g, 54}, {Standard80211g, 24}} {
+		cfg := testConfig(c.standard, c.rate, 2)
+		sink := newRecorder(2)
+		wired := mustCore(t, cfg, line(5), sink)
+		saturate(wired, 1400, time.Second, flow{0, 1})
+
+		core, s := mpduCore(t, c.standard, 2, line(5), nil)
+		frame := data80211(ethernet(0, 1, 0, 1400))
+		for id := uint64(1); core.Now() < time.Second; core.Advance(core.Now() + time.Millisecond) {
+			for ; core.QueueRoom(0) > 0; id++ {
+				core.Transmit(0, MPDU{Frame: frame, Tries: []Try{{RateMbps: c.rate, Times: 7}}, ID: id})
+			}
+		}
+		want, got := wired.Counters(1).Delivered, core.Counters(1).Delivered
+		if want < 300 || got != want || uint64(len(s.heard)) != got {
+			t.Errorf("%s at %g Mbit/s: %d frames of a stack, %d heard, %d of Ethernet", c.standard, c.rate, got,
+				len(s.heard), want)
+		}
+		for i, e := range s.sent {
+			if e.node != 0 || e.ID != uint64(i+1) || !e.ACK || e.Tried != 1 || e.Refused {
+				t.Fatalf("%s: outcome %d is %+v", c.standard, i, e)
+			}
+		}
+	}
+}
+
+// A frame goes through its rates in their order, each as often as it says.
+func TestAnMPDUGoesThroughItsRates(t *testing.T) {
+	// At 70 m with the exponent 3 there is too little for 54 Mbit/s, and enough for 6.
+	core, s := mpduCore(t, Standard80211a, 2, line(70), nil)
+	tries := []Try{{RateMbps: 54, Times: 2}, {RateMbps: 6, Times: 4}}
+	frame := data80211(ethernet(0, 1, 7, 600))
+	core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: 5})
+	core.Advance(time.Second)
+	if len(s.sent) != 1 || len(s.heard) != 1 {
+		t.Fatalf("%d outcomes, %d heard, want one of each", len(s.sent), len(s.heard))
+	}
+	signalDbm, _ := core.Strength(0, 1)
+	e, h := s.sent[0], s.heard[0]
+	if e.ID != 5 || e.Tried != 3 || !e.ACK || math.Abs(e.SignalDbm-signalDbm) > 1e-6 {
+		t.Errorf("the outcome is %+v, want the third try acknowledged at %g dBm", e, signalDbm)
+	}
+	want := bytes.Clone(frame)
+	want[1] |= controlRetry
+	if h.node != 1 || h.RateMbps != 6 || math.Abs(h.SignalDbm-signalDbm) > 1e-6 || !bytes.Equal(h.Frame, want) {
+		t.Errorf("heard by node %d at %g Mbit/s and %g dBm: %x", h.node, h.RateMbps, h.SignalDbm, h.Frame)
+	}
+
+	// Out of reach it is given up when the rates are used up.
+	core, s = mpduCore(t, Standard80211a, 2, line(1e5), nil)
+	core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: 6})
+	core.Advance(time.Second)
+	if len(s.sent) != 1 || s.sent[0].Tried != 6 || s.sent[0].ACK || core.Counters(0).Lost[OutOfRange] != 1 {
+		t.Errorf("out of reach: %+v, lost %v", s.sent, core.Counters(0).Lost)
+	}
+}
+
+// A radio of 802.11g with the rates of 802.11b keeps to the times of both, and answers
+// each in its own modulation (IEEE 802.11-2020, 16.2.2.2, 16.3.4, 17.4.3, 10.6.6.5.2).
+func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
+	us := func(f float64) time.Duration { return time.Duration(f * 1000) }
+	dsss := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
+	ofdm := func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + 6 }
+	frame := data80211(ethernet(0, 1, 0, 1000))
+	bytes := float64(len(frame) + fcsBytes)
+	for _, c := range []struct {
+		rate float64
+		want float64 // data, SIFS, ACK
+	}{
+		{1, dsss(1, bytes) + 10 + dsss(1, 14)},
+		{11, dsss(11, bytes) + 10 + dsss(11, 14)},
+		{6, ofdm(6, bytes) + 10 + ofdm(6, 14)},
+		{54, ofdm(54, bytes) + 10 + ofdm(24, 14)},
+	} {
+		core, s := mpduCore(t, Standard80211g, 2, line(5), func(cfg *Config) {
+			cfg.BasicRatesMbps, cfg.LongSlot = []float64{1, 2, 5.5, 11}, true
+		})
+		core.Advance(time.Second)
+		core.Transmit(0, MPDU{Frame: frame, Tries: []Try{{RateMbps: c.rate, Times: 1}}})
+		core.Advance(2 * time.Second)
+		if len(s.sent) != 1 || !s.sent[0].ACK || s.sent[0].at != time.Second+us(c.want) {
+			t.Errorf("at %g Mbit/s: %+v, want an ACK after %g µs", c.rate, s.sent, c.want)
+		}
+	}
+}
+
+// All stations of an ad hoc cell have a beacon due at once. Each waits for a random
+// time, and who hears another's first keeps its own back.
+func TestOneBeaconOfACellAtATime(t *testing.T) {
+	const nodes, intervals = 5, 400
+	core, s := mpduCore(t, Standard80211g, nodes, line(5), func(cfg *Config) { cfg.LongSlot = true })
+	senders, heard := map[int]int{}, 0
+	for i := range intervals {
+		core.Advance(time.Duration(i) * 100 * time.Millisecond)
+		for n := range nodes {
+			core.Transmit(n, MPDU{Frame: beacon80211(n), NoACK: true, Tries: []Try{{RateMbps: 1, Times: 1}}})
+		}
+	}
+	core.Advance(core.Now() + 100*time.Millisecond)
+	for _, e := range s.sent {
+		if e.Tried > 0 {
+			senders[e.node]++
+		}
+	}
+	heard = len(s.heard)
+	if len(s.sent) != nodes*intervals {
+		t.Fatalf("%d outcomes of %d beacons", len(s.sent), nodes*intervals)
+	}
+	sent := 0
+	for n := range nodes {
+		// A fair share is a fifth; seven standard deviations of a binomial are 56.
+		if senders[n] < intervals/nodes-56 {
+			t.Errorf("node %d sent %d of %d beacons", n, senders[n], intervals)
+		}
+		sent += senders[n]
+	}
+	// Two draw the same of 31 slots, and are the first, in about a tenth of the intervals.
+	if sent > intervals*13/10 || heard < intervals*(nodes-1)*7/10 {
+		t.Errorf("%d beacons in %d intervals, heard %d times", sent, intervals, heard)
+	}
+	if c := core.Counters(0); c.Attempts != 0 || c.Lost.Total() != 0 || c.Delivered != 0 || c.OnAir[Management] == 0 {
+		t.Errorf("beacons count as data: %+v", c)
+	}
+}
+
+// What the radio has no room or no rate for comes back at once, and what it has left
+// when it is abandoned, then.
+func TestEveryMPDUHasItsEnd(t *testing.T) {
+	core, s := mpduCore(t, Standard80211a, 2, line(5), func(cfg *Config) { cfg.QueueFrames = 2 })
+	frame, tries := data80211(ethernet(0, 1, 0, 100)), []Try{{RateMbps: 6, Times: 1}}
+	for id := range uint64(5) { // one in service, two that wait
+		core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: id})
+	}
+	if len(s.sent) != 2 || s.sent[0].ID != 3 || !s.sent[0].Refused || s.sent[0].Tried != 0 ||
+		core.Counters(0).Lost[QueueFull] != 2 {
+		t.Errorf("a full queue: %+v", s.sent)
+	}
+	core.Transmit(1, MPDU{Frame: frame, Tries: []Try{{RateMbps: 11, Times: 1}}, ID: 9})
+	core.Transmit(1, MPDU{Frame: frame[:8], Tries: tries, ID: 10})
+	core.Transmit(1, MPDU{Frame: frame, ID: 11})
+	if len(s.sent) != 5 || !s.sent[2].Refused || !s.sent[4].Refused {
+		t.Errorf("a rate that 802.11a has not, a stump, and no rate: %+v", s.sent[2:])
+	}
+	core.Abandon()
+	ends := map[uint64]bool{}
+	for _, e := range s.sent {
+		ends[e.ID] = true
+	}
+	if len(s.sent) != 8 || len(ends) != 8 {
+		t.Errorf("%d outcomes of 8 frames: %+v", len(s.sent), s.sent)
+	}
+}
+
+// What is in a frame is told as of Ethernet, where it can be read.
+func TestWhatIsInAnMPDU(t *testing.T) {
+	wire := ethernet(0, 1, 3, 40)
+	wire[12], wire[13] = 0x08, 0x06
+	plain := data80211(wire)
+	qos := append([]byte{(subtypeQoS<<4 | typeData<<2), 0}, plain[2:24]...)
+	qos = append(append(qos, 0, 0), plain[24:]...)
+	station := append([]byte{typeData << 2, controlToDS, 0, 0}, bssid...)
+	station = append(append(append(station, wire[6:12]...), wire[:6]...), plain[22:]...)
+	secret := bytes.Clone(plain)
+	secret[1] |= controlProtected
+	for name, c := range map[string]struct{ frame, want []byte }{
+		"plain": {plain, wire}, "QoS": {qos, wire}, "to an access point": {station, wire},
+		"encrypted": {secret, nil}, "a beacon": {beacon80211(0), nil},
+		"a null frame": {append([]byte{0x48, 0}, plain[2:24]...), nil},
+	} {
+		if got := appendEthernet(nil, c.frame); !bytes.Equal(got, c.want) {
+			t.Errorf("%s: %x, want %x", name, got, c.want)
+		}
+	}
+	if got := classOf(appendEthernet(nil, plain)); got != ARP {
+		t.Errorf("an ARP in a frame of 802.11 is of class %s", got)
+	}
+}
+
+func FuzzTransmit(f *testing.F) {
+	f.Add(data80211(ethernet(0, 1, 0, 40)), true)
+	f.Add(beacon80211(1), false)
+	f.Add([]byte{0x88, 0x03}, false)
+	f.Fuzz(func(t *testing.T, frame []byte, noACK bool) {
+		core, s := mpduCore(t, Standard80211g, 2, line(5), nil)
+		core.Transmit(0, MPDU{Frame: frame, NoACK: noACK, Tries: []Try{{RateMbps: 54, Times: 2}}})
+		core.Advance(time.Second)
+		if len(s.sent) != 1 {
+			t.Errorf("%d outcomes", len(s.sent))
+		}
+	})
+}
