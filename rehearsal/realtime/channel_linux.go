@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 )
 
@@ -38,6 +39,10 @@ type Options struct {
 	// VirtualTime says that the clock stands still while anything runs: there is no
 	// sleep of processors to be kept from.
 	VirtualTime bool
+	// Air is the end of the nodes' own 802.11 radios, which stand in the place of TAP
+	// devices: ports are nil then, and there is no feedback. The caller closes it
+	// after Run has returned.
+	Air *hwsim.Air
 	// FrameLost sends a line to the feedback sockets for every lost data frame
 	// of a flow: to the node that lost it and to the one that the flow starts
 	// at. Off, it costs nothing.
@@ -60,6 +65,7 @@ type Channel struct {
 	epoch time.Time
 	opts  Options
 	ports []livePort
+	air   *airPort // in the place of ports; nil: there are ports
 	poll  *poller
 	feeds []*feedbackServer // by node; nil for none
 	late  lateness
@@ -95,7 +101,9 @@ const (
 // New makes a channel between ports, one for each node of the configuration
 // and in its order, and opens the feedback sockets.
 func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*Channel, error) {
-	if len(ports) != len(cfg.Nodes) {
+	if opts.Air != nil {
+		cfg.MPDUs, ports = true, nil
+	} else if len(ports) != len(cfg.Nodes) {
 		return nil, fmt.Errorf("start medium: %d ports for %d nodes", len(ports), len(cfg.Nodes))
 	}
 	epoch := time.Now()
@@ -106,13 +114,19 @@ func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	var err error
 	c := &Channel{epoch: epoch, opts: opts, buf: make([]byte, readBuffer),
-		feeds: make([]*feedbackServer, len(ports))}
+		feeds: make([]*feedbackServer, len(cfg.Nodes))}
 	for _, n := range cfg.Nodes {
 		c.names = append(c.names, n.Name)
 	}
 	if opts.FrameLost {
 		c.homes, cfg.FrameLost = map[[4]byte]int{}, c.tellLoss(cfg.FrameLost)
+	}
+	if opts.Air != nil {
+		if c.air, err = newAirPort(opts.Air, cfg); err != nil {
+			return nil, err
+		}
 	}
 	core, err := medium.NewCore(cfg, locate, c)
 	if err != nil {
@@ -129,6 +143,9 @@ func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*
 }
 
 func (c *Channel) openPorts(ports []Port) error {
+	if c.air != nil {
+		return c.poll.control(unix.EPOLL_CTL_ADD, c.air.FD(), airID, true)
+	}
 	for i, p := range ports {
 		if err := unix.SetNonblock(p.FD, true); err != nil {
 			return fmt.Errorf("open port of %q: %w", c.names[i], err)
@@ -194,6 +211,13 @@ func (c *Channel) Run(ctx context.Context) error {
 	})
 	err := group.Wait() // ends ctx, if it has not ended
 	<-woken
+	if c.air != nil {
+		c.core.Abandon()
+		err = errors.Join(err, c.air.broken)
+		if n := c.air.Refused - c.air.before; n > 0 { // as those for a radio that was down
+			c.opts.Log.Info("messages that the nodes' radios did not take", "number", n)
+		}
+	}
 	return errors.Join(err, c.close())
 }
 
@@ -222,6 +246,12 @@ func (c *Channel) loop(ctx context.Context) error {
 		for _, ev := range ready {
 			if int(ev.Fd) == wakeID {
 				c.poll.clearWake()
+				continue
+			}
+			if int(ev.Fd) == airID {
+				if err := c.drainAir(); err != nil {
+					return err
+				}
 				continue
 			}
 			if err := c.drain(int(ev.Fd)); err != nil {

@@ -20,6 +20,9 @@ type poller struct {
 // wakeID is the wake-up's place among the ports' numbers.
 const wakeID = -1
 
+// airID is that of the nodes' own radios.
+const airID = -2
+
 func newPoller() (*poller, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
