@@ -95,6 +95,9 @@ type RunInfo struct {
 	Version     string    `json:"version"`         // of the controller that drove the run
 	Place       string    `json:"place"`           // rehearsal | road | bench | log
 	Clock       *Clock    `json:"clock,omitempty"` // of a rehearsal; nil: nature's
+	// Radio is RadioMAC80211 where a rehearsal's nodes had the kernel's own radios; empty: interfaces
+	// of Ethernet at an emulated radio, or it is no rehearsal.
+	Radio string `json:"radio,omitempty"`
 	// ChannelDraws is plan's, of a rehearsal; empty: one for all repetitions, as before there was a
 	// choice.
 	ChannelDraws string            `json:"channel_draws,omitempty"`
@@ -116,6 +119,9 @@ const (
 	ClockReal    = "real"
 	ClockVirtual = "virtual"
 )
+
+// RadioMAC80211 is the kernel's 802.11 stack over simulated cards.
+const RadioMAC80211 = "mac80211"
 
 // Clock is what time was in a rehearsal.
 type Clock struct {

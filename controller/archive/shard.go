@@ -118,6 +118,8 @@ func oneCampaign(parts []*Archive) error {
 		case !sameClock(x.Clock, y.Clock):
 			return fmt.Errorf("%q and %q were driven by different clocks (%s); shards of one run have one --clock, "+
 				"and one kernel", first.dir, p.dir, clocks(y.Clock, x.Clock))
+		case x.Radio != y.Radio:
+			return fmt.Errorf("%q and %q had different radios; shards of one run have one --radio", first.dir, p.dir)
 		case x.Shard.Of != y.Shard.Of:
 			return fmt.Errorf("%q is shard %s and %q is shard %s: they were cut differently", first.dir, y.Shard, p.dir,
 				x.Shard)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -235,6 +236,15 @@ func fieldConfig(c *plan.Campaign) (field.Settings, error) {
 	return f.WithDefaults()
 }
 
+// checkKernelRadios refuses what cannot be rehearsed with the kernel's own radios.
+func checkKernelRadios(c *plan.Campaign, trials []wire.Trial) error {
+	cfg, err := sceneConfig(c)
+	if err != nil {
+		return err
+	}
+	return field.CheckKernelRadios(cfg, trials)
+}
+
 func (s *session) fieldConfigOf(dir, agent string, identity keys.Identity, keysDir string) (field.Config, error) {
 	cfg, err := sceneConfig(s.campaign)
 	if err != nil {
@@ -245,6 +255,7 @@ func (s *session) fieldConfigOf(dir, agent string, identity keys.Identity, keysD
 		return field.Config{}, fmt.Errorf("find the run's folder: %w", err)
 	}
 	cfg.VirtualTime = s.archive.Info().Clock.Virtual()
+	cfg.MAC80211 = s.archive.Info().Radio == archive.RadioMAC80211
 	cfg.Dir, cfg.Agent, cfg.ControllerKeys, cfg.Run, cfg.Seed = dir, agent, keysDir, s.plan.Run, s.plan.Seed
 	cfg.Authorized = []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}}
 	return cfg, nil

@@ -31,6 +31,7 @@ type parts struct {
 	whole  string   // folder of the run that they become
 	dir    string   // folder of the parts
 	shards []string // folders in it
+	radio  string   // of the run: see archive.RunInfo
 }
 
 // mergedDir is the folder, beside the parts, in which they are put together.
@@ -97,6 +98,11 @@ func findParts(whole string) (*parts, error) {
 	if len(p.shards) == 0 {
 		return nil, nil
 	}
+	a, err := archive.Read(p.shards[0])
+	if err != nil {
+		return nil, err
+	}
+	p.radio = a.Info().Radio
 	return p, nil
 }
 

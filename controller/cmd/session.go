@@ -39,6 +39,7 @@ type runFlags struct {
 	influx   influxFlags
 	patience time.Duration
 	clock    *archive.Clock // of a rehearsal
+	radio    string         // of a rehearsal: see archive.RunInfo
 	start    time.Time      // what the run's clock shows when it is begun; zero: now
 }
 
@@ -122,7 +123,11 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
 	if place == archive.PlaceRehearsal {
-		if err := field.CheckRadios(p.Trials); err != nil {
+		check := field.CheckRadios
+		if f.radio == archive.RadioMAC80211 {
+			check = func(trials []wire.Trial) error { return checkKernelRadios(c, trials) }
+		}
+		if err := check(p.Trials); err != nil {
 			return nil, fmt.Errorf("rehearse %s: %w", file, err)
 		}
 	}
@@ -137,6 +142,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	folder = cmp.Or(folder, name)
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
+			Radio: f.radio,
 			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
 			Place: place, ChannelDraws: draws, Site: c.Site.Sheet(), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {

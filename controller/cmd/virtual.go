@@ -43,6 +43,7 @@ const consoleFile = ".console.log"
 // virtualFlags say how a rehearsal in virtual time is made.
 type virtualFlags struct {
 	clock    string
+	radio    string
 	kernel   string
 	jobs     int
 	memoryMB int
@@ -52,6 +53,9 @@ type virtualFlags struct {
 func (f *virtualFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.clock, "clock", "", "real or virtual: virtual time waits for what runs in it, and "+
 		"needs no root (default: real, or as the run was begun)")
+	c.Flags().StringVar(&f.radio, "radio", "", "what a node's radio is: emulated, an interface of Ethernet at an "+
+		"emulated radio, or mac80211, the kernel's own 802.11 stack, which joins as on the road and needs --clock "+
+		"virtual (default: emulated, or as the run was begun)")
 	c.Flags().StringVar(&f.kernel, "kernel", "",
 		"for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
 	c.Flags().IntVar(&f.jobs, "jobs", 0,
@@ -73,10 +77,13 @@ func (f *rehearseFlags) virtually() (bool, error) {
 	default:
 		return false, fmt.Errorf("--clock %s: it is real or virtual", asked)
 	}
-	begun := archive.ClockReal
+	begun, radio := archive.ClockReal, ""
 	if p, err := f.begunParts(); err != nil || p != nil {
 		if err == nil && asked == archive.ClockReal {
 			err = fmt.Errorf("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
+		}
+		if err == nil {
+			err = f.chooseRadio(p.radio, p.name)
 		}
 		return err == nil, err
 	}
@@ -92,9 +99,40 @@ func (f *rehearseFlags) virtually() (bool, error) {
 			return false, fmt.Errorf("--clock %s: run %s was begun in %s time, and goes on in it", asked, a.Info().Run,
 				begun)
 		}
-		asked = begun
+		asked, radio = begun, a.Info().Radio
+	}
+	if err := f.chooseRadio(radio, f.resume); err != nil {
+		return false, err
+	}
+	if f.radio == archive.RadioMAC80211 && asked != archive.ClockVirtual {
+		return false, errors.New("--radio mac80211: the kernel's own radios are in the kernel of virtual time; add " +
+			"--clock virtual")
 	}
 	return asked == archive.ClockVirtual, nil
+}
+
+// radioEmulated is what --radio calls an interface of Ethernet at an emulated radio.
+const radioEmulated = "emulated"
+
+// chooseRadio takes the radio that is asked for, or that of the run that is resumed.
+func (f *rehearseFlags) chooseRadio(begun, run string) error {
+	asked := f.virtual.radio
+	switch asked {
+	case "", radioEmulated, archive.RadioMAC80211:
+	default:
+		return fmt.Errorf("--radio %s: it is %s or %s", asked, radioEmulated, archive.RadioMAC80211)
+	}
+	if begun = cmp.Or(begun, radioEmulated); f.resume != "" && asked != "" && asked != begun {
+		return fmt.Errorf("--radio %s: run %s was begun with radio %s, and keeps it", asked, run, begun)
+	}
+	if f.resume != "" {
+		asked = begun
+	}
+	f.radio = ""
+	if asked == archive.RadioMAC80211 {
+		f.radio = asked
+	}
+	return nil
 }
 
 // findKernel finds the kernel, or says how to come by it.

@@ -63,6 +63,50 @@ func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 }
 
 // A run that is over and is not all accepted is told from one that could not be driven.
+// A run keeps the radio that it was begun with, and the kernel's own are in the kernel
+// of virtual time only.
+func TestARehearsalHasOneRadio(t *testing.T) {
+	dir := t.TempDir()
+	for name, radio := range map[string]string{"ethernet": "", "kernel": archive.RadioMAC80211} {
+		a, err := archive.Create(filepath.Join(dir, name), archive.RunInfo{Run: name, Radio: radio,
+			Clock:       &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7"},
+			CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		resume, clock, radio string
+		want                 string
+		says                 string // the refusal; "": none
+	}{
+		{"", "virtual", "", "", ""},
+		{"", "virtual", "emulated", "", ""},
+		{"", "virtual", "mac80211", "mac80211", ""},
+		{"", "", "mac80211", "", "add --clock virtual"},
+		{"", "real", "mac80211", "", "add --clock virtual"},
+		{"", "virtual", "tap", "", "it is emulated or mac80211"},
+		{"kernel", "", "", "mac80211", ""},
+		{"kernel", "", "mac80211", "mac80211", ""},
+		{"kernel", "", "emulated", "", "begun with radio mac80211"},
+		{"ethernet", "", "", "", ""},
+		{"ethernet", "", "mac80211", "", "begun with radio emulated"},
+	} {
+		f := rehearseFlags{runFlags: runFlags{runs: dir, resume: c.resume},
+			virtual: virtualFlags{clock: c.clock, radio: c.radio}}
+		_, err := f.virtually()
+		switch {
+		case (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says):
+			t.Errorf("%+v: %v", c, err)
+		case err == nil && f.radio != c.want:
+			t.Errorf("%+v: the radio is %q", c, f.radio)
+		}
+	}
+}
+
 func TestTheEndIsTheOneInside(t *testing.T) {
 	for line, want := range map[string]bool{
 		`{"ended":{"error":"1 of 2 trials accepted","unmet":true}}`: true,

@@ -36,6 +36,9 @@ func proseDesign(d *data) string {
 	switch d.info.Place {
 	case archive.PlaceRehearsal:
 		where = "over an emulated radio, with real kernels, applications and GPS daemons"
+		if d.info.Radio == archive.RadioMAC80211 {
+			where = "over an emulated air, with the kernel's own 802.11 stack, applications and GPS daemons"
+		}
 		if d.info.Clock.Virtual() {
 			where += ", in virtual time"
 		}

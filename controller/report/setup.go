@@ -155,6 +155,7 @@ func runPairs(d *data) []pair {
 		{"signed by key", d.signed.Pin},
 		{"seed of the order", fmt.Sprint(d.info.Seed)},
 		{"clock", clockText(d.info.Clock)},
+		{"nodes' radios", radiosText(d.info)},
 		{"channel", drawsText(d.info)},
 		{"fieldmesh", d.info.Version},
 	}
@@ -174,6 +175,17 @@ func clockText(c *archive.Clock) string {
 			c.CallNs)
 	}
 	return c.Kind
+}
+
+// radiosText is what the nodes of a rehearsal had for radios.
+func radiosText(info archive.RunInfo) string {
+	switch {
+	case info.Place != archive.PlaceRehearsal:
+		return ""
+	case info.Radio == archive.RadioMAC80211:
+		return "mac80211: the kernel's own 802.11 stack and rate control, over an emulated air"
+	}
+	return "interfaces of Ethernet at an emulated radio"
 }
 
 // drawsText says what a rehearsal's intervals hold for.

@@ -28,7 +28,7 @@ type agentFile struct {
 	Interface        string   `yaml:"interface"`
 	ControlInterface string   `yaml:"control_interface"`
 	GPSD             string   `yaml:"gpsd"`
-	FeedbackSocket   string   `yaml:"feedback_socket"`
+	FeedbackSocket   string   `yaml:"feedback_socket,omitempty"`
 	FaceUser         string   `yaml:"face_user"`
 	KeysDir          string   `yaml:"keys_dir"`
 	Allow            allowing `yaml:"allow"`
@@ -66,10 +66,14 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 	if err != nil {
 		return fleetEntry{}, fmt.Errorf("prepare node %q: %w", n.Name, err)
 	}
+	feedback := n.feedback
+	if c.MAC80211 {
+		feedback = "" // the radio answers itself
+	}
 	text, err := yaml.Marshal(agentFile{
 		Node: n.Name, Listen: n.listen(), GoPort: goPort, StateDir: n.stateDir(),
 		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gps.Port,
-		FeedbackSocket: n.feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
+		FeedbackSocket: feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
 		Allow: allowing{c.meshNetworks()}, QuotaBytes: c.QuotaBytes,
 	})
 	if err != nil {

@@ -86,6 +86,9 @@ func (f *Field) tune(t wire.Trial) error {
 // trialConfig is the channel that a trial is driven on.
 func (f *Field) trialConfig(t wire.Trial) medium.Config {
 	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
+	if f.cfg.MAC80211 {
+		cfg = ofKernel(cfg, t.Radio)
+	}
 	cfg.Seed, cfg.Promiscuous = f.cfg.channelSeed(t), t.Routing.Overhears()
 	return cfg
 }

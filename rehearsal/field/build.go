@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/rehearsal/drops"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
+	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,11 @@ func (f *Field) build() error {
 	}
 	if f.uid, f.gid, err = account("gpsd"); err != nil {
 		f.uid, f.gid = faceUID, faceGID // not every distribution's gpsd has a user of its own
+	}
+	if f.cfg.MAC80211 {
+		if f.radios, err = hwsim.Open(); err != nil {
+			return err
+		}
 	}
 	if err := f.buildNodes(control); err != nil {
 		return err
@@ -78,7 +84,7 @@ func (f *Field) buildNode(t *thread, n *node, control netns.NsHandle) error {
 		if n.counter, err = drops.OpenCounter(); err != nil {
 			return err
 		}
-		if n.tap, err = createRadio(n.mac); err != nil {
+		if err := f.giveRadio(n); err != nil {
 			return err
 		}
 		if n.Bare {
@@ -91,6 +97,24 @@ func (f *Field) buildNode(t *thread, n *node, control netns.NsHandle) error {
 	}
 	n.line, err = gps.OpenLine(f.uid, f.gid)
 	return err
+}
+
+// giveRadio makes the tested interface of the node that the calling thread is in: one
+// of the kernel's radios, as a machine has it that has come up, or a TAP device.
+func (f *Field) giveRadio(n *node) (err error) {
+	if f.radios == nil {
+		n.tap, err = createRadio(n.mac)
+		return err
+	}
+	here, err := netns.Get()
+	if err != nil {
+		return fmt.Errorf("find namespace: %w", err)
+	}
+	defer here.Close()
+	if err := f.radios.NewRadio(n.mac, int(here)); err != nil {
+		return err
+	}
+	return within(func(h *netlink.Handle) error { return bringUp(h, radioLink, nil) })
 }
 
 // relay makes the node that the calling thread is in one that forwards: its

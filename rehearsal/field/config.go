@@ -37,6 +37,9 @@ type Config struct {
 	Run            string `json:"run,omitempty"`       // name of the run, for the records
 	Seed           uint64 `json:"seed"`
 	QuotaBytes     int64  `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
+	// MAC80211: the nodes' radios are the kernel's own (mac80211_hwsim) in the place of
+	// interfaces of Ethernet, and their agents join by nl80211.
+	MAC80211 bool `json:"mac80211,omitempty"`
 	// VirtualTime: the clock stands still while anything runs, so that no processor's
 	// sleep and no collection of garbage makes the radio late.
 	VirtualTime bool     `json:"virtual_time,omitempty"`

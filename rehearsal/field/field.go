@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/drops"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
+	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"golang.org/x/sync/errgroup"
 )
@@ -58,6 +59,7 @@ type Field struct {
 	inUse  *os.File // lock of the folder
 	lock   *os.File // lock of the number
 	thread *thread
+	radios *hwsim.Air // of the nodes' own radios; nil: they have TAP devices
 	stage  *stage
 	nodes  []*node
 	ctlNS  string
@@ -230,6 +232,10 @@ func (f *Field) Close() error {
 	f.stopAgents, f.stopRest = nil, nil
 	errs = append(errs, f.air.Swap(nil).close(), f.hosts.close())
 	errs = append(errs, f.closeNodes())
+	if f.radios != nil {
+		errs = append(errs, f.radios.Close())
+		f.radios = nil
+	}
 	if f.thread != nil {
 		f.thread.close()
 		f.thread = nil

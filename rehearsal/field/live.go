@@ -47,6 +47,9 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	}
 	var ports []realtime.Port
 	for _, n := range f.nodes {
+		if f.radios != nil {
+			break
+		}
 		port := realtime.Port{FD: int(n.tap.Fd())}
 		if !n.Bare {
 			port.FeedbackSocket, port.FeedbackUID = n.feedback, faceUID
@@ -62,7 +65,7 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
 	r.live, err = realtime.New(cfg, locate, ports, realtime.Options{
-		Epoch: epoch, VirtualTime: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost,
+		Epoch: epoch, VirtualTime: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost, Air: f.radios,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

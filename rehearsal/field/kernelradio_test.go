@@ -1,0 +1,81 @@
+package field
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
+	radio := func(change func(*wire.Radio)) wire.Trial {
+		r := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: new(20.0)}
+		if change != nil {
+			change(&r)
+		}
+		return wire.Trial{Number: 4, Radio: r}
+	}
+	nodes := []Node{{Name: "a"}, {Name: "b"}}
+	for _, c := range []struct {
+		want  string // part of the refusal; "": none
+		field Settings
+		nodes []Node
+		trial wire.Trial
+	}{
+		{"", Settings{Radio: medium.RadioOFDMRecent, QueueFrames: 50}, nodes, radio(nil)},
+		{"", Settings{}, nodes, radio(func(r *wire.Radio) {
+			r.Standard, r.Channel, r.TxPowerDbm = "802.11a", 36, new(23.0)
+		})},
+		{"trial 4: radio.mode mesh", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "mesh" })},
+		{"radio.mode infrastructure", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "infrastructure" })},
+		{"tx_power_dbm is absent", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = nil })},
+		{"20 dBm at most", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = new(20.5) })},
+		{"channel 12", Settings{}, nodes, radio(func(r *wire.Radio) { r.Channel = 12 })},
+		{"field.radio: disc", Settings{Radio: medium.RadioDisc}, nodes, radio(nil)},
+		{"field.radio: ns2", Settings{Radio: medium.RadioNS2WaveLAN}, nodes, radio(nil)},
+		{"field.propagation: disc", Settings{Propagation: "disc"}, nodes, radio(nil)},
+		{"field.rate_control", Settings{RateControl: "minstrel"}, nodes, radio(nil)},
+		{"field.basic_rates_mbps", Settings{BasicRatesMbps: []float64{6}}, nodes, radio(nil)},
+		{"trial.radio.retry_limit", Settings{ShortRetryLimit: 4}, nodes, radio(nil)},
+		{"trial.radio.rts_threshold_bytes", Settings{RTSThresholdBytes: 500}, nodes, radio(nil)},
+		{"field.short_preamble", Settings{ShortPreamble: true}, nodes, radio(nil)},
+		{"field.frame_lost", Settings{FrameLost: true}, nodes, radio(nil)},
+		{"field.channels", Settings{Channels: map[string]int{"a": 1}}, nodes, radio(nil)},
+		{"has room for 150", Settings{QueueFrames: 151}, nodes, radio(nil)},
+		{"node b has no agent", Settings{}, []Node{{Name: "a"}, {Name: "b", Bare: true}}, radio(nil)},
+	} {
+		err := CheckKernelRadios(Config{Field: c.field, Nodes: c.nodes}, []wire.Trial{c.trial})
+		if (err != nil) != (c.want != "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "without --radio mac80211")) {
+			t.Errorf("want %q: %v", c.want, err)
+		}
+	}
+	full := radio(nil)
+	full.Conditions = &wire.Conditions{QueueFrames: new(151)}
+	if err := CheckKernelRadios(Config{Nodes: nodes}, []wire.Trial{full}); err == nil {
+		t.Error("a trial's queue of 151 frames is let through")
+	}
+}
+
+// The air keeps to what the agents make of a plan.
+func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
+	f := &Field{cfg: Config{MAC80211: true, Field: mustSettings(t, Settings{})}}
+	for _, c := range []struct {
+		radio wire.Radio
+		basic []float64
+		long  bool
+	}{
+		{wire.Radio{Standard: "802.11g", RateMbps: new(54.0), RetryLimit: new(3)}, []float64{1, 2, 5.5, 11, 54}, true},
+		{wire.Radio{Standard: "802.11g", RateMbps: new(11.0)}, []float64{1, 2, 5.5, 11}, true},
+		{wire.Radio{Standard: "802.11b"}, []float64{1, 2, 5.5, 11}, false},
+		{wire.Radio{Standard: "802.11a", RTSThresholdBytes: new(100)}, []float64{6, 12, 24}, false},
+	} {
+		m := f.trialConfig(wire.Trial{Radio: c.radio})
+		if !slices.Equal(m.BasicRatesMbps, c.basic) || m.LongSlot != c.long || m.RateMbps != 0 ||
+			m.RTSThresholdBytes != 0 || m.ShortRetryLimit != 0 {
+			t.Errorf("%+v: %+v", c.radio, m)
+		}
+	}
+}
