@@ -186,7 +186,8 @@ func (o Options) arguments() ([]string, error) {
 		"time-travel=inf-cpu", "time-travel-start=" + strconv.FormatInt(o.Start.UnixNano(), 10),
 		"time_travel_call_ns=" + strconv.Itoa(o.CallNs),
 		"random-seed=" + strconv.FormatUint(o.Seed, 10),
-		"seccomp=auto", // where the kernel has it
+		"seccomp=auto",            // where the kernel has it
+		"mac80211_hwsim.radios=0", // a field makes its own
 		// No folder is made for a management console, which this kernel lacks.
 		"uml_dir=/proc/self/", "umid=none",
 		"con=null", "con0=null,fd:1", "con1=null,fd:3", "console=tty0", "quiet", "loglevel=4", "panic=-1",
