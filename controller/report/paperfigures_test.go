@@ -453,7 +453,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 		return sum
 	}
 	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas1995": "Vegas", "adv": "ADV",
-		"aodv-p3": "AODV", "dsr": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood", "sack": "SACK",
+		"aodv-p3": "AODV", "dsr-p3": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood", "sack": "SACK",
 		"fack": "FACK"}
 	names2 := func(variant string) string {
 		return map[string]string{"newreno": "NewReno"}[variant] +
