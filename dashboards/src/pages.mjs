@@ -117,8 +117,8 @@ function campaign() {
     .withPanel(matrix("Mean throughput by speed and section", cells("throughput_bps", "speed", "section"), "throughput_bps", "speed", "section", { w: 8, h: 12, unit: "bps", description: "Of accepted attempts, target speed in m/s down, section across. Intervals and tests are in the report." }));
   const delay = { name: "delay_round_trip_p50_ms", unit: "ms", label: "round trip, median" };
   d.withPanel(cloud("Delay against speed", [target(attempts([x.name, delay.name], ["section", "unit"], { where: `${counted} AND "section" =~ /^$section$/` }), { format: "table" })], x, delay, ["section", "unit"],
-    { w: 16, h: 10, description: "Median round trip of the datagrams of a flow of kind delay: one point for each accepted attempt that has one." }))
-    .withPanel(matrix("Mean share of datagrams lost by speed and section", cells("datagrams_lost_percent", "speed", "section"), "datagrams_lost_percent", "speed", "section", { w: 8, h: 10, unit: "percent", description: "Of a flow of kind delay: those without an answer within 3 s. Target speed in m/s down, section across." }));
+    { w: 16, h: 10, description: "Median round trip of the datagrams of a flow of kind delay: one point for each accepted attempt that has one, be it alone or beside other flows. The report has these apart." }))
+    .withPanel(matrix("Mean share of datagrams lost by speed and section", cells("datagrams_lost_percent", "speed", "section"), "datagrams_lost_percent", "speed", "section", { w: 8, h: 10, unit: "percent", description: "Of a flow of kind delay: those without an answer within 3 s, of attempts alone and beside other flows together. Target speed in m/s down, section across." }));
   for (const [title, field, unit, description] of [
     ["Throughput", "throughput_bps", "bps", "What the receiver's kernel delivered."],
     ["Packet loss", "packet_loss_percent", "percent", "Of data packets, by the captures at both ends."],
