@@ -77,7 +77,7 @@ func TestNothingThatWasHeardDoesAnythingAgain(t *testing.T) {
 	if _, err := again.End(ctx, holder, plan.Run); err != nil {
 		t.Fatal(err)
 	}
-	replay("after the run's end", anew)
+	replay("after the run's end", again)
 	ended := newRig(t, "road", road.dir, testnet.FreePort(t))
 	ended.start(t)
 	replay("after its end, and the agent started again", ended)
