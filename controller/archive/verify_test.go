@@ -160,7 +160,8 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 		}, "more than 200000 entries"},
 		"a journal that grows": {func(t *testing.T, d string) {
 			edit(t, d+"/journal.ndjson", func(b []byte) []byte {
-				return []byte(`{"verdict":{"trial":1,"attempt":1,"checks":[` + strings.Repeat("{},", 500_000) + "{}]}}\n")
+				return []byte(`{"verdict":{"trial":1,"attempt":1,"checks":[` + strings.Repeat("{},", 500_000) +
+					"{}]}}\n")
 			})
 		}, "would take more than 96 MiB"},
 		"a schedule of many": {func(t *testing.T, d string) {
