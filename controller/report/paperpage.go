@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
@@ -237,36 +238,53 @@ func (out *PaperPage) drawn(d *data, f drawnFigure) pageFigure {
 	for _, p := range f.panels {
 		v.Drawings = append(v.Drawings, out.put(d, f, p))
 	}
-	type place struct {
-		panel, series string
-		x             float64
-	}
-	at := map[place]int{}
-	for _, r := range f.rows {
-		k, x := place{r.panel, r.series, r.x}, figure.Tick(r.x)
-		if r.of == "paper, all" {
-			k.series, x = "all", "all"
-		}
-		i, there := at[k]
-		if !there {
-			i = len(v.Rows)
-			at[k] = i
-			v.Rows = append(v.Rows, []string{r.panel, k.series, x, "—", "—", "—"})
-		}
-		if r.of != "ours" {
-			v.Rows[i][5] = r.printed
-			continue
-		}
-		mark := papers.Mark{Y: r.y, High: r.high, N: r.n}
-		v.Rows[i][3], v.Rows[i][4] = valueOf(mark, r.yUnit), fmt.Sprint(r.n)
-		if r.bound != "" {
-			v.Rows[i][3] = r.bound + " " + v.Rows[i][3]
-		}
-	}
+	v.Rows = f.beside()
 	for _, m := range f.missing {
 		v.Said = append(v.Said, "Not drawn: "+m+".")
 	}
 	return v
+}
+
+// beside are the figure's numbers, a row for each place of a series, in the order of
+// panels, series and places.
+func (f drawnFigure) beside() (out [][]string) {
+	type place struct {
+		panel, series string
+		x             float64
+	}
+	of := func(r figureRow) place {
+		if r.of == "paper, all" {
+			return place{r.panel, "all", 0}
+		}
+		return place{r.panel, r.series, r.x}
+	}
+	rows, order := map[place][]string{}, map[[2]string]int{}
+	for _, r := range f.rows {
+		k := of(r)
+		if _, met := order[[2]string{k.panel, k.series}]; !met {
+			order[[2]string{k.panel, k.series}] = len(order)
+		}
+		if rows[k] == nil {
+			rows[k] = []string{k.panel, k.series, figure.Tick(k.x), "—", "—", "—"}
+		}
+		switch r.of {
+		case "ours":
+			rows[k][3] = strings.TrimSpace(r.bound + " " + valueOf(papers.Mark{Y: r.y, High: r.high, N: r.n}, r.yUnit))
+			rows[k][4] = fmt.Sprint(r.n)
+		case "paper, all":
+			rows[k][2], rows[k][5] = "all", r.printed
+		default:
+			rows[k][5] = r.printed
+		}
+	}
+	places := slices.SortedFunc(maps.Keys(rows), func(a, b place) int {
+		return cmp.Or(cmp.Compare(order[[2]string{a.panel, a.series}], order[[2]string{b.panel, b.series}]),
+			cmp.Compare(a.x, b.x))
+	})
+	for _, k := range places {
+		out = append(out, rows[k])
+	}
+	return out
 }
 
 // valueOf prints a mark's value with its interval and unit.
