@@ -186,6 +186,7 @@ func sameChannel(a, b medium.Config) bool {
 		return false
 	}
 	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+		!slices.Equal(a.BasicRatesMbps, b.BasicRatesMbps) ||
 		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
 		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
 		b.LongRetryLimit {
