@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
@@ -320,6 +322,58 @@ func TestE2ETheFaceHasNoPrivileges(t *testing.T) {
 		if !strings.Contains(status, want) {
 			t.Errorf("the face's status lacks %q:\n%s", want, status)
 		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+// On a phone iperf3 comes when its owner has unlocked it, which is after the agent began.
+func TestE2EAProgramThatComesLaterMayBeStarted(t *testing.T) {
+	if _, err := llsys.LandlockGetABIVersion(); err != nil {
+		t.Skipf("nothing is kept from being started here: Landlock: %v", err)
+	}
+	n := newNode(t)
+	n.giveKeys(t)
+	late := filepath.Join(filepath.Dir(n.path), "iperf3")
+	config, err := os.OpenFile(n.path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(config, "binaries: {iperf3: %s}\n", late)
+	if err := errors.Join(err, config.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := n.up(t)
+	confined := func() int {
+		pid := n.half("face")
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil || !strings.Contains(string(text), "Seccomp:\t2\n") {
+			return 0
+		}
+		return pid
+	}
+	var first int
+	testnet.Await(t, 30*time.Second, "the face is confined", func() bool {
+		first = confined()
+		return first != 0
+	})
+	program, err := os.ReadFile("/bin/true")
+	if err == nil {
+		err = os.WriteFile(late, program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	testnet.Await(t, 60*time.Second, "a face that may start the program", func() bool {
+		now := confined()
+		return now != 0 && now != first
+	})
+	second := confined()
+	time.Sleep(12 * time.Second) // more than two looks
+	if now := confined(); now != second {
+		t.Errorf("the face began again as process %d; it was %d, and nothing more had come", now, second)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

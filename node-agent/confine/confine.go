@@ -84,6 +84,17 @@ func (c Confined) Startable(path string) bool {
 	return c.programs == nil || !there || c.programs[path] == now
 }
 
+// Newcomer returns a program of those named that has come, or was replaced, since the
+// process was confined, and may therefore not be started; "" where there is none.
+func (c Confined) Newcomer(programs map[string]string) string {
+	for _, path := range slices.Sorted(maps.Values(programs)) {
+		if !c.Startable(path) {
+			return path
+		}
+	}
+	return ""
+}
+
 func fileOf(path string) (file, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -45,6 +45,8 @@ const (
 	// deadManParts is how many keepalives come in the dead man's time at least:
 	// one may be late, another lost while the privileged half is started again.
 	deadManParts = 4
+	// newcomersEvery is how often the face looks for programs that have come.
+	newcomersEvery = 5 * time.Second
 )
 
 // Face is a node's unprivileged half.
@@ -225,6 +227,7 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 	front.Go(func() error { return server.Serve(fctx, listener) })
 	front.Go(func() error { return f.engine.Run(fctx) })
 	front.Go(func() error { return f.keepalive(fctx) })
+	front.Go(func() error { return f.newcomers(fctx) })
 	err := front.Wait()
 	stop()
 	berr := g.Wait()
@@ -243,6 +246,18 @@ func (f *Face) keepalive(ctx context.Context) error {
 		}
 		if err := f.host.Keepalive(ctx); err != nil && ctx.Err() == nil {
 			f.log.Warn("reach the privileged half", "error", err)
+		}
+	}
+	return nil
+}
+
+// newcomers ends the face when a program has come that it may not start, and no run
+// needs the node: whoever started the face starts it again, and it may. On a phone
+// iperf3 comes when its owner has unlocked it.
+func (f *Face) newcomers(ctx context.Context) error {
+	for pause.For(ctx, newcomersEvery) == nil {
+		if path := f.confined.Newcomer(f.cfg.Binaries); path != "" && !f.engine.Busy() {
+			return fmt.Errorf("%s has come, or was replaced, and may be started only by a face that begins after it", path)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	}
 	if bin := f.cfg.Binary("iperf3"); !f.confined.Startable(bin) {
 		add("iperf3", bin+" has come, or was replaced, since the agent began, which lets nothing else be started than "+
-			"what was there then", "restart the agent")
+			"what was there then", "end the run, if one is on; the agent then begins again by itself, within seconds")
 	}
 	if found := f.generator.found(); found != "" {
 		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+
