@@ -46,13 +46,6 @@ func (j *judge) hotspot() (wire.Radio, bool) {
 	return j.trials[i].Radio, true
 }
 
-// The levels of Android's API from which a program may have it join a network, and
-// start a hotspot: those of Android 11 and 12.
-const (
-	joinsFromAPI   = 30
-	hotspotFromAPI = 31
-)
-
 // androidsRadio holds the phone's Android against the plan. What it will really do,
 // only arming tells.
 func (j *judge) androidsRadio(want wire.Radio) {
@@ -66,10 +59,10 @@ func (j *judge) androidsRadio(want wire.Radio) {
 	case api == 0:
 		j.unmet("radio", "the plan has phones keep and join a hotspot, and no Android runs on the node",
 			"plan `radio: {mode: infrastructure}`, which laptops can do, or take a rooted phone")
-	case api < joinsFromAPI:
+	case api < wire.AndroidJoinsFromAPI:
 		j.unmet("radio", fmt.Sprintf("its Android, of API level %d, lets no program join a network", api),
 			"use Android 11 or newer, or join by hand and plan `radio: {mode: none}`")
-	case keeps && api < hotspotFromAPI:
+	case keeps && api < wire.AndroidHotspotFromAPI:
 		j.unmet("radio", fmt.Sprintf("its Android, of API level %d, lets no program start a hotspot", api),
 			"have the other phone keep it (radio.access_point), or use Android 12 or newer")
 	case keeps:

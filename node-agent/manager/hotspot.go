@@ -30,13 +30,6 @@ type WiFiNetwork struct {
 	MHz       int    // 0 of a hotspot that is not up yet
 }
 
-// The levels of Android's API from which a program may have it do so:
-// connect-network is in 11, start-softap in 12.
-const (
-	JoinsFromAPI   = 30
-	HotspotFromAPI = 31
-)
-
 // AndroidAPI returns the level of the Android that runs here; 0: none does.
 func (m Managers) AndroidAPI() (int, error) {
 	if _, err := os.Stat(filepath.Join(m.android, "cmd")); errors.Is(err, fs.ErrNotExist) {

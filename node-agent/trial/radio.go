@@ -199,7 +199,7 @@ func (a *attempt) checkHotspot() error {
 		return nil
 	}
 	if err == nil && is.SSID != want.SSID {
-		err = fmt.Errorf("Android has %s in network %q, not in %q; have it forget that network, or not join it by "+
+		err = fmt.Errorf("%s is in network %q now, not in %q; have Android forget that network, or not join it by "+
 			"itself", a.engine.cfg.Interface, is.SSID, want.SSID)
 	}
 	if err != nil {

@@ -82,7 +82,7 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 		"Android's outage":       {"none", way{"rmnet0", nil}, 0.1, 0.9, true, ""},
 		"elsewhere by Android":   {"none", way{"rmnet0", nil}, 0.1, 0.9, false, "misrouted: packets to road"},
 		"out of reach":           {"none", way{"rmnet0", nil}, 0.1, 2, true, ""},
-		"in another network":     {"none", way{"rmnet0", nil}, 0.1, 2, true, "radio_gone: Android has"},
+		"in another network":     {"none", way{"rmnet0", nil}, 0.1, 2, true, `radio_gone: wlan0 is in network "cafe" now`},
 		"a hotspot has ended":    {"none", way{own, nil}, 0, 2, false, "radio_gone: refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,14 @@ func ReadWishes(r io.Reader, each func(FeedbackWish)) {
 // AndroidDriver is what a radio calls itself of which Android tells, being its master.
 const AndroidDriver = "android"
 
+// The levels of Android's API from which a program may have it join a network
+// (connect-network of its command is in Android 11) and start a hotspot
+// (start-softap is in 12).
+const (
+	AndroidJoinsFromAPI   = 30
+	AndroidHotspotFromAPI = 31
+)
+
 // Caps is what a radio can do and is set to.
 type Caps struct {
 	Driver     string    `json:"driver" redact:"keep"` // "medium" for the emulated one

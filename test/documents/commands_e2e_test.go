@@ -71,6 +71,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh plan show FILE"},
 		{typed: "fieldmesh plan show campaigns/velocity.yaml", says: "16.7"},
 		{typed: "fieldmesh plan show campaigns/velocity-powered.yaml"},
+		{typed: "fieldmesh plan show campaigns/velocity-phones.yaml", says: "infrastructure, not ad hoc"},
 		{typed: "fieldmesh plan show campaigns/variants-chain.yaml"},
 		{typed: "fieldmesh plan show campaigns/variants-chain.yaml --scale quick"},
 		{typed: "fieldmesh plan show campaigns/fixed-rto.yaml --scale quick"},

@@ -98,10 +98,10 @@ func hotspotNeeds(api int, accessPoint bool) (reason, cure string) {
 	case api == 0:
 		return "there is no Android here to keep or join a hotspot",
 			"for laptops plan `radio: {mode: infrastructure}`, which the agent sets up itself"
-	case api < manager.JoinsFromAPI:
+	case api < wire.AndroidJoinsFromAPI:
 		return fmt.Sprintf("this Android, of API level %d, lets no program join a network", api),
 			"use Android 11 or newer, or join by hand and plan `radio: {mode: none}`"
-	case accessPoint && api < manager.HotspotFromAPI:
+	case accessPoint && api < wire.AndroidHotspotFromAPI:
 		return fmt.Sprintf("this Android, of API level %d, lets no program start a hotspot", api),
 			"use Android 12 or newer for the access point, or start it by hand and plan `radio: {mode: none}`"
 	}
