@@ -25,8 +25,8 @@ type ending struct {
 	Outcome
 }
 
-func (s *stack) Deliver(int, time.Duration, []byte) bool { panic("Ethernet") }
-func (s *stack) TxFailed(int, time.Duration, MAC)        {}
+func (s *stack) Deliver(int, time.Duration, []byte) bool  { panic("Ethernet") }
+func (s *stack) TxFailed(int, time.Duration, MAC, []byte) {}
 func (s *stack) Heard(node int, at time.Duration, r Reception) bool {
 	r.Frame = bytes.Clone(r.Frame)
 	s.heard = append(s.heard, hearing{node, at, r})
