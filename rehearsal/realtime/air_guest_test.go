@@ -1,5 +1,7 @@
 //go:build e2e && guest
 
+//guest:kernel 6.12
+
 package realtime
 
 import (
