@@ -78,4 +78,11 @@ func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
 			t.Errorf("%+v: %+v", c.radio, m)
 		}
 	}
+	// A rate that is fixed is one that the cell answers at: another one, another cell.
+	at := func(mbps float64) medium.Config {
+		return f.trialConfig(wire.Trial{Radio: wire.Radio{Standard: "802.11g", RateMbps: &mbps}})
+	}
+	if sameChannel(at(54), at(24)) || !sameChannel(at(54), at(54)) {
+		t.Error("trials at 54 and 24 Mbit/s share a channel, or two at 54 do not")
+	}
 }
