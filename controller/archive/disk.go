@@ -204,6 +204,9 @@ func (d disk) schedule(rel string) (p wire.RunPlan, err error) {
 	if d.known != nil && d.known.sum == sum {
 		return d.known.plan, nil
 	}
+	if err := new(decoded).add(raw); err != nil {
+		return p, fmt.Errorf("read %s: %w", rel, err)
+	}
 	var of struct {
 		Trials []json.RawMessage `json:"trials"`
 	}

@@ -56,9 +56,9 @@ func MergeCommand() *cobra.Command {
 			}
 			out := c.OutOrStdout()
 			if n := len(a.Info().Plan.Trials); n > reportMost {
-				_, err = fmt.Fprintf(out, "run: %[1]s\n%[2]s\nreport: not written, because it would draw each of %[3]d "+
-					"trials; `fieldmesh metrics %[1]s` writes the numbers, `fieldmesh report %[1]s` the report all the same\n",
-					dir, said, n)
+				_, err = fmt.Fprintf(out, "run: %[1]s\n%[2]s\nreport: not written, because it would draw each of "+
+					"%[3]d trials; `fieldmesh metrics %[1]s` writes the numbers, `fieldmesh report %[1]s` the report "+
+					"all the same\n", dir, said, n)
 				return err
 			}
 			path, _, err := writeReport(a)

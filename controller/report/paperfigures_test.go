@@ -453,8 +453,8 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 		return sum
 	}
 	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas1995": "Vegas", "adv": "ADV",
-		"aodv-p3": "AODV", "dsr-p3": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood", "sack": "SACK",
-		"fack": "FACK"}
+		"aodv-p3": "AODV", "dsr-p3": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood",
+		"sack": "SACK", "fack": "FACK"}
 	names2 := func(variant string) string {
 		return map[string]string{"newreno": "NewReno"}[variant] +
 			map[bool]string{true: names[variant]}[variant != "newreno"]

@@ -257,7 +257,8 @@ func (f *Face) keepalive(ctx context.Context) error {
 func (f *Face) newcomers(ctx context.Context) error {
 	for pause.For(ctx, newcomersEvery) == nil {
 		if path := f.confined.Newcomer(f.cfg.Binaries); path != "" && !f.engine.Busy() {
-			return fmt.Errorf("%s has come, or was replaced, and may be started only by a face that begins after it", path)
+			return fmt.Errorf("%s has come, or was replaced, and may be started only by a face that begins after it",
+				path)
 		}
 	}
 	return nil

@@ -56,6 +56,23 @@ func TestWhatARadioCanBeAtOnce(t *testing.T) {
 	}
 }
 
+// A station of which no frame came yet has no signal: the kernel says 0 dBm of it.
+func TestASignalIsOfAFrame(t *testing.T) {
+	for raw, want := range map[byte]*float64{0: nil, 0xc4: new(-60.0)} {
+		var s Station
+		err := each([]byte{5, 0, unix.NL80211_STA_INFO_SIGNAL, 0, raw, 0, 0, 0,
+			5, 0, unix.NL80211_STA_INFO_SIGNAL_AVG, 0, raw, 0, 0, 0}, s.info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*float64{s.SignalDbm, s.SignalAvgDbm} {
+			if (got == nil) != (want == nil) || want != nil && *got != *want {
+				t.Errorf("of %#x the signal is %v, want %v", raw, got, want)
+			}
+		}
+	}
+}
+
 // Whatever a driver sends, reading it ends and does not panic.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte{8, 0, 3, 0, 1, 0, 0, 0, 10, 0, 6, 0, 2, 0, 0, 0, 0, 1, 0, 0})

@@ -38,9 +38,9 @@ func (s *Station) take(d *netlink.AttributeDecoder) {
 func (s *Station) info(d *netlink.AttributeDecoder) {
 	switch d.Type() {
 	case unix.NL80211_STA_INFO_SIGNAL:
-		s.SignalDbm = new(float64(int8(d.Uint8())))
+		s.SignalDbm = heard(d)
 	case unix.NL80211_STA_INFO_SIGNAL_AVG:
-		s.SignalAvgDbm = new(float64(int8(d.Uint8())))
+		s.SignalAvgDbm = heard(d)
 	case unix.NL80211_STA_INFO_TX_RETRIES:
 		s.TxRetries = new(uint64(d.Uint32()))
 	case unix.NL80211_STA_INFO_TX_FAILED:
@@ -52,6 +52,15 @@ func (s *Station) info(d *netlink.AttributeDecoder) {
 	case unix.NL80211_STA_INFO_RX_BITRATE:
 		s.RxBitrateMbps, s.RxHT = bitrate(d)
 	}
+}
+
+// heard reads a signal. The kernel keeps 0 for a station until it has a frame of it
+// (net/mac80211/sta_info.c), and no receiver gets a whole milliwatt: 0 is absent.
+func heard(d *netlink.AttributeDecoder) *float64 {
+	if dbm := int8(d.Uint8()); dbm != 0 {
+		return new(float64(dbm))
+	}
+	return nil
 }
 
 // bitrate reads a rate and whether it has an index of 802.11n or later. The
