@@ -25,12 +25,28 @@ import (
 type Confined struct {
 	// Said is by what it is confined, and what this kernel lacks.
 	Said []string
-	// programs are those that it may start, as they were then; nil: any.
-	programs map[string]file
+	// programs are those that were there then, with what loads them; nil: any may be
+	// started.
+	programs map[string]program
 }
 
 // file tells a file from one that has taken its name.
 type file struct{ device, inode uint64 }
+
+// program is a program's file, and that of what loads it, which a new libc replaces.
+type program struct {
+	own        file
+	loader     string
+	loaderFile file
+}
+
+func programOf(own file, loader string) program {
+	p := program{own: own, loader: loader}
+	if loader != "" {
+		p.loaderFile, _ = fileOf(loader)
+	}
+	return p
+}
 
 // confinedBy is the variable by which a process says to the program that it goes on as
 // by what it is confined.
@@ -81,7 +97,8 @@ const (
 // replaced, since the process was confined may not.
 func (c Confined) Startable(path string) bool {
 	now, there := fileOf(path)
-	return c.programs == nil || !there || c.programs[path] == now
+	was := c.programs[path]
+	return c.programs == nil || !there || was == programOf(now, was.loader)
 }
 
 // Newcomer returns a program of those named that has come, or was replaced, since the
@@ -112,7 +129,7 @@ type places struct {
 	write    []string // folders
 	read     []string // folders and files
 	start    []string // programs, and what loads them
-	programs map[string]file
+	programs map[string]program
 	wrapped  string // a program that is a script: what it starts is not known
 }
 
@@ -125,7 +142,7 @@ var readable = []string{"/proc", "/sys", "/lib", "/lib64", "/lib32", "/usr/lib",
 	"/system", "/vendor", "/apex", "/linkerconfig", "/dev/__properties__"}
 
 func placesOf(cfg config.Config) places {
-	p := places{write: []string{cfg.FaceDir()}, programs: map[string]file{},
+	p := places{write: []string{cfg.FaceDir()}, programs: map[string]program{},
 		read: append(slices.Clone(readable), cfg.KeysDir, cfg.SysfsDir)}
 	if cfg.ClockFile != "" {
 		p.read = append(p.read, filepath.Dir(cfg.ClockFile)) // another takes its name now and then
@@ -136,15 +153,15 @@ func placesOf(cfg config.Config) places {
 			continue
 		}
 		loader, script, err := loaderOf(path)
+		p.programs[path] = programOf(now, loader)
 		if err != nil {
-			continue // it cannot be started
+			continue // it cannot be started, by another face neither
 		}
 		if script {
 			p.wrapped = path
 			p.start = append(p.start, slices.DeleteFunc([]string{"/bin", "/sbin", "/usr", "/system",
 				filepath.Dir(path)}, missing)...)
 		}
-		p.programs[path] = now
 		p.start = append(p.start, path)
 		if loader != "" {
 			p.start = append(p.start, loader)

@@ -336,7 +336,7 @@ func TestWhatMayBeStarted(t *testing.T) {
 	if c := (Confined{}); !c.Startable(path) {
 		t.Error("where nothing is confined, a program may not be started")
 	}
-	c := Confined{programs: map[string]file{}}
+	c := Confined{programs: map[string]program{}}
 	if !c.Startable(path) {
 		t.Error("of a program that is not there another fault is to be said")
 	}
@@ -345,10 +345,28 @@ func TestWhatMayBeStarted(t *testing.T) {
 		t.Error("one that has come may be started")
 	}
 	now, _ := fileOf(path)
-	c.programs[path] = now
-	if !c.Startable(path) {
-		t.Error("one that was there may not be started")
+	loader := filepath.Join(t.TempDir(), "ld.so")
+	for range 2 {
+		if err := errors.Join(os.WriteFile(loader+".new", nil, 0o755), os.Link(loader+".new", loader)); err != nil {
+			t.Fatal(err)
+		}
+		c.programs[path] = programOf(now, loader)
+		if !c.Startable(path) || c.Newcomer(map[string]string{"iperf3": path}) != "" {
+			t.Error("one that was there may not be started")
+		}
+		old, err := os.Open(loader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close()
+		if err := errors.Join(os.Remove(loader), os.Remove(loader+".new")); err != nil {
+			t.Fatal(err)
+		}
+		if c.Startable(path) || c.Newcomer(map[string]string{"iperf3": path}) != path {
+			t.Error("one whose loader was replaced may be started")
+		}
 	}
+	c.programs[path] = programOf(now, "")
 	keep, err := os.Open(path) // so that the next is another file
 	if err != nil {
 		t.Fatal(err)
@@ -378,6 +396,11 @@ func TestLoaderOfAProgram(t *testing.T) {
 	}
 	if _, _, err := loaderOf(script); err == nil {
 		t.Error("what is no program has a loader")
+	}
+	broken := map[string]string{"iperf3": script}
+	if c := (Confined{programs: placesOf(config.Config{StateDir: dir, Binaries: broken}).programs}); c.Newcomer(
+		broken) != "" {
+		t.Error("for a program that nobody can start the face begins again")
 	}
 	p := placesOf(config.Config{StateDir: dir, Binaries: map[string]string{"iperf3": fmt.Sprint(dir, "/none")}})
 	if len(p.start) != 0 || len(p.programs) != 0 {

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"os"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -12,6 +13,9 @@ import (
 func landlocked(p places) (version int, err error) {
 	if version, err = llsys.LandlockGetABIVersion(); err != nil {
 		return 0, err // it is not there, or switched off
+	}
+	if version < 2 { // the library would then enforce nothing
+		return 0, errors.New("the kernel has version 1, by which no file can be moved between folders")
 	}
 	const own = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSWriteFile | llsys.AccessFSTruncate |
 		llsys.AccessFSMakeDir | llsys.AccessFSMakeReg | llsys.AccessFSMakeSym | llsys.AccessFSMakeSock |

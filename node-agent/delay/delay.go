@@ -64,7 +64,7 @@ func Respond(ctx context.Context, e End) (*Responder, error) {
 
 // newResponder opens the end of a flow that answers.
 func newResponder(ctx context.Context, e End) (*Responder, error) {
-	s, err := listen(ctx, e.Own, e.Clock)
+	s, err := listen(ctx, e.Own, e.Clock, false)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ type sent struct {
 
 // NewSender opens the end of a flow that sends. Run closes it; without Run, Close does.
 func NewSender(ctx context.Context, e End) (*Sender, error) {
-	s, err := listen(ctx, e.Own, e.Clock)
+	s, err := listen(ctx, e.Own, e.Clock, true)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func ends(t *testing.T, durationS float64) (sender, responder End, sent, came *r
 
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
-	s, err := listen(t.Context(), netip.AddrPortFrom(here, 0), clock.System{})
+	s, err := listen(t.Context(), netip.AddrPortFrom(here, 0), clock.System{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,9 +29,12 @@ type socket struct {
 	clk  clock.Clock
 }
 
-// listen opens an end at an own address.
-func listen(ctx context.Context, at netip.AddrPort, clk clock.Clock) (*socket, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return raw.Control(askStamps) }}
+// listen opens an end at an own address; with stamps of departures where they are
+// wanted.
+func listen(ctx context.Context, at netip.AddrPort, clk clock.Clock, departures bool) (*socket, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) { askStamps(fd, departures) })
+	}}
 	packet, err := lc.ListenPacket(ctx, "udp", at.String())
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port %d at %s: %w", at.Port(), at.Addr(), err)
@@ -45,9 +49,9 @@ func listen(ctx context.Context, at netip.AddrPort, clk clock.Clock) (*socket, e
 // askStamps asks the kernel for the stamps that it has: of arrivals, and of
 // departures as they come to the packet scheduler (Linux 3.17). A record says
 // which it got.
-func askStamps(fd uintptr) {
+func askStamps(fd uintptr, departures bool) {
 	const arrivals = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE
-	if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
+	if !departures || unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING,
 		arrivals|unix.SOF_TIMESTAMPING_TX_SCHED) != nil {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, arrivals)
 	}
@@ -90,48 +94,79 @@ func addrPort(a unix.Sockaddr) netip.AddrPort {
 }
 
 // serve gives what comes to arrived, and the stamps of what has left to queued,
-// before the arrivals that came with them; until the socket is closed.
+// before the answer to it; until the socket is closed.
 func (s *socket) serve(arrived func(b []byte, from netip.AddrPort, at stamp), queued func(frame []byte, bootNs int64)) {
-	buf, control := make([]byte, 1<<11), make([]byte, 1<<9)
+	r := reader{socket: s, arrived: arrived, queued: queued, data: make([]byte, 1<<11), frame: make([]byte, 1<<11),
+		control: make([]byte, 1<<9)}
 	for {
-		err := s.raw.Read(func(fd uintptr) bool {
-			some := false
-			for {
-				n, at, _, ok := s.take(int(fd), unix.MSG_ERRQUEUE, buf, control)
-				if !ok {
-					break
-				}
-				if some = true; at.byKernel && queued != nil {
-					queued(buf[:n], at.bootNs)
-				}
-			}
-			for {
-				n, at, from, ok := s.take(int(fd), 0, buf, control)
-				if !ok {
-					return some
-				}
-				some = true
-				arrived(buf[:n], from, at)
-			}
-		})
-		if err != nil {
+		err := s.raw.Read(r.some)
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err == nil {
+			continue
+		}
+		// While a stamp waits and there is no room to send, Go does not wait for arrivals (ErrNotPollable), until
+		// something comes. So they are looked for.
+		if s.raw.Control(func(fd uintptr) { r.some(fd) }) != nil {
+			return // closed
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// reader reads what has come to a socket.
+type reader struct {
+	*socket
+	arrived              func(b []byte, from netip.AddrPort, at stamp)
+	queued               func(frame []byte, bootNs int64) // nil: nobody asks for it
+	data, frame, control []byte
+}
+
+// atOnce bounds what is read before somebody who closes the socket gets on.
+const atOnce = 64
+
+// some reads some of what has come, and reports whether there was any.
+func (r *reader) some(fd uintptr) (any bool) {
+	for range atOnce {
+		n, at, from, ok := r.take(int(fd), 0, r.data, r.control)
+		// A datagram has left before its answer comes.
+		any = r.departures(int(fd)) || any
+		if !ok {
+			return any
+		}
+		any = true
+		r.arrived(r.data[:n], from, at)
+	}
+	return true
+}
+
+func (r *reader) departures(fd int) (any bool) {
+	for {
+		n, at, _, ok := r.take(fd, unix.MSG_ERRQUEUE, r.frame, r.control)
+		if !ok {
+			return any
+		}
+		if any = true; at.byKernel && r.queued != nil {
+			r.queued(r.frame[:n], at.bootNs)
 		}
 	}
 }
 
 // take reads one message without waiting; false: there is none.
 func (s *socket) take(fd, flags int, buf, control []byte) (n int, at stamp, from netip.AddrPort, ok bool) {
-	for {
+	const errorsAtOnce = 16
+	for range errorsAtOnce {
 		n, m, _, sender, err := unix.Recvmsg(fd, buf, control, flags|unix.MSG_DONTWAIT)
 		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil: // none, or one of the network's errors, which reading has taken away
+		case errors.Is(err, unix.EAGAIN):
 			return 0, stamp{}, netip.AddrPort{}, false
+		case err != nil: // EINTR, or one of the network's errors, which reading has taken away
+			continue
 		}
 		return n, s.stamped(control[:m]), addrPort(sender), true
 	}
+	return 0, stamp{}, netip.AddrPort{}, false
 }
 
 // stamped is the stamp in a message's control data, or that of now.

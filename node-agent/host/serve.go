@@ -109,7 +109,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
 		lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
-	srv.androidAPI = sync.OnceValue(func() int { return androidAPI(cfg.Log) })
+	srv.androidAPI = androidAPI(cfg.Log)
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability {
 			return append(tcp.Probe(cfg.Feedback != ""), flows.Destroying())

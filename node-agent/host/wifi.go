@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/manager"
@@ -33,9 +35,12 @@ func (k *keeper) wifi(w WiFi) (*wire.Caps, error) {
 	if reason, cure := k.policy.CheckInterface(w.Interface); reason != "" {
 		return nil, refuse(reason, cure)
 	}
-	is, err := manager.Here().WiFi()
+	is, err := manager.Here().WiFi(w.AccessPoint)
 	if err != nil {
 		return nil, err
+	}
+	if !w.AccessPoint && !is.On {
+		return nil, errors.New("the phone's Wi-Fi is off; look at it: who has switched it off?")
 	}
 	n, mode, what := is.InStation(w.Interface), "managed", "has joined no network"
 	if w.AccessPoint {
@@ -51,11 +56,23 @@ func (k *keeper) wifi(w WiFi) (*wire.Caps, error) {
 		BSSID: n.BSSID, RatesMbps: []float64{}}, nil
 }
 
-// androidAPI is the level of Android's API; 0 without Android, and where it does not tell.
-func androidAPI(log *slog.Logger) int {
-	api, err := manager.Here().AndroidAPI()
-	if err != nil {
-		log.Warn("Android does not tell its version", "error", err)
+// androidAPI returns a function that tells the level of Android's API; 0 without
+// Android. Where Android does not tell it, it is 0 as well, and asked for again.
+func androidAPI(log *slog.Logger) func() int {
+	var mu sync.Mutex
+	told, known := 0, false
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		if known {
+			return told
+		}
+		api, err := manager.Here().AndroidAPI()
+		if err != nil {
+			log.Warn("Android does not tell its version", "error", err)
+			return 0
+		}
+		told, known = api, true
+		return told
 	}
-	return api
 }

@@ -46,13 +46,17 @@ func (m Managers) AndroidAPI() (int, error) {
 	return api, nil
 }
 
-// WiFi asks Android about its Wi-Fi.
-func (m Managers) WiFi() (WiFi, error) {
+// WiFi asks Android about its Wi-Fi, and about its hotspot where that is wanted, for
+// it takes a phone longer.
+func (m Managers) WiFi(ofHotspot bool) (WiFi, error) {
 	on, status, err := m.wifiStatus()
 	if err != nil {
 		return WiFi{}, err
 	}
 	out := WiFi{On: on, Joined: joined(status)}
+	if !ofHotspot {
+		return out, nil
+	}
 	dump, err := m.runAndroid("dumpsys", "wifi")
 	if err != nil {
 		return WiFi{}, err
@@ -156,8 +160,9 @@ func hotspot(dump string) *WiFiNetwork {
 }
 
 // hotspotPatience is how long a hotspot may take to come up, and a station to scan,
-// associate and be given an address.
-const hotspotPatience = 20 * time.Second
+// associate. With the time in which a join that failed is taken back (patience), it
+// stays below that of a call to the host process.
+const hotspotPatience = 12 * time.Second
 
 // StartHotspot has Android begin a hotspot with WPA2 on a channel, and returns it as
 // it is once it is up. Before Android 14 the command takes no channel, and says so
@@ -174,7 +179,7 @@ func (m Managers) StartHotspot(ssid, passphrase string, mhz int) (WiFiNetwork, e
 	}
 	var is WiFi
 	err = awaitWithin(hotspotPatience, func() (_ bool, _ string, err error) {
-		is, err = m.WiFi()
+		is, err = m.WiFi(true)
 		return is.Hotspot != nil && is.Hotspot.MHz != 0, fmt.Sprintf("not up; start-softap said %.200q",
 			strings.ReplaceAll(strings.TrimSpace(out), passphrase, "…")), err
 	})
@@ -184,13 +189,25 @@ func (m Managers) StartHotspot(ssid, passphrase string, mhz int) (WiFiNetwork, e
 	return *is.Hotspot, nil
 }
 
+// AwaitAndroid waits until Android answers about its Wi-Fi: after a boot that takes
+// longer than the agent's start.
+func (m Managers) AwaitAndroid() error {
+	for deadline := time.Now().Add(bootPatience); ; time.Sleep(time.Second) {
+		if _, _, err := m.wifiStatus(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+const bootPatience = 90 * time.Second
+
 // StopHotspot has Android end the hotspot, and returns when it has.
 func (m Managers) StopHotspot() error {
 	if _, err := m.runAndroid("cmd", "wifi", "stop-softap"); err != nil {
 		return err
 	}
 	return await(func() (bool, string, error) {
-		is, err := m.WiFi()
+		is, err := m.WiFi(true)
 		return is.Hotspot == nil, "there", err
 	})
 }
@@ -204,7 +221,7 @@ func (m Managers) Join(iface, ssid, passphrase string) (WiFiNetwork, error) {
 	}
 	var n *WiFiNetwork
 	err = awaitWithin(hotspotPatience, func() (bool, string, error) {
-		is, err := m.WiFi()
+		is, err := m.WiFi(false)
 		n = is.InStation(iface)
 		return n != nil && n.SSID == ssid, fmt.Sprintf("not in it; connect-network said %.200q",
 			strings.ReplaceAll(strings.TrimSpace(out), passphrase, "…")), err
@@ -267,7 +284,7 @@ func (m Managers) SetWiFi(on bool) error { return m.setAndroid(on) }
 // came to be: that network may be out of reach now.
 func (m Managers) AwaitRejoined(iface, ssid string) (bool, error) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		is, err := m.WiFi()
+		is, err := m.WiFi(false)
 		if n := is.InStation(iface); err != nil || n != nil && n.SSID == ssid {
 			return err == nil, err
 		}

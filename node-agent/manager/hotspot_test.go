@@ -122,7 +122,7 @@ func TestTheLevelOfAndroidsAPI(t *testing.T) {
 	if api, err := m.AndroidAPI(); api != 0 || err == nil {
 		t.Errorf("an Android that does not tell: %d, %v", api, err)
 	}
-	if _, err := m.WiFi(); !errors.Is(err, ErrByHand) {
+	if _, err := m.WiFi(true); !errors.Is(err, ErrByHand) {
 		t.Errorf("its Wi-Fi: %v, want ErrByHand", err)
 	}
 }

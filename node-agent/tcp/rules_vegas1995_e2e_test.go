@@ -171,10 +171,16 @@ func TestVegas1995DoesNotGrowBeyondABound(t *testing.T) {
 // (ns-2's Vegas; Brakmo and Peterson 1995 leave it to Reno, but for the two).
 func TestVegas1995AfterATimeout(t *testing.T) {
 	p := newPeer(t, false)
-	startsWith(t, p, "20")
+	startsWith(t, p, "4")
 	setSysctls(t, p.ns, map[string]string{"tcp_rto_min_us": "300000"})
 	c := newPaced(t, p, register(t, tcpcc.Vegas1995).Name)
-	c.turn(t, 1)
+	for range 3 {
+		c.turn(t, 1)
+	}
+	time.Sleep(vegasTrip)
+	for range 2 { // the first ends a round, and begins one in which the window grows
+		c.ack(t, false)
+	}
 	flight := p.info(t, c.played).Unacked
 	for until := time.Now().Add(10 * time.Second); p.info(t, c.played).Ca_state != stateLoss; {
 		if time.Sleep(time.Millisecond); time.Now().After(until) {
@@ -184,6 +190,10 @@ func TestVegas1995AfterATimeout(t *testing.T) {
 	if info := p.info(t, c.played); info.Snd_cwnd != 2 || info.Snd_ssthresh != flight/2 {
 		t.Errorf("after a timeout with %d in flight cwnd is %d and ssthresh %d, want 2 and half of that", flight,
 			info.Snd_cwnd, info.Snd_ssthresh)
+	}
+	c.ack(t, false) // within the round that the timeout cut short, of which nothing grows
+	if info := p.info(t, c.played); info.Snd_cwnd != 2 {
+		t.Errorf("after the first acknowledgement cwnd is %d, want 2", info.Snd_cwnd)
 	}
 }
 

@@ -175,6 +175,7 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 		caps.MAC = i.HardwareAddr.String()
 	}
 	if kernel, ok := e.deps.Radio(); ok && setsRadio(&kernel) {
+		caps.TxPowerDbm = kernel.TxPowerDbm
 		caps.Width, caps.Country, caps.BasicRatesMbps = kernel.Width, kernel.Country, kernel.BasicRatesMbps
 		caps.RTSThresholdBytes, caps.ShortRetryLimit, caps.LongRetryLimit = kernel.RTSThresholdBytes,
 			kernel.ShortRetryLimit, kernel.LongRetryLimit
@@ -194,6 +195,9 @@ func (a *attempt) checkHotspot() error {
 	want, own := a.trial.Radio, a.engine.cfg.Node
 	is, err := a.engine.deps.Host.WiFi(ctx, host.WiFi{Interface: a.engine.cfg.Interface,
 		AccessPoint: want.AccessPoint == own})
+	if cause := context.Cause(a.ctx); cause != nil {
+		return cause // the question was broken off, and says nothing about the network
+	}
 	var none *change.Refused
 	if errors.As(err, &none) && want.AccessPoint != own {
 		return nil
@@ -201,6 +205,9 @@ func (a *attempt) checkHotspot() error {
 	if err == nil && is.SSID != want.SSID {
 		err = fmt.Errorf("%s is in network %q now, not in %q; have Android forget that network, or not join it by "+
 			"itself", a.engine.cfg.Interface, is.SSID, want.SSID)
+	}
+	if err == nil {
+		err = a.engine.compareRadio(want, is)
 	}
 	if err != nil {
 		return fault{wire.ReasonRadioGone, err}

@@ -80,7 +80,11 @@ func TestE2ETwoPhonesMeasureOverAHotspot(t *testing.T) {
 	if is := alpha.phone.wifi(t); is.Joined != "fieldmesh" || len(is.Ignored) > 0 {
 		t.Errorf("while it measures, alpha's Wi-Fi is %+v", is)
 	}
-	passphrase := bravo.phone.wifi(t).Hotspot.Passphrase
+	kept := bravo.phone.wifi(t).Hotspot
+	if kept == nil {
+		t.Fatal("while it measures, bravo keeps no hotspot")
+	}
+	passphrase := kept.Passphrase
 	said := alpha.end(t, run)
 	accepted(t, said)
 	alpha.isRecorded(t, "hotspot", map[string]string{"alpha": "managed", "bravo": "ap"})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -48,9 +50,14 @@ func TestE2EOnlyThePhonesOwnRadioTakesItsWiFiAway(t *testing.T) {
 // wifi is the state of Android's Wi-Fi.
 func (p phone) wifi(t *testing.T) (w androidWiFi) {
 	t.Helper()
-	text, err := os.ReadFile(p.path(wifiState))
+	f, err := os.Open(p.path(wifiState))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH) // a command that writes it holds it
 	if err == nil {
-		err = json.Unmarshal(text, &w)
+		err = json.NewDecoder(f).Decode(&w)
 	}
 	if err != nil {
 		t.Fatal(err)

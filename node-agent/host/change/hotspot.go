@@ -66,7 +66,7 @@ func (h Hotspot) prepare(k *Kernel, _ uint64) (*hotspotUndo, error) {
 	if reason, cure := hotspotNeeds(api, h.AccessPoint); reason != "" {
 		return nil, &Refused{Reason: reason, Cure: cure}
 	}
-	is, err := k.managers.WiFi()
+	is, err := k.managers.WiFi(true)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func hotspotNeeds(api int, accessPoint bool) (reason, cure string) {
 }
 
 func (h Hotspot) apply(k *Kernel, u *hotspotUndo) error {
-	is, err := k.managers.WiFi()
+	is, err := k.managers.WiFi(true)
 	if err != nil {
 		return err
 	}
@@ -213,6 +213,9 @@ func (u *hotspotUndo) revert(k *Kernel) (string, error) {
 	if api, err := k.managers.AndroidAPI(); err != nil || api == 0 {
 		return "there is no Android here", err
 	}
+	if err := k.managers.AwaitAndroid(); err != nil {
+		return "", err
+	}
 	if u.AccessPoint {
 		return "", u.end(k)
 	}
@@ -222,7 +225,7 @@ func (u *hotspotUndo) revert(k *Kernel) (string, error) {
 // end ends the hotspot, also one that a command which was cut short may still begin;
 // another's, which somebody has started since, stays.
 func (u *hotspotUndo) end(k *Kernel) error {
-	is, err := k.managers.WiFi()
+	is, err := k.managers.WiFi(true)
 	if err != nil {
 		return err
 	}

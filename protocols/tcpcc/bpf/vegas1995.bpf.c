@@ -134,6 +134,7 @@ INLINE void on_timeout(struct sock *sk, struct window *w)
 {
 	TCP(sk)->snd_ssthresh = half_flight(sk);
 	w->cwnd = CWND_MIN;
+	state(sk)->growth = GROW_NOT; /* until a round has ended again */
 	set_cwnd(sk, w->cwnd);
 }
 
