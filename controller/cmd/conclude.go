@@ -162,7 +162,17 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		}
 		cells[key].values = append(cells[key].values, *value)
 	}
-	if !measuresTCP(a.Info().Plan.Trials) {
+	trials := a.Info().Plan.Trials
+	if slices.ContainsFunc(trials, wire.Trial.MeasuresDelay) {
+		_, err := fmt.Fprintln(out, "\ndelay: in the report, and delay_round_trip_p50_ms in results.csv")
+		if err != nil {
+			return err
+		}
+	}
+	if len(cells) == 0 {
+		return nil
+	}
+	if !measuresTCP(trials) {
 		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
 			return err
 		}

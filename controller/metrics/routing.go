@@ -163,6 +163,8 @@ func (s *set) framesOnAir() {
 		retries := map[string][]counted{}
 		for _, r := range s.at.records {
 			switch b := r.Body.(type) {
+			case *wire.MediumCount:
+				return // the emulated air counts what was on it
 			case *wire.Provenance:
 				real = real || r.Node == node && b.Radio != nil // of an emulated radio it says nothing
 			case *wire.Interface:

@@ -383,25 +383,25 @@ func TestPairsOfOtherEnds(t *testing.T) {
 	}
 }
 
-// What P2 calls Westwood is its authors'. An archive that has Linux's alone is
-// compared as it was; beside the authors' it is a variant that the paper lacks.
+// What P2 calls Westwood is its authors', and Linux's is a variant that the papers lack.
 func TestVariantsAsPublishedHaveThePapersNames(t *testing.T) {
-	for name, c := range map[string]struct{ in, want []string }{
-		"Linux's alone": {[]string{"westwood", "vegas", "reno"}, []string{"westwood", "vegas", "reno"}},
-		"the authors'":  {[]string{"westwood2001", "vegas1995", "reno"}, []string{"westwood", "vegas", "reno"}},
-		"both": {[]string{"westwood", "westwood2001", "vegas", "reno"},
-			[]string{"westwood of Linux", "westwood", "vegas", "reno"}},
-	} {
-		var all []Trial
-		for _, variant := range c.in {
-			all = append(all, Trial{Facts: Facts(wire.Trial{TCP: wire.TCP{Variant: variant}})})
+	for variant, want := range map[string]string{"westwood2001": "westwood", "vegas1995": "vegas", "reno": "reno",
+		"westwood": "westwood of Linux", "vegas": "vegas of Linux"} {
+		got := Facts(wire.Trial{TCP: wire.TCP{Variant: variant}})
+		if got["variant"] != want || got["tcp"] != variant {
+			t.Errorf("%s is called %s, %s; want %s", variant, got["variant"], got["tcp"], want)
 		}
-		ApartFromLinux(all)
-		for i, got := range all {
-			if got.Facts["variant"] != c.want[i] || got.Facts["tcp"] != c.in[i] {
-				t.Errorf("%s: %s is called %s, %s; want %s", name, c.in[i], got.Facts["variant"], got.Facts["tcp"],
-					c.want[i])
-			}
+	}
+}
+
+// What P3 calls DSR is CMU's of ns-2, and RFC 4728's is none of the paper's.
+func TestRoutingOfRFCsIsApartFromP3s(t *testing.T) {
+	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-p3": "dsr",
+		"aodv": "aodv of RFC 3561", "aodv-p3": "aodv", "adv": "adv"} {
+		got := Trial{Facts: Facts(wire.Trial{Routing: wire.Routing{Protocol: protocol}})}
+		got.ApartFromP3(protocol)
+		if got.Facts["routing"] != want {
+			t.Errorf("%s is called %s, want %s", protocol, got.Facts["routing"], want)
 		}
 	}
 }

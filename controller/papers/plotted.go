@@ -203,7 +203,11 @@ func (x Axis) mark(trials []Trial, value string, factor float64, s Summariser) (
 	if bound {
 		y.Half = nil
 	}
-	out := y.mark(s.of(xs).Mean)
+	at := s.of(xs).Mean
+	if slices.Min(xs) == slices.Max(xs) {
+		at = xs[0] // of which a sum's mean may be the next number
+	}
+	out := y.mark(at)
 	out.AtLeast = bound
 	return out, true
 }

@@ -48,25 +48,19 @@ func (s Summariser) of(values []float64) Interval {
 }
 
 // publishedAs are the papers' names of the variants that are as their authors
-// published them; Linux has others of the same names.
-var publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
+// published them. Linux has others of the same names, which are named apart, and so
+// is the routing of an RFC where a paper had an earlier one: they are not what the
+// papers compare.
+var (
+	publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
+	linuxOwn    = []string{tcpcc.Vegas, tcpcc.Westwood}
+	p3Own       = map[string]string{"aodv": "aodv of RFC 3561", "dsr": "dsr of RFC 4728"}
+)
 
-// ApartFromLinux renames Linux's variants where trials have those as published
-// too: they are not what the papers compare.
-func ApartFromLinux(trials []Trial) {
-	is := func(t Trial, variant string) bool {
-		name, _, _ := strings.Cut(t.Facts["tcp"], "+")
-		return name == variant
-	}
-	for published, name := range publishedAs {
-		if !slices.ContainsFunc(trials, func(t Trial) bool { return is(t, published) }) {
-			continue
-		}
-		for _, t := range trials {
-			if is(t, name) {
-				t.Facts["variant"] = name + " of Linux"
-			}
-		}
+// ApartFromP3 names the routing of an RFC apart, for a run that is set beside P3.
+func (t Trial) ApartFromP3(protocol string) {
+	if name, apart := p3Own[protocol]; apart {
+		t.Facts["routing"] = name
 	}
 }
 
@@ -79,6 +73,8 @@ func Facts(t wire.Trial) map[string]string {
 	}
 	if name, published := publishedAs[t.TCP.Variant]; published {
 		out["variant"] = name
+	} else if slices.Contains(linuxOwn, t.TCP.Variant) {
+		out["variant"] += " of Linux"
 	}
 	if c := t.Conditions; c != nil {
 		number(out, "channel_error", c.ChannelErrorMean)

@@ -106,7 +106,7 @@ func viewDelays(d *data) (any, error) {
 		v.Rows = append(v.Rows, d.delayRow(at, cells[strings.Join(at, "\x00")]))
 	}
 	if n := total(all, metrics.DatagramsUnsent); n > 0 {
-		v.Unsent = fmt.Sprintf("%s not sent, because the agent did not run at their times; nothing is known of them.",
+		v.Unsent = fmt.Sprintf("%s not sent, because the agent was late at their times; nothing is known of them.",
 			were(n))
 	}
 	if n := total(all, metrics.DatagramsStampedLate); n > 0 {
@@ -179,7 +179,8 @@ func (d *data) delayCell(values []float64) delayCell {
 }
 
 // delayFigure draws each trial's median round trip by the target speed, with a
-// series for each combination of what else varied. Nil: speed did not vary.
+// series for each combination of what else varied. Nil: speed did not vary, or too
+// much else did.
 func delayFigure(d *data, all []delayedFlow) *figureView {
 	speed := map[float64]bool{}
 	var factors []string
@@ -210,7 +211,7 @@ func delayFigure(d *data, all []delayedFlow) *figureView {
 		}
 		series[name].Points = append(series[name].Points, figure.Point{X: x, Y: *y, Trial: f.Trial.Number, Hint: hint})
 	}
-	if len(speed) < 2 {
+	if len(speed) < 2 || len(series) > mostSeries { // what cannot be told apart stands in the table
 		return nil
 	}
 	p := figure.Plot{Title: "Round trip by speed", XLabel: "target speed, m/s", YLabel: "round trip, median, ms",

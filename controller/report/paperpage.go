@@ -86,7 +86,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 	}
 	out := PaperPage{Drawings: map[string][]byte{}}
 	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule}
-	driven, named := map[[2]string]bool{}, map[string]bool{}
+	driven, named := map[[3]string]bool{}, map[string]bool{}
 	for _, run := range runs {
 		d, err := run.read()
 		if err != nil {
@@ -95,10 +95,17 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		if d.info.Paper == nil || d.info.Paper.Name != id {
 			continue
 		}
-		driven[[2]string{d.info.Campaign, scaleOf(d)}], named[d.info.Campaign] = true, true
+		driven[[3]string{d.info.Campaign, scaleOf(d), d.info.Plan.CampaignSHA256}] = true
+		named[d.info.Campaign] = true
 		one, err := out.run(d)
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+		}
+		for _, c := range campaigns {
+			if c.Name == d.info.Campaign && c.SHA256 != d.info.Plan.CampaignSHA256 {
+				one.Doubts = append(one.Doubts, "The campaign's file has changed since; what ships now was not driven.")
+				break
+			}
 		}
 		v.Runs = append(v.Runs, one)
 	}
@@ -107,7 +114,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		if c.Scale != nil {
 			scale = c.Scale.Name
 		}
-		if c.Paper == nil || c.Paper.Name != id || driven[[2]string{c.Name, scale}] {
+		if c.Paper == nil || c.Paper.Name != id || driven[[3]string{c.Name, scale, c.SHA256}] {
 			continue
 		}
 		e := c.Estimate()

@@ -148,11 +148,15 @@ func hasValue(t papers.Trial, name string) bool {
 func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
-		if d.counts(a) {
-			out = append(out, paperTrial(a))
+		if !d.counts(a) {
+			continue
 		}
+		t := paperTrial(a)
+		if p := d.info.Paper; p != nil && p.Name == "p3" {
+			t.ApartFromP3(a.Trial.Routing.Protocol)
+		}
+		out = append(out, t)
 	}
-	papers.ApartFromLinux(out)
 	papers.WithReferenceRatio(out)
 	return out
 }

@@ -501,9 +501,9 @@ func (a *attempt) measure(order goOrder) error {
 		return errors.Join(err, a.endFlows(clients))
 	}
 	a.setState(wire.StateRunning, "measuring")
+	a.startDelays(measuring) // first: each datagram has its time
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
-	a.startDelays(measuring)
 	if err == nil {
 		err = a.awaitClose()
 	}

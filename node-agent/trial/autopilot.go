@@ -12,8 +12,9 @@ import (
 const (
 	autopilotEvery = 250 * time.Millisecond
 	// autopilotPause gives a controller that comes back the first word, and
-	// the peers time to finish their own part of the last trial.
-	autopilotPause = 3 * time.Second
+	// the peers time to finish their own part of the last trial, in which they may
+	// wait for datagrams.
+	autopilotPause = 3*time.Second + wire.DelayGrace
 )
 
 // autopilot continues the schedule while no controller steers: the

@@ -52,6 +52,11 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 			t.Errorf("want %q: %v", c.want, err)
 		}
 	}
+	overhears := radio(nil)
+	overhears.Routing.Protocol = "dsr-p3"
+	if err := CheckKernelRadios(Config{Nodes: nodes}, []wire.Trial{overhears}); err == nil {
+		t.Error("dsr-p3 is let through, whose nodes overhear one another")
+	}
 	full := radio(nil)
 	full.Conditions = &wire.Conditions{QueueFrames: new(151)}
 	if err := CheckKernelRadios(Config{Nodes: nodes}, []wire.Trial{full}); err == nil {

@@ -66,6 +66,9 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	if c.ns2() {
 		c.carrierMw = ns2CarrierSenseMw
 	}
+	if cfg.MPDUs && cfg.Promiscuous {
+		return nil, errors.New("check medium: the nodes' own radios are not promiscuous")
+	}
 	if cfg.MPDUs {
 		var is bool
 		if c.mpdus, is = sink.(MPDUSink); !is {

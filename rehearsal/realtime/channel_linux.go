@@ -212,7 +212,7 @@ func (c *Channel) Run(ctx context.Context) error {
 	err := group.Wait() // ends ctx, if it has not ended
 	<-woken
 	if c.air != nil {
-		c.core.Abandon()
+		c.do(c.core.Abandon) // somebody may still ask for what was late
 		err = errors.Join(err, c.air.broken)
 		if n := c.air.Refused - c.air.before; n > 0 { // as those for a radio that was down
 			c.opts.Log.Info("messages that the nodes' radios did not take", "number", n)

@@ -214,6 +214,9 @@ func (d *daemon) gaveUp(ctx context.Context) func(net.HardwareAddr, []byte) {
 		}
 		ip := d.neighbors.ip([6]byte(mac))
 		packet := d.protocol.carriedIn(frame)
+		if packet == nil && d.protocol.TakesBack && len(frame) > 0 {
+			return // it is not of this protocol, as an answer of ARP: ns-2 tells DSR of its own packets only
+		}
 		if packet == nil || !ip.IsValid() {
 			d.unreached(ctx)(ip)
 			return
