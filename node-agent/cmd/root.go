@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -69,13 +70,18 @@ func versionCommand() *cobra.Command {
 		}}
 }
 
+// The first thread is the first goroutine's. The face begins again as the same program
+// on the thread that it is on, and the signal that it has asked for at the death of
+// whoever started it is the first thread's.
+func init() { runtime.LockOSThread() }
+
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
 func FaceCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "face",
 		Short: "Run the unprivileged half: API, GO, samplers, traffic",
 	}, func(c *cobra.Command, cfg config.Config) error {
-		confined, err := confine.Face(cfg, c.Flag("config").Value.String())
+		confined, err := confine.Face(c.Context(), cfg, c.Flag("config").Value.String())
 		if err != nil {
 			return err
 		}

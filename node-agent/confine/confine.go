@@ -5,6 +5,7 @@
 package confine
 
 import (
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -56,7 +58,7 @@ const confinedBy = "FIELDMESH_CONFINED"
 // as the same program: Landlock confines each thread by itself, and threads of before
 // could not look at what others start. configuration is the file that it then reads
 // again. The second time it returns what the process may do.
-func Face(cfg config.Config, configuration string) (c Confined, err error) {
+func Face(ctx context.Context, cfg config.Config, configuration string) (c Confined, err error) {
 	p := placesOf(cfg)
 	if said := os.Getenv(confinedBy); said != "" {
 		c.Said = strings.Split(said, "; ")
@@ -78,10 +80,20 @@ func Face(cfg config.Config, configuration string) (c Confined, err error) {
 	default:
 		c.Said = append(c.Said, fmt.Sprintf("Landlock %d", version))
 	}
-	if err := filtered(); err != nil {
-		c.Said = append(c.Said, "no seccomp: "+err.Error())
+	lacks := filtered()
+	if lacks != nil {
+		c.Said = append(c.Said, "no seccomp: "+lacks.Error())
 	} else {
 		c.Said = append(c.Said, "seccomp")
+	}
+	if err != nil && lacks != nil { // nothing confines it
+		return c, nil
+	}
+	// A signal to end, as at the death of whoever started it, would be the former
+	// program's, and lost.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	if ctx.Err() != nil {
+		return c, ctx.Err()
 	}
 	err = syscall.Exec(ownProgram, os.Args, append(os.Environ(), confinedBy+"="+strings.Join(c.Said, "; ")))
 	return c, fmt.Errorf("begin again, confined: %w", err)

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func tries(dir string) (t tried) {
 			panic(err)
 		}
 	}
-	c, err := Face(configOf(dir), filepath.Join(dir, "keys", "authorized.json"))
+	c, err := Face(context.Background(), configOf(dir), filepath.Join(dir, "keys", "authorized.json"))
 	t.Said, t.After, t.Needed = c.Said, try(dir, forbidden), try(dir, needed)
 	raw, rerr := os.ReadFile(before)
 	if err = errors.Join(err, rerr, json.Unmarshal(raw, &t.Before)); err != nil {
