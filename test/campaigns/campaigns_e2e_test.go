@@ -166,7 +166,7 @@ func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivere
 func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
-		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}",
+		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}",
 		"routing: {levels: [aodv]}\n      motion: {only: [static]}",
 		"trial: {duration_s: 5}", "trial: {duration_s: 2}")...)...)
 }
@@ -197,8 +197,9 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 	args, dir := rehearsal(t, chainOf(t, "attempts_max: 8", "attempts_max: 2"), "smoke")
 	folder := testnet.Folder(t)
 	deaf := filepath.Join(folder, "deaf")
+	const among = "/usr/local/src" // the machine's programs, which a script's agent may start
 	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; "+
-		"done\nexec %s/iperf3 \"$@\"\n", folder)
+		"done\nexec %s/iperf3 \"$@\"\n", among)
 	if err := os.WriteFile(deaf, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,8 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 		t.Fatalf("copy iperf3: %v\n%s", err, out)
 	}
 	// Only what the rehearsal starts sees the other program.
-	inside := append([]string{"-m", "sh", "-c", `mount --bind "$0" /usr/bin/iperf3 && exec "$@"`, deaf}, args...)
+	inside := append([]string{"-m", "sh", "-c", `mount --bind "$0" ` + among +
+		` && mount --bind "$0/deaf" /usr/bin/iperf3 && exec "$@"`, folder}, args...)
 	out, err := exec.Command("unshare", inside...).CombinedOutput()
 	if err == nil {
 		t.Fatalf("the run is as if nothing were amiss:\n%s", out)

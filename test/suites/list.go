@@ -34,7 +34,7 @@ const (
 	busy    Need = "busy"    // it uses them, measures no time, and bears to have little of them
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
 	light   Need = "light"   // they wait for at least four fifths of their time, and bear anything beside them
-	timed   Need = "timed"   // it measures what a busy machine would change; all keep one processor busy at most
+	timed   Need = "timed"   // it measures what a busy machine would change, and keeps none busy itself
 	alone   Need = "alone"   // it measures that too, and uses the processors itself
 )
 
