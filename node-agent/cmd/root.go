@@ -45,6 +45,9 @@ nothing was begun.`,
 // Main runs the command line and returns its exit status: 0 for success, 1 for an
 // error, and 2 for a command line that is wrong.
 func Main(args []string) int {
+	// On the process's first thread, which has what whoever started it asked of it, as a
+	// signal at its own death: the face begins again on the thread that it is on.
+	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := Root()
@@ -69,11 +72,6 @@ func versionCommand() *cobra.Command {
 			return err
 		}}
 }
-
-// The first thread is the first goroutine's. The face begins again as the same program
-// on the thread that it is on, and the signal that it has asked for at the death of
-// whoever started it is the first thread's.
-func init() { runtime.LockOSThread() }
 
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
 func FaceCommand() *cobra.Command {

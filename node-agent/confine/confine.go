@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
 
@@ -92,6 +94,11 @@ func Face(ctx context.Context, cfg config.Config, configuration string) (c Confi
 	// A signal to end, as at the death of whoever started it, would be the former
 	// program's, and lost.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	if unix.Gettid() != os.Getpid() { // whoever is to die with its parent has asked for it on the first thread
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
+			return c, fmt.Errorf("ask for a signal at the parent's death: %w", err)
+		}
+	}
 	if ctx.Err() != nil {
 		return c, ctx.Err()
 	}
