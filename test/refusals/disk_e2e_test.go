@@ -155,7 +155,15 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
 		return strings.Contains(out.String(), "trial 1: running")
 	})
-	_ = os.WriteFile(filepath.Join(runs, "filler"), make([]byte, 110<<20), 0o644) // as much as there is room for
+	testnet.Await(t, 10*time.Second, "a disk that is full", func() bool {
+		var is unix.Statfs_t
+		if err := unix.Statfs(runs, &is); err != nil {
+			t.Fatal(err)
+		}
+		used := (is.Blocks - is.Bfree) * uint64(is.Bsize)
+		// Refused, where the run has written meanwhile.
+		return unix.Mount("small", runs, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used)) == nil
+	})
 	_ = c.Wait()
 	o := outcome{c.ProcessState.ExitCode(), "", out.String()}
 	o.refused(t, "the disk of "+filepath.Join(runs, "full")+" is full: make room on it, then continue with --resume")
