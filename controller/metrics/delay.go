@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -42,7 +43,7 @@ var (
 	datagramsUnsent = definition{DatagramsUnsent, "datagrams",
 		"datagrams " + ofDelay + " and that it did not send, because its program did not run at that time"}
 	datagramsLost = definition{DatagramsLostPercent, "%",
-		"datagrams_sent without an answer within 3 s ÷ datagrams_sent × 100 (ITU-T Y.1540: Tmax)"}
+		"datagrams_sent without an answer within 3 s ÷ datagrams_sent × 100"}
 	datagramsLostOut = definition{"datagrams_lost_out_percent", "%",
 		"of datagrams_sent, those that did not come to the responder, ÷ datagrams_sent × 100; absent where the " +
 			"responder's record is not whole"}
@@ -239,14 +240,11 @@ func outOfOrder(sent, came map[uint32]*wire.Delay) float64 {
 		}
 	}
 	slices.SortFunc(all, func(a, b arrival) int {
-		if a.atNs != b.atNs {
-			return int(min(max(a.atNs-b.atNs, -1), 1))
-		}
-		return int(a.number) - int(b.number)
+		return cmp.Or(cmp.Compare(a.atNs, b.atNs), cmp.Compare(a.number, b.number))
 	})
 	n, newest := 0.0, uint32(0)
-	for i, a := range all {
-		if i > 0 && a.number < newest {
+	for _, a := range all {
+		if a.number < newest {
 			n++
 		}
 		newest = max(newest, a.number)

@@ -113,8 +113,8 @@ func joined(status string) (out []WiFiNetwork) {
 	return out
 }
 
-// unquoted is a name as WifiInfo and SoftApConfiguration write it, without its
-// quotes; one that is no text is left in its hexadecimal digits.
+// unquoted takes the quotes off a network's name. WifiInfo and SoftApConfiguration
+// write a name that is not UTF-8 as hexadecimal digits without quotes; it stays so.
 func unquoted(ssid string) string {
 	if len(ssid) >= 2 && ssid[0] == '"' && ssid[len(ssid)-1] == '"' {
 		return ssid[1 : len(ssid)-1]

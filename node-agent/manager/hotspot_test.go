@@ -31,7 +31,7 @@ func TestWhatIsJoinedIsReadFromStatus(t *testing.T) {
 			rest, []WiFiNetwork{{"", tricky, "0a:11:22:33:44:55", 2437}}},
 		"no BSSID told": {"Wifi is connected to \"m\"\nWifiInfo: SSID: \"m\", BSSID: <none>, MAC: 02:00:00:00:00:02, " +
 			"Frequency: 2437MHz, Net ID: 1\n", []WiFiNetwork{{"", "m", "", 2437}}},
-		"a name that is no text": {"Wifi is connected to 00ff\nWifiInfo: SSID: 00ff" + rest,
+		"a name that is not UTF-8": {"Wifi is connected to 00ff\nWifiInfo: SSID: 00ff" + rest,
 			[]WiFiNetwork{{"", "00ff", "0a:11:22:33:44:55", 2437}}},
 	} {
 		if got := joined(c.text); !slices.Equal(got, c.want) {

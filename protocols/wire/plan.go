@@ -417,7 +417,8 @@ const (
 )
 
 // DelayGrace is how long an answer to a datagram of kind delay is waited for: one
-// that comes later is lost. ITU-T Y.1540 recommends 3 s (Tmax).
+// that comes later is lost. The choice is ours: longer than the queues of one hop, and
+// short beside a trial.
 const DelayGrace = 3 * time.Second
 
 // Datagrams is how many datagrams a flow of kind delay has.
