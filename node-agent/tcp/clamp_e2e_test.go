@@ -12,24 +12,31 @@ import (
 
 // A bound in segments holds for whatever variant, from the first window on, and
 // where slow start would long have gone beyond it. Connections of other
-// namespaces do not know of it.
+// namespaces do not know of it. Vegas is not among the variants: it leaves slow
+// start when round trips lengthen, which on a busy machine is at any window.
 func TestAWindowInPacketsIsNeverExceeded(t *testing.T) {
 	testnet.Need(t)
-	for program, segments := range map[string]int{tcpcc.Tahoe: 1, tcpcc.NewReno: 8, tcpcc.Vegas: 20, "reno": 4} {
+	for program, segments := range map[string]int{tcpcc.Tahoe: 1, tcpcc.NewReno: 8, tcpcc.Westwood: 20, "reno": 4} {
 		name := program
 		if program != "reno" { // the kernel's own
 			name = register(t, program).Name
 		}
-		for _, elsewhere := range []uint64{0, 1} {
+		for _, elsewhere := range []bool{false, true} {
 			p := newPeer(t, false)
-			p.ns.Do(t, func() error {
-				c, err := ClampWindow(Clamp{Of: Of{Cookie: cookieHere(t) + elsewhere,
-					Peers: netip.MustParsePrefix("10.55.0.0/24")}, Segments: segments})
-				if err == nil {
-					testnet.CloseAtEnd(t, c)
-				}
-				return err
-			})
+			var cookie uint64
+			if elsewhere {
+				cookie = cookieHere(t) // the test's own
+			} else {
+				p.ns.Do(t, func() error {
+					cookie = cookieHere(t)
+					return nil
+				})
+			}
+			clamp, err := ClampWindow(Clamp{Of: Of{Cookie: cookie,
+				Peers: netip.MustParsePrefix("10.55.0.0/24")}, Segments: segments})
+			if err != nil {
+				t.Fatal(err)
+			}
 			c := p.dial(t, name, 0)
 			c.write(t, 400)
 			p.drain(t)
@@ -41,10 +48,13 @@ func TestAWindowInPacketsIsNeverExceeded(t *testing.T) {
 				seen = max(seen, (c.sent-c.acked)/mss)
 			}
 			switch {
-			case elsewhere == 0 && seen != uint32(segments):
+			case !elsewhere && seen != uint32(segments):
 				t.Errorf("%s: up to %d segments were in flight, want %d", name, seen, segments)
-			case elsewhere != 0 && seen <= uint32(segments):
+			case elsewhere && seen <= uint32(segments):
 				t.Errorf("%s: another namespace's bound of %d holds here: %d were in flight", name, segments, seen)
+			}
+			if err := clamp.Close(); err != nil {
+				t.Error(err)
 			}
 		}
 	}
