@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -283,5 +284,50 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 		"--until-eof --config /data/local/fieldmesh/agent.yaml\n"
 	if string(given) != want {
 		t.Errorf("root is given\n%swant\n%s", given, want)
+	}
+}
+
+// Who installs the packages builds no kernel: a machine's users rehearse in virtual
+// time with that of the package, whose source is handed out beside it.
+func TestE2EKernelPackageRehearses(t *testing.T) {
+	needDist(t)
+	testnet.Need(t, "unshare", "dpkg", "iperf3", "gpsd")
+	k, err := kernel.Find()
+	if err != nil {
+		t.Skipf("%v (%s)", err, kernel.Build)
+	}
+	dir := testnet.Folder(t)
+	if err := build(dir, "amd64", "KERNEL="+k.Path); err != nil {
+		t.Fatal(err)
+	}
+	packages := filepath.Join(dir, "dist")
+	script := `set -e
+d=$1; dist=$2
+mount -t tmpfs tmpfs "$d"; mkdir "$d/up" "$d/work" "$d/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$d/up,workdir=$d/work" "$d/root"
+mount -t tmpfs tmpfs "$d/root/run"; mount -t tmpfs tmpfs "$d/root/tmp"
+mount -t proc proc "$d/root/proc"; mount --rbind /dev "$d/root/dev"; mount -t tmpfs tmpfs "$d/root/dev/shm"
+mkdir "$d/root/run/dist"; mount --bind "$dist" "$d/root/run/dist"
+inside() { chroot "$d/root" "$@"; }
+inside dpkg --install /run/dist/fieldmesh_0.1.0_amd64.deb /run/dist/fieldmesh-agent_0.1.0_amd64.deb \
+	/run/dist/fieldmesh-kernel_0.1.0_amd64.deb >/dev/null
+inside dpkg --verify fieldmesh-kernel && echo "package: whole"
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS && echo "sums: right")
+mkdir -m 777 "$d/root/run/home"
+sed -e 's/levels: \[2.8, .*\]/levels: [16.7]/' -e 's/repetitions: 2/repetitions: 1/' \
+	"$d/root/usr/share/doc/fieldmesh/campaigns/velocity.yaml" >"$d/root/run/home/velocity.yaml"
+chroot --userspec=65534:65534 "$d/root" env -i HOME=/run/home PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'cd /run/home &&
+	fieldmesh rehearse velocity.yaml --clock virtual --runs runs' 2>&1
+`
+	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), packages)
+	t.Log(out)
+	for _, want := range []string{`package: whole`, `sums: right`, "2 of 2 trials accepted"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+	source, err := filepath.Glob(filepath.Join(packages, "linux-source-*.deb"))
+	if err != nil || len(source) != 1 {
+		t.Errorf("the kernel's source is not handed out: %v, %v", source, err)
 	}
 }

@@ -36,6 +36,13 @@ const (
 	memoryNodeMB = 64
 )
 
+// The disk in virtual time is in memory, and may have half of what the kernel leaves
+// (tmpfs(5)). Agents and captures leave some of a disk to others.
+const (
+	memoryKernelMB = 96
+	diskLeftMB     = 256
+)
+
 // consoleFile is the log of the kernel's console in the run's folder: no part
 // of the record of the run.
 const consoleFile = ".console.log"
@@ -63,7 +70,7 @@ func (f *virtualFlags) add(c *cobra.Command) {
 			"results are the same for any number (default: in one kernel)")
 	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0,
 		"for virtual time: the most that a kernel may take of this machine's memory (default: by "+
-			"the number of nodes)")
+			"the number of nodes and the longest trial)")
 	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as "+
 		"2026-11-30T12:00:00Z (default: now)")
 }
@@ -282,9 +289,14 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 	}, nil
 }
 
-// memory is the most that a kernel may take for a plan, in MB.
+// memory is the most that a kernel may take for a plan, in MB: its disk has room for
+// the longest trial.
 func (f *virtualFlags) memory(p wire.RunPlan) int {
-	return cmp.Or(f.memoryMB, memoryBaseMB+memoryNodeMB*len(p.Nodes))
+	var spool int64
+	for _, t := range p.Trials {
+		spool = max(spool, t.SpoolBytes())
+	}
+	return cmp.Or(f.memoryMB, max(memoryBaseMB+memoryNodeMB*len(p.Nodes), memoryKernelMB+2*(diskLeftMB+int(spool>>20)+1)))
 }
 
 // bootSeed is the seed of a boot's entropy: it follows from the run's, and no

@@ -26,6 +26,19 @@ func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
 	}
 }
 
+// The disk in virtual time is half of the memory, and 256 MB of it are left to others.
+func TestALongTrialHasRoomInVirtualTime(t *testing.T) {
+	long := wire.Trial{DurationS: 3600, Gate: wire.Gate{TimeoutS: 60}}
+	p := wire.RunPlan{Nodes: make([]wire.PlanNode, 2), Trials: []wire.Trial{{}, long, {}}}
+	if got := int64((&virtualFlags{}).memory(p)-memoryKernelMB) << 20 / 2; got-256<<20 < long.SpoolBytes() {
+		t.Errorf("a disk of %d MB for %d MB", got>>20, long.SpoolBytes()>>20)
+	}
+	short := wire.RunPlan{Nodes: p.Nodes, Trials: make([]wire.Trial, 1)}
+	if got, want := (&virtualFlags{}).memory(short), memoryBaseMB+2*memoryNodeMB; got != want {
+		t.Errorf("%d MB for a short trial, want %d", got, want)
+	}
+}
+
 func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 	dir := t.TempDir()
 	for name, clock := range map[string]*archive.Clock{"old": nil, "real": {Kind: archive.ClockReal},

@@ -5,6 +5,7 @@ package host
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -124,6 +125,57 @@ method=link-local
 // it does not join by itself. It is told by D-Bus.
 func TestGuestNetworkManagerAside(t *testing.T) {
 	f := atHome(t)
+	startNetworkManager(t, f)
+	runAside(t, f, func() bool { return strings.HasPrefix(nmState(t, f), "10") })
+}
+
+// Where wpa_supplicant ends during a run, NetworkManager cannot join the owner's
+// network. That is told, and made good by the next restore.
+func TestGuestNetworkManagerWithoutSupplicant(t *testing.T) {
+	f := atHome(t)
+	supplicant := startNetworkManager(t, f)
+	client, _ := f.start(t, true)
+	apply(t, client, ScopeRun, trialAside())
+	if err := supplicant.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = supplicant.Wait() // "signal: killed"
+	hwsim.Await(t, 2*time.Minute, "the undo that fails to be told", func() bool {
+		_, err := client.Restore(t.Context(), "") // on a slow machine it outlasts the call
+		status, serr := client.Status(t.Context())
+		t.Log(status.Failed, err, serr)
+		return len(status.Failed) == 1 && strings.Contains(status.Failed[0], "see that wpa_supplicant runs")
+	})
+	startSupplicant(t, f)
+	hwsim.Await(t, 2*time.Minute, "NetworkManager to see wpa_supplicant", func() bool {
+		return strings.HasPrefix(nmState(t, f), "30")
+	})
+	restoreAll(t, client)
+	hwsim.Await(t, 2*time.Minute, "the laptop back in its owner's network", func() bool { return f.connected(t) })
+}
+
+func startSupplicant(t *testing.T, f radioField) *exec.Cmd {
+	t.Helper()
+	return hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-u", "-s", "-O", "/run/wpa_supplicant")
+}
+
+func nmcli(t *testing.T, f radioField, args ...string) (string, error) {
+	t.Helper()
+	out, err := f.ns.Command(t.Context(), "nmcli", args...).CombinedOutput()
+	return string(out), err
+}
+
+func nmState(t *testing.T, f radioField) string {
+	t.Helper()
+	out, err := nmcli(t, f, "-g", "GENERAL.STATE", "device", "show", device)
+	t.Log(out, err)
+	return out
+}
+
+// startNetworkManager starts NetworkManager, has it join the laptop's network,
+// and returns the wpa_supplicant that it uses.
+func startNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
+	t.Helper()
 	// All that is set on its interfaces is its own.
 	f.ns.Run(t, "ip", "route", "flush", "dev", device)
 	f.ns.Run(t, "ip", "addr", "flush", "dev", device)
@@ -141,25 +193,17 @@ func TestGuestNetworkManagerAside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-u", "-s", "-O", "/run/wpa_supplicant")
+	supplicant = startSupplicant(t, f)
 	// A read-only /sys tells it that no udev runs.
 	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
 		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --no-daemon --log-level=INFO --config="+config+
 			" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
-	nmcli := func(args ...string) (string, error) {
-		out, err := f.ns.Command(t.Context(), "nmcli", args...).CombinedOutput()
-		return string(out), err
-	}
 	hwsim.Await(t, 2*time.Minute, "NetworkManager to see the network", func() bool {
-		out, err := nmcli("--wait", "20", "connection", "up", "home")
+		out, err := nmcli(t, f, "--wait", "20", "connection", "up", "home")
 		if err != nil {
 			t.Log(out)
 		}
 		return err == nil
 	})
-	runAside(t, f, func() bool {
-		out, err := nmcli("-g", "GENERAL.STATE", "device", "show", device)
-		t.Log(out)
-		return err == nil && strings.HasPrefix(out, "10")
-	})
+	return supplicant
 }

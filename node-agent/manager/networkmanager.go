@@ -70,7 +70,7 @@ func (m Managers) openNetworkManager(ctx context.Context) (*networkManager, erro
 // is empty where it knows none, and nm nil where none runs.
 func (m Managers) with(iface string, f func(ctx context.Context, nm *networkManager,
 	device dbus.ObjectPath) error) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
 	nm, err := m.openNetworkManager(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (m Managers) networkManagerLetsGo(h Held) error {
 
 // networkManagerTakesBack also starts the profile that was in use: one that is
 // not started by itself would not come back. That a network is out of reach
-// now is no failure.
+// now is no failure; that the device cannot join any is one.
 func (m Managers) networkManagerTakesBack(h Held) error {
 	return m.with(h.Interface, func(ctx context.Context, nm *networkManager, device dbus.ObjectPath) error {
 		if nm == nil {
@@ -187,14 +187,16 @@ func (m Managers) networkManagerTakesBack(h Held) error {
 			state, err = nm.state(ctx, device)
 			return state >= nmDisconnected, fmt.Sprintf("in state %d", state), err
 		})
-		if err != nil && state != nmUnavailable { // without wpa_supplicant it goes no further
+		if err != nil && state != nmUnavailable {
 			return err
 		}
-		return nm.reconnect(ctx, device, h.Connection)
+		return nm.reconnect(ctx, device, h.Connection, err)
 	})
 }
 
-func (nm *networkManager) reconnect(ctx context.Context, device dbus.ObjectPath, uuid string) error {
+// reconnect has a device use a profile again, unless that was deleted.
+// unavailable says why the device can join no network, as without wpa_supplicant.
+func (nm *networkManager) reconnect(ctx context.Context, device dbus.ObjectPath, uuid string, unavailable error) error {
 	if uuid == "" {
 		return nil
 	}
@@ -204,13 +206,21 @@ func (nm *networkManager) reconnect(ctx context.Context, device dbus.ObjectPath,
 	var settings, active dbus.ObjectPath
 	err := nm.conn.Object(nmName, nmPath+"/Settings").CallWithContext(ctx, nmSettings+".GetConnectionByUuid",
 		dbus.FlagNoAutoStart, uuid).Store(&settings)
-	if err == nil {
-		err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device,
-			dbus.ObjectPath("/")).Store(&active)
-	}
 	var refused dbus.Error
+	if errors.As(err, &refused) && refused.Name == nmNoProfile {
+		return nil
+	}
+	if err == nil && unavailable != nil {
+		err = fmt.Errorf("it manages the device, but cannot join the network of before: see that wpa_supplicant runs, "+
+			"then restore again: %w", unavailable)
+	}
+	if err != nil {
+		return err
+	}
+	err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device,
+		dbus.ObjectPath("/")).Store(&active)
 	if errors.As(err, &refused) {
-		return nil // the profile was deleted, or its network is not to be had: NetworkManager manages again
+		return nil // its network is not to be had: NetworkManager manages again
 	}
 	return err
 }
