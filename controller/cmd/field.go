@@ -126,8 +126,8 @@ func readCampaign(path, scale string) (*plan.Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]draw.Links{} // many cells of a repetition have the same
-	return c, c.DrawAcross(func(t wire.Trial, atS float64) (draw.Links, error) {
+	known := map[string]*draw.Links{} // many cells of a repetition have the same
+	return c, c.DrawAcross(func(t wire.Trial, atS float64) (*draw.Links, error) {
 		place := wire.Conditions{}
 		if own := t.Conditions; own != nil {
 			place = wire.Conditions{WidthM: own.WidthM, HeightM: own.HeightM, SpeedMinMps: own.SpeedMinMps,
@@ -138,9 +138,13 @@ func readCampaign(path, scale string) (*plan.Campaign, error) {
 			return nil, fmt.Errorf("name the links of trial %d: %w", t.Number, err)
 		}
 		if known[string(key)] == nil {
-			known[string(key)], err = field.Links(cfg, t, time.Duration(atS*float64(time.Second)))
+			links, err := field.Links(cfg, t, time.Duration(atS*float64(time.Second)))
+			if err != nil {
+				return nil, err
+			}
+			known[string(key)] = draw.LinksOf(links)
 		}
-		return known[string(key)], err
+		return known[string(key)], nil
 	})
 }
 

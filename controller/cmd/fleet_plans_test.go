@@ -22,7 +22,7 @@ func TestShippedCampaignsMakeValidPlans(t *testing.T) {
 			continue
 		}
 		if c.Crosses() { // by no links: who has a flow does not matter here
-			err = c.DrawAcross(func(wire.Trial, float64) (draw.Links, error) { return draw.Links{}, nil })
+			err = c.DrawAcross(func(wire.Trial, float64) (*draw.Links, error) { return &draw.Links{}, nil })
 		}
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

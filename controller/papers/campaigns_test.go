@@ -39,7 +39,7 @@ var allShipped = sync.OnceValues(func() (map[string]shipped, error) {
 			continue
 		}
 		if c.Crosses() { // by no links: who has a flow does not matter here
-			err = c.DrawAcross(func(wire.Trial, float64) (draw.Links, error) { return draw.Links{}, nil })
+			err = c.DrawAcross(func(wire.Trial, float64) (*draw.Links, error) { return &draw.Links{}, nil })
 			if err != nil {
 				return nil, err
 			}

@@ -309,10 +309,10 @@ func (c *Campaign) Crosses() bool {
 
 // DrawAcross gives the flows that are led across others their ends, by the links
 // that a trial's nodes have so long after its window opened.
-func (c *Campaign) DrawAcross(links func(t wire.Trial, atS float64) (draw.Links, error)) error {
+func (c *Campaign) DrawAcross(links func(t wire.Trial, atS float64) (*draw.Links, error)) error {
 	for i := range c.trials {
 		t := &c.trials[i]
-		err := draw.Across(c.Design.Seed, t, func(atS float64) (draw.Links, error) { return links(*t, atS) })
+		err := draw.Across(c.Design.Seed, t, func(atS float64) (*draw.Links, error) { return links(*t, atS) })
 		if err != nil {
 			return fmt.Errorf("%s: trial %d: %w", c.Path, t.Number, err)
 		}

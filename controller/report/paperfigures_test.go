@@ -43,7 +43,7 @@ func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) 
 			t.Fatal(err)
 		}
 		if c.Crosses() { // by no links: who has a flow does not matter here
-			err = c.DrawAcross(func(wire.Trial, float64) (draw.Links, error) { return draw.Links{}, nil })
+			err = c.DrawAcross(func(wire.Trial, float64) (*draw.Links, error) { return &draw.Links{}, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

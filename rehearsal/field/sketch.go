@@ -114,15 +114,18 @@ func Links(cfg Config, t wire.Trial, at time.Duration) (map[string][]string, err
 	if t.Radio.RateMbps != nil {
 		least = *t.Radio.RateMbps
 	}
-	taking := t.Nodes()
+	var taking []int
+	nodes := t.Nodes()
+	for i, n := range f.nodes {
+		if slices.Contains(nodes, n.Name) {
+			taking = append(taking, i)
+		}
+	}
 	out := map[string][]string{}
-	for i := range f.nodes {
-		for j := range i {
-			a, b := f.nodes[i].Name, f.nodes[j].Name
-			if !slices.Contains(taking, a) || !slices.Contains(taking, b) {
-				continue
-			}
+	for at, i := range taking {
+		for _, j := range taking[:at] {
 			if l, ok := sketchLink(core, j, i); ok && l.RateMbps >= least {
+				a, b := f.nodes[i].Name, f.nodes[j].Name
 				out[a], out[b] = append(out[a], b), append(out[b], a)
 			}
 		}

@@ -11,24 +11,52 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Links are the nodes that a node hears and that hear it, by its name.
-type Links map[string][]string
+// Links are the nodes that each node hears and that hear it. The zero value has none.
+type Links struct {
+	names []string // sorted
+	at    map[string]int
+	to    [][]int
+	known []*ways // from each node, as far as they were asked for
+}
+
+// LinksOf makes links of each node's, by its name.
+func LinksOf(of map[string][]string) *Links {
+	l := &Links{at: map[string]int{}}
+	all := map[string]bool{}
+	for node, others := range of {
+		all[node] = true
+		for _, other := range others {
+			all[other] = true
+		}
+	}
+	l.names = slices.Sorted(maps.Keys(all))
+	l.to, l.known = make([][]int, len(l.names)), make([]*ways, len(l.names))
+	for i, name := range l.names {
+		l.at[name] = i
+	}
+	for node, others := range of {
+		for _, other := range others {
+			l.to[l.at[node]] = append(l.to[l.at[node]], l.at[other])
+		}
+	}
+	return l
+}
 
 // Across gives flows that are to cross another's way their ends; at says which
 // links there are so long after the window opened.
 //
 // The links that count are those when the flow begins or, until it can be led by
-// them, those of every fifth second after. Of the nodes that relay the other flow on a way of fewest
-// hops, it is led over the one on most of those ways; of several, over the one
-// nearest to their middle, and then the first by name; over another only where no
-// pair is free for that one. Its ends are drawn from the pairs of other nodes of
-// whose own ways of fewest hops the greatest share leads over that node. They hang
-// on seed, repetition, flow and links alone.
+// them, those of every fifth second after. Of the nodes that relay the other flow
+// on a way of fewest hops, it is led over the one on most of those ways; of
+// several, over the one nearest to their middle, and then the first by name; over
+// another only where no pair is free for that one. Its ends are drawn from the
+// pairs of other nodes of whose own ways of fewest hops the greatest share leads
+// over that node. They hang on seed, repetition, flow and links alone.
 //
 // A flow that can be led over no node as long as it lasts, because the other has
 // no way or needs no relay, has two ends that are drawn as any others, and no
 // AcrossNode.
-func Across(seed uint64, t *wire.Trial, at func(atS float64) (Links, error)) error {
+func Across(seed uint64, t *wire.Trial, at func(atS float64) (*Links, error)) error {
 	for i := range t.Traffic {
 		f := &t.Traffic[i]
 		if f.Across == "" {
@@ -71,7 +99,7 @@ func streamOf(f wire.Flow, t wire.Trial) uint64 {
 const everyS = 5
 
 // crossing finds the node over which f is led, and the pairs that its ends can be.
-func crossing(f, crossed wire.Flow, t wire.Trial, at func(float64) (Links, error)) (string, [][2]string, error) {
+func crossing(f, crossed wire.Flow, t wire.Trial, at func(float64) (*Links, error)) (string, [][2]string, error) {
 	for atS := max(f.StartS, 0); atS < f.StartS+f.DurationS; atS += everyS {
 		links, err := at(atS)
 		if err != nil {
@@ -89,17 +117,23 @@ func crossing(f, crossed wire.Flow, t wire.Trial, at func(float64) (Links, error
 	return "", nil, nil
 }
 
-// ways are those of fewest hops from a node: how many hops to each, and how many ways.
+// ways are those of fewest hops from a node, by the index of the node at their end.
 type ways struct {
-	hops   map[string]int
-	number map[string]float64
+	hops   []int     // to it; unreached where there is no way
+	number []float64 // how many ways
 }
 
-func (l Links) from(node string) ways {
-	w := ways{map[string]int{node: 0}, map[string]float64{node: 1}}
-	for next := []string{node}; len(next) > 0; next = next[1:] {
-		for _, to := range l[next[0]] {
-			if _, met := w.hops[to]; !met {
+const unreached = -1
+
+func (l *Links) from(node int) *ways {
+	if l.known[node] != nil {
+		return l.known[node]
+	}
+	w := &ways{slices.Repeat([]int{unreached}, len(l.names)), make([]float64, len(l.names))}
+	w.hops[node], w.number[node] = 0, 1
+	for next := []int{node}; len(next) > 0; next = next[1:] {
+		for _, to := range l.to[next[0]] {
+			if w.hops[to] == unreached {
 				w.hops[to] = w.hops[next[0]] + 1
 				next = append(next, to)
 			}
@@ -108,25 +142,25 @@ func (l Links) from(node string) ways {
 			}
 		}
 	}
+	l.known[node] = w
 	return w
 }
 
-// share of the ways from one node to another that lead over a third; from and by
-// are the ways from the first and from the third.
-func share(from, by ways, to, over string) float64 {
-	whole, reached := from.hops[to]
-	there, isThere := from.hops[over]
-	back, isBack := by.hops[to]
-	if !reached || !isThere || !isBack || there == 0 || back == 0 || there+back != whole {
+// share of the ways from one node to another that lead over a third.
+func (l *Links) share(node, to, over int) float64 {
+	from, by := l.from(node), l.from(over)
+	there, back := from.hops[over], by.hops[to]
+	if there <= 0 || back <= 0 || there+back != from.hops[to] {
 		return 0
 	}
 	return from.number[over] * by.number[to] / from.number[to]
 }
 
 // relays are the nodes on ways of fewest hops between two others, as Across ranks them.
-func (l Links) relays(from, to string) []string {
-	ways := l.from(from)
-	if ways.hops[to] < 2 { // no way, or no relay
+func (l *Links) relays(from, to string) []string {
+	i, isThere := l.at[from]
+	j, reached := l.at[to]
+	if !isThere || !reached || l.from(i).hops[j] < 2 { // no way, or no relay
 		return nil
 	}
 	type relay struct {
@@ -135,11 +169,10 @@ func (l Links) relays(from, to string) []string {
 		beside int // hops off the middle, doubled
 	}
 	var all []relay
-	for _, over := range slices.Sorted(maps.Keys(l)) {
-		by := l.from(over)
-		if s := share(ways, by, to, over); s > 0 {
-			beside := ways.hops[over] - by.hops[to]
-			all = append(all, relay{over, s, max(beside, -beside)})
+	for over, name := range l.names {
+		if s := l.share(i, j, over); s > 0 {
+			beside := l.from(i).hops[over] - l.from(over).hops[j]
+			all = append(all, relay{name, s, max(beside, -beside)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b relay) int {
@@ -153,14 +186,15 @@ func (l Links) relays(from, to string) []string {
 }
 
 // pairsOver are those of pairs of whose ways the greatest share leads over a node.
-func (l Links) pairsOver(over string, pairs [][2]string) [][2]string {
-	by, from, most := l.from(over), map[string]ways{}, 0.0
-	var out [][2]string
+func (l *Links) pairsOver(over string, pairs [][2]string) (out [][2]string) {
+	most := 0.0
 	for _, p := range pairs {
-		if _, known := from[p[0]]; !known {
-			from[p[0]] = l.from(p[0])
+		i, isThere := l.at[p[0]]
+		j, reached := l.at[p[1]]
+		if !isThere || !reached {
+			continue
 		}
-		s := share(from[p[0]], by, p[1], over)
+		s := l.share(i, j, l.at[over])
 		if s > most {
 			most, out = s, nil
 		}

@@ -8,13 +8,13 @@ import (
 )
 
 // row links nodes that stand beside each other.
-func row(names ...string) Links {
-	l := Links{}
+func row(names ...string) *Links {
+	l := map[string][]string{}
 	for i := 1; i < len(names); i++ {
 		a, b := names[i-1], names[i]
 		l[a], l[b] = append(l[a], b), append(l[b], a)
 	}
-	return l
+	return LinksOf(l)
 }
 
 func crossed(nodes ...string) wire.Trial {
@@ -32,7 +32,7 @@ func TestFlowsCrossTheMiddleOfARow(t *testing.T) {
 	var first []wire.Flow
 	for range 3 {
 		x := crossed("a", "b", "c", "d", "e")
-		if err := Across(3, &x, func(float64) (Links, error) { return links, nil }); err != nil {
+		if err := Across(3, &x, func(float64) (*Links, error) { return links, nil }); err != nil {
 			t.Fatal(err)
 		}
 		ends := map[[2]string]bool{}
@@ -58,10 +58,10 @@ func TestFlowsCrossTheMiddleOfARow(t *testing.T) {
 // pairs those that have no other way.
 func TestFlowsCrossWhereMostWaysGo(t *testing.T) {
 	// s reaches r over hub by two ways and over lone by one.
-	links := Links{"s": {"p", "q", "u"}, "p": {"s", "hub"}, "q": {"s", "hub"}, "u": {"s", "lone"},
-		"hub": {"p", "q", "r", "x", "y"}, "lone": {"u", "r"}, "r": {"hub", "lone"}, "x": {"hub"}, "y": {"hub"}}
+	links := LinksOf(map[string][]string{"s": {"p", "q", "u"}, "p": {"s", "hub"}, "q": {"s", "hub"}, "u": {"s", "lone"},
+		"hub": {"p", "q", "r", "x", "y"}, "lone": {"u", "r"}, "r": {"hub", "lone"}, "x": {"hub"}, "y": {"hub"}})
 	x := crossed("p", "q", "u", "hub", "lone", "x", "y")
-	if err := Across(1, &x, func(float64) (Links, error) { return links, nil }); err != nil {
+	if err := Across(1, &x, func(float64) (*Links, error) { return links, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range x.Traffic[1:] {
@@ -76,7 +76,7 @@ func TestFlowsCrossWhereMostWaysGo(t *testing.T) {
 func TestWhenFlowsCross(t *testing.T) {
 	var asked []float64
 	x := crossed("a", "b", "c")
-	err := Across(1, &x, func(atS float64) (Links, error) {
+	err := Across(1, &x, func(atS float64) (*Links, error) {
 		asked = append(asked, atS)
 		if atS < 12 {
 			return row("s", "a"), nil
@@ -92,14 +92,14 @@ func TestWhenFlowsCross(t *testing.T) {
 	}
 	torn := crossed("a", "b", "c")
 	asked, torn.Still = nil, true
-	err = Across(1, &torn, func(atS float64) (Links, error) { asked = append(asked, atS); return Links{}, nil })
+	err = Across(1, &torn, func(atS float64) (*Links, error) { asked = append(asked, atS); return &Links{}, nil })
 	if err != nil || torn.Traffic[1].AcrossNode != "" || torn.Traffic[1].From == Random || len(asked) != 2 {
 		t.Errorf("%v: %+v, looked at %v", err, torn.Traffic[1], asked)
 	}
 }
 
 func TestWhatCannotBeCrossed(t *testing.T) {
-	none := func(float64) (Links, error) { return Links{}, nil }
+	none := func(float64) (*Links, error) { return &Links{}, nil }
 	few := crossed("a", "b")
 	if err := Across(1, &few, none); err == nil {
 		t.Error("two flows between two nodes")
@@ -111,7 +111,7 @@ func TestWhatCannotBeCrossed(t *testing.T) {
 	}
 	x := crossed("a", "b", "c")
 	fault := errors.New("no such place")
-	if err := Across(1, &x, func(float64) (Links, error) { return nil, fault }); !errors.Is(err, fault) {
+	if err := Across(1, &x, func(float64) (*Links, error) { return nil, fault }); !errors.Is(err, fault) {
 		t.Errorf("%v", err)
 	}
 }
