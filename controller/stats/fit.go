@@ -196,9 +196,10 @@ func (f *Fit) group(m Model, basis, z [][]float64) {
 // findBetween names the terms of which the groups, with the other terms, take
 // the place: nothing within a group tells them. The mean is one, too.
 func (f *Fit) findBetween(terms []Term, z [][]float64) {
-	with := append(slices.Clone(terms), Term{groupTerm, columnsOf(z)})
+	alone, aloneWithout := ranks(terms)
+	all, allWithout := ranks(append(slices.Clone(terms), Term{groupTerm, columnsOf(z)}))
 	for i, t := range terms {
-		if i > 0 && rank(with, -1)-rank(with, i) < len(t.Columns) && rank(terms, -1)-rank(terms, i) == len(t.Columns) {
+		if i > 0 && all-allWithout[i] < len(t.Columns) && alone-aloneWithout[i] == len(t.Columns) {
 			f.Between = append(f.Between, t.Name)
 		}
 	}
@@ -303,7 +304,7 @@ func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance
 	}
 	variance = s.variance(weights) * *f.ResidualSD * *f.ResidualSD
 	if f.random != nil {
-		return variance + f.random.weighing(e.rows, s.design), f.random.satterthwaite(e.rows, variance, float64(f.DF))
+		return variance + f.random.weighing(e.rows, s.span), f.random.satterthwaite(e.rows, variance, float64(f.DF))
 	}
 	return variance, float64(f.DF)
 }

@@ -106,10 +106,10 @@ func (v *variances) estimate() {
 	for i := range decades*perDecade + 1 {
 		grid = append(grid, math.Pow(10, float64(i)/perDecade-decades/2))
 	}
-	best := 0
+	best, least := 0, math.Inf(1)
 	for i := range grid {
-		if v.criterion(grid[i]) < v.criterion(grid[best]) {
-			best = i
+		if c := v.criterion(grid[i]); c < least {
+			best, least = i, c
 		}
 	}
 	if best == 0 && v.slope(0) >= 0 {
@@ -118,7 +118,9 @@ func (v *variances) estimate() {
 	}
 	low, high := grid[max(best-1, 0)], grid[min(best+1, len(grid)-1)]
 	for range 200 {
-		v.ratio = (low + high) / 2
+		if v.ratio = (low + high) / 2; v.ratio == low || v.ratio == high {
+			return // no number lies between the two
+		}
 		if v.slope(v.ratio) < 0 {
 			low = v.ratio
 		} else {
@@ -175,19 +177,14 @@ func (v *variances) satterthwaite(rows []float64, variance, most float64) float6
 
 // weighing is by how much an estimate's variance is larger for its weights being
 // estimates too (M. Kenward and J. Roger, Biometrics 53, 1997, for one contrast).
-// From few trials intervals without it do not cover.
-func (v *variances) weighing(rows []float64, design *mat.Dense) float64 {
+// From few trials intervals without it do not cover. basis is orthonormal, and
+// spans the lightened columns.
+func (v *variances) weighing(rows []float64, basis [][]float64) float64 {
 	summed := make([]float64, len(rows)) // ZZᵀa
 	for _, in := range v.z {
 		d := dot(in, rows)
 		for i := range in {
 			summed[i] += in[i] * d
-		}
-	}
-	var basis [][]float64
-	for j := range design.RawMatrix().Cols {
-		if c, ok := independent(basis, mat.Col(nil, j, design)); ok {
-			basis = append(basis, c)
 		}
 	}
 	// V^(−1/2) of either, less what the terms span.

@@ -50,29 +50,37 @@ func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
 // Confounded names the terms without whose columns the others still span some
 // of them. The first term, the mean, is not a question.
 func Confounded(terms []Term) []string {
-	whole := rank(terms, -1)
+	whole, without := ranks(terms)
 	var out []string
 	for i, t := range terms {
-		if i > 0 && whole-rank(terms, i) < len(t.Columns) {
+		if i > 0 && whole-without[i] < len(t.Columns) {
 			out = append(out, t.Name)
 		}
 	}
 	return out
 }
 
-func rank(terms []Term, leaveOut int) int {
-	var basis [][]float64
-	for i, t := range terms {
-		if i == leaveOut {
-			continue
-		}
+// ranks returns the rank of all terms' columns, and that without each term.
+func ranks(terms []Term) (whole int, without []int) {
+	var before [][]float64
+	for i := range terms {
+		without = append(without, len(grown(before, terms[i+1:])))
+		before = grown(before, terms[i:i+1])
+	}
+	return len(before), without
+}
+
+// grown returns an orthonormal basis with what terms add to it.
+func grown(basis [][]float64, terms []Term) [][]float64 {
+	basis = slices.Clip(basis)
+	for _, t := range terms {
 		for _, c := range t.Columns {
 			if v, ok := independent(basis, c.Values); ok {
 				basis = append(basis, v)
 			}
 		}
 	}
-	return len(basis)
+	return basis
 }
 
 // Inflation is by how much the variance of a term's first coefficient grows

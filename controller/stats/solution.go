@@ -14,6 +14,7 @@ type solution struct {
 	design  *mat.Dense
 	inverse *mat.Dense // of designᵀ·design
 	random  *variances
+	span    [][]float64 // an orthonormal basis of design's columns, where groups are random
 }
 
 // solve estimates the coefficients of columns. Random groups are taken out of
@@ -32,6 +33,12 @@ func solve(columns []keptColumn, y []float64, random *variances) (*solution, err
 			values = random.lighten(values)
 		}
 		s.design.SetCol(j, values)
+		if random == nil {
+			continue
+		}
+		if v, ok := independent(s.span, values); ok {
+			s.span = append(s.span, v)
+		}
 	}
 	var qr mat.QR
 	qr.Factorize(s.design)
