@@ -88,10 +88,9 @@ func (p *parse) blocks(base *tree.Node, cells []cell) []wire.Trial {
 	var trials []wire.Trial
 	for b := 1; b <= max(1, d.repetitions); b++ { // a design at fault still has its cells checked once
 		for _, c := range d.orderOf(b, cells) {
-			key := strconv.Itoa(c)
-			trial := base
+			key, overrides := strconv.Itoa(c), []*tree.Node{}
 			for _, l := range cells[c].levels {
-				trial = tree.Merge(trial, l.override)
+				overrides = append(overrides, l.override)
 			}
 			for k, turn := range turns {
 				if len(d.balance[k].values) == 0 {
@@ -99,10 +98,14 @@ func (p *parse) blocks(base *tree.Node, cells []cell) []wire.Trial {
 				}
 				v := turn(c, b)
 				key += "," + strconv.Itoa(v)
-				trial = tree.Merge(trial, d.balance[k].values[v].override)
+				overrides = append(overrides, d.balance[k].values[v].override)
 			}
 			t, seen := made[key]
 			if !seen {
+				trial := base
+				for _, o := range overrides {
+					trial = tree.Merge(trial, o)
+				}
 				t = p.trialOf(trial, cells[c].name)
 				made[key] = t
 			}

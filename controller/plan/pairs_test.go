@@ -2,7 +2,6 @@ package plan
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -144,15 +143,11 @@ func TestConditionsOfCases(t *testing.T) {
 
 // Each campaign of a paper says in what it is not as the paper has it, at every scale.
 func TestPapersDeviationsAreDeclared(t *testing.T) {
-	files, err := filepath.Glob("../../campaigns/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%v: %v", files, err)
+	campaigns, err := everyShipped()
+	if err != nil || len(campaigns) == 0 {
+		t.Fatalf("%d campaigns: %v", len(campaigns), err)
 	}
-	for _, file := range files {
-		c, err := LoadAt(file, FullScale)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, c := range campaigns {
 		if c.Paper != nil && len(c.Paper.Deviations) == 0 {
 			t.Errorf("%s names %s and no deviation", file, c.Paper.Name)
 		}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
@@ -29,6 +30,22 @@ func load(t testing.TB, name string) *Campaign {
 	}
 	return c
 }
+
+// everyShipped are all campaigns of the repository by their files' names, at full
+// scale: read once, since the largest takes a second. A test only reads them.
+var everyShipped = sync.OnceValues(func() (map[string]*Campaign, error) {
+	files, err := filepath.Glob("../../campaigns/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*Campaign{}
+	for _, file := range files {
+		if out[filepath.Base(file)], err = LoadAt(file, FullScale); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+})
 
 func schedule(t testing.TB, c *Campaign) []wire.Trial {
 	t.Helper()
