@@ -46,31 +46,35 @@ func (q *eventQueue) push(e event) {
 	i := len(q.heap) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if !q.before(&q.heap[i], &q.heap[up]) {
+		if !q.before(&e, &q.heap[up]) {
 			break
 		}
-		q.heap[i], q.heap[up] = q.heap[up], q.heap[i]
+		q.heap[i] = q.heap[up]
 		i = up
 	}
+	q.heap[i] = e
 }
 
 func (q *eventQueue) pop() event {
-	top := q.heap[0]
 	last := len(q.heap) - 1
-	q.heap[0] = q.heap[last]
+	top, e := q.heap[0], q.heap[last]
 	q.heap[last] = event{}
 	q.heap = q.heap[:last]
-	for i := 0; ; {
-		least := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < last && q.before(&q.heap[down], &q.heap[least]) {
-				least = down
-			}
+	if last == 0 {
+		return top
+	}
+	i := 0
+	for {
+		least := 2*i + 1
+		if least+1 < last && q.before(&q.heap[least+1], &q.heap[least]) {
+			least++
 		}
-		if least == i {
-			return top
+		if least >= last || !q.before(&q.heap[least], &e) {
+			break
 		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
+		q.heap[i] = q.heap[least]
 		i = least
 	}
+	q.heap[i] = e
+	return top
 }
