@@ -315,7 +315,7 @@ func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error {
 		seq++
 		r.Node, r.Epoch, r.Seq = FieldNode, epoch, seq
 		r.Run, r.Trial, r.Attempt = a.info.Run, trial, attempt
-		line, err := json.Marshal(r)
+		line, err := r.MarshalJSON() // json.Marshal would look through it once more
 		if err != nil {
 			return fmt.Errorf("append records of the field: %w", err)
 		}

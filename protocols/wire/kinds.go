@@ -66,3 +66,185 @@ func newBody(kind string) Body {
 	}
 	return nil
 }
+
+// newWhole returns an empty body of a kind, and a value that a record of this kind
+// is decoded into as a whole, header and body; nil for a kind not known here.
+func newWhole(kind string, h *Header) (body Body, whole any) {
+	switch kind {
+	case "gps":
+		b := &GPS{}
+		return b, &struct {
+			*Header
+			*GPS
+		}{h, b}
+	case "tcp":
+		b := &TCPSample{}
+		return b, &struct {
+			*Header
+			*TCPSample
+		}{h, b}
+	case "interface":
+		b := &Interface{}
+		return b, &struct {
+			*Header
+			*Interface
+		}{h, b}
+	case "station":
+		b := &Station{}
+		return b, &struct {
+			*Header
+			*Station
+		}{h, b}
+	case "survey":
+		b := &Survey{}
+		return b, &struct {
+			*Header
+			*Survey
+		}{h, b}
+	case "truth":
+		b := &Truth{}
+		return b, &struct {
+			*Header
+			*Truth
+		}{h, b}
+	case "loss":
+		b := &Loss{}
+		return b, &struct {
+			*Header
+			*Loss
+		}{h, b}
+	case "medium":
+		b := &MediumCount{}
+		return b, &struct {
+			*Header
+			*MediumCount
+		}{h, b}
+	case "machine":
+		b := &Machine{}
+		return b, &struct {
+			*Header
+			*Machine
+		}{h, b}
+	case "trial":
+		b := &TrialState{}
+		return b, &struct {
+			*Header
+			*TrialState
+		}{h, b}
+	case "window":
+		b := &Window{}
+		return b, &struct {
+			*Header
+			*Window
+		}{h, b}
+	case "iperf3":
+		b := &Iperf3{}
+		return b, &struct {
+			*Header
+			*Iperf3
+		}{h, b}
+	case "clock":
+		b := &Clock{}
+		return b, &struct {
+			*Header
+			*Clock
+		}{h, b}
+	case "lateness":
+		b := &Lateness{}
+		return b, &struct {
+			*Header
+			*Lateness
+		}{h, b}
+	case "change":
+		b := &HostChange{}
+		return b, &struct {
+			*Header
+			*HostChange
+		}{h, b}
+	case "provenance":
+		b := &Provenance{}
+		return b, &struct {
+			*Header
+			*Provenance
+		}{h, b}
+	case "event":
+		b := &Event{}
+		return b, &struct {
+			*Header
+			*Event
+		}{h, b}
+	case "tcp_event":
+		b := &TCPEvent{}
+		return b, &struct {
+			*Header
+			*TCPEvent
+		}{h, b}
+	case "capture":
+		b := &Capture{}
+		return b, &struct {
+			*Header
+			*Capture
+		}{h, b}
+	case "note":
+		b := &Noted{}
+		return b, &struct {
+			*Header
+			*Noted
+		}{h, b}
+	case "wall_clock":
+		b := &WallClock{}
+		return b, &struct {
+			*Header
+			*WallClock
+		}{h, b}
+	case "edge":
+		b := &Edge{}
+		return b, &struct {
+			*Header
+			*Edge
+		}{h, b}
+	case "delay":
+		b := &Delay{}
+		return b, &struct {
+			*Header
+			*Delay
+		}{h, b}
+	case "delay_end":
+		b := &DelayEnd{}
+		return b, &struct {
+			*Header
+			*DelayEnd
+		}{h, b}
+	case "route":
+		b := &RouteChange{}
+		return b, &struct {
+			*Header
+			*RouteChange
+		}{h, b}
+	case "routing":
+		b := &RoutingCount{}
+		return b, &struct {
+			*Header
+			*RoutingCount
+		}{h, b}
+	case "routing_event":
+		b := &RoutingEvent{}
+		return b, &struct {
+			*Header
+			*RoutingEvent
+		}{h, b}
+	case "probe":
+		b := &Probe{}
+		return b, &struct {
+			*Header
+			*Probe
+		}{h, b}
+	case "signature":
+		b := &Signature{}
+		return b, &struct {
+			*Header
+			*Signature
+		}{h, b}
+	}
+	return nil, nil
+}

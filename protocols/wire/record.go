@@ -90,6 +90,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads one flat object. A kind that this version does not know
 // is kept whole as Unknown, so that nothing from a newer node is lost.
 func (r *Record) UnmarshalJSON(line []byte) error {
+	if r.unmarshalAtOnce(line) {
+		return nil
+	}
 	if err := json.Unmarshal(line, &r.Header); err != nil {
 		return fmt.Errorf("decode record header: %w", err)
 	}
@@ -106,6 +109,23 @@ func (r *Record) UnmarshalJSON(line []byte) error {
 	}
 	r.Body = body
 	return nil
+}
+
+// unmarshalAtOnce reads a line that begins with its kind, as MarshalJSON writes
+// it, in one pass, and reports whether it could. If not, r is as it was.
+func (r *Record) unmarshalAtOnce(line []byte) bool {
+	rest, first := bytes.CutPrefix(line, []byte(`{"kind":"`))
+	kind, _, ends := bytes.Cut(rest, []byte(`"`))
+	if !first || !ends {
+		return false
+	}
+	header := r.Header
+	body, whole := newWhole(string(kind), &header)
+	if body == nil || json.Unmarshal(line, whole) != nil || header.Kind != string(kind) {
+		return false
+	}
+	r.Header, r.Body = header, body
+	return true
 }
 
 // Unknown is a record of a kind that this version does not know, as it came.

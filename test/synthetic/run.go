@@ -1,7 +1,6 @@
 package synthetic
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -160,7 +159,7 @@ func Store(a *archive.Archive, node string, records []wire.Record) error {
 func Lines(records []wire.Record) ([][]byte, error) {
 	var lines [][]byte
 	for _, r := range records {
-		line, err := json.Marshal(r)
+		line, err := r.MarshalJSON() // json.Marshal would look through it once more
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,21 @@ func newBody(kind string) Body {
 			fmt.Fprintf(&b, "case %q:\nreturn &%s{}\n", s.kind, s.name)
 		}
 	}
-	b.WriteString("}\nreturn nil\n}\n")
+	b.WriteString(`}
+	return nil
+}
+
+// newWhole returns an empty body of a kind, and a value that a record of this kind
+// is decoded into as a whole, header and body; nil for a kind not known here.
+func newWhole(kind string, h *Header) (body Body, whole any) {
+	switch kind {
+`)
+	for _, s := range all {
+		if s.kind != "" {
+			fmt.Fprintf(&b, "case %[1]q:\nb := &%[2]s{}\nreturn b, &struct{*Header; *%[2]s}{h, b}\n", s.kind, s.name)
+		}
+	}
+	b.WriteString("}\nreturn nil, nil\n}\n")
 	return format.Source(b.Bytes())
 }
 
