@@ -1,0 +1,117 @@
+//go:build e2e
+
+package virtual
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// chainNodes are those of a chain of five hops.
+const chainNodes = "abcdef"
+
+// chain is a campaign on it, with a level for each way. Full frames reach 41 m, so
+// that neighbours hear each other and nobody else. One segment is under way at a time:
+// frames of one flow do not collide with each other, and throughput follows from what
+// each hop takes.
+func chain(levels string) []byte {
+	var nodes strings.Builder
+	for i, n := range chainNodes {
+		fmt.Fprintf(&nodes, "  %c: {mesh_address: 10.77.0.%d/24}\n", n, i+1)
+	}
+	return fmt.Appendf(nil, `fieldmesh: 1
+name: chain
+title: Throughput by hops
+nodes:
+%strial:
+  sender: a
+  receiver: f
+  initiator: a
+  relays: [b, c, d, e]
+  course: {kind: none}
+  gate: {after_s: 1, timeout_s: 30, lead_s: 0.5}
+  duration_s: 5
+  radio: {mode: adhoc, standard: 802.11b, rate_mbps: 11, tx_power_dbm: 20, channel: 6, ssid: chain, bssid: "02:0a:5e:00:00:06"}
+  tcp: {variant: reno, delayed_ack: false, window_packets: 1}
+  traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, port: 5000}}
+factors:
+  way:
+    levels:
+%sdesign: {repetitions: 1, order: as_listed, seed: 1}
+acceptance: {attempts_max: 1}
+field:
+  propagation: log_distance
+  path_loss_exponent: 4
+  mobility: {model: chain, spacing_m: 34}
+`, nodes.String(), levels)
+}
+
+// A chain of five hops of the kernel's own radios: AODV finds its ways through an ad
+// hoc cell whose ends do not hear each other, and as much gets through as between
+// interfaces of Ethernet, hop by hop. Routes break by HELLOs in both, because a radio
+// on the road tells of no frame that it gave up.
+func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	text := string(chain(`      one: {receiver: b, relays: [c, d, e, f], routing: {protocol: aodv, link_feedback: false}}
+      three: {receiver: d, relays: [b, c, e, f], routing: {protocol: aodv, link_feedback: false}}
+      five: {routing: {protocol: aodv, link_feedback: false}}
+`))
+	d.write(t, "chain.yaml", []byte(text))
+	// The agents begin the cell with frames to all at the fixed rate.
+	d.write(t, "ethernet.yaml", []byte(strings.Replace(text, "\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n", 1)))
+	got := d.transferred(t, "chain.yaml", "kernel", archive.RadioMAC80211)
+	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
+	for trial, mb := range got {
+		t.Logf("trial %d: through the kernel's own radios %.3f MB, through Ethernet %.3f MB", trial, mb, want[trial])
+		if !(math.Abs(mb/want[trial]-1) < 0.05) {
+			t.Errorf("trial %d: the kernel's own radios carried %.3f MB and interfaces of Ethernet %.3f MB, want them "+
+				"within 5 %%", trial, mb, want[trial])
+		}
+	}
+	for _, run := range []string{"kernel", "ethernet"} {
+		a := d.read(t, run)
+		for i, hops := range []int{1, 3, 5} {
+			chained(t, a, a.Info().Plan.Trials[i], hops)
+		}
+	}
+}
+
+// chained: the way of the data had so many hops by the nodes' routing tables, and what
+// each node changed for the trial it undid.
+func chained(t *testing.T, a *archive.Archive, trial wire.Trial, hops int) {
+	t.Helper()
+	var records []wire.Record
+	changes := map[string]int{}
+	for r, err := range a.Records(trial.Number, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+		if c, is := r.Body.(*wire.HostChange); is && c.Scope == "trial" {
+			changes[c.Action]++
+		}
+	}
+	if changes["applied"] < len(chainNodes) || changes["applied"] != changes["undone"] {
+		t.Errorf("run %s, trial %d: of the nodes' changes %v", a.Info().Run, trial.Number, changes)
+	}
+	mesh := topology.Read(a.Info().Plan, trial, records)
+	if mesh == nil {
+		t.Fatalf("run %s, trial %d: no records of routing", a.Info().Run, trial.Number)
+	}
+	most := 0
+	for _, p := range mesh.PathsInWindow() {
+		if p.Whole {
+			most = max(most, p.Hops())
+		}
+	}
+	if most != hops {
+		t.Errorf("run %s, trial %d: the longest whole way had %d hops, want %d\n%s", a.Info().Run, trial.Number, most,
+			hops, mesh.PathText())
+	}
+}
