@@ -54,8 +54,8 @@ field:
 
 // A chain of five hops of the kernel's own radios: AODV finds its ways through an ad
 // hoc cell whose ends do not hear each other, and as much gets through as between
-// interfaces of Ethernet, hop by hop. Routes break by HELLOs in both, because a radio
-// on the road tells of no frame that it gave up.
+// interfaces of Ethernet, hop by hop. Routes break by HELLOs in both, because by
+// default an agent reports no frame that its radio gave up.
 func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
 	d := newDesk(t, "[8.3]")
 	text := string(chain(`      one: {receiver: b, relays: [c, d, e, f], routing: {protocol: aodv, link_feedback: false}}
@@ -63,7 +63,7 @@ func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
       five: {routing: {protocol: aodv, link_feedback: false}}
 `))
 	d.write(t, "chain.yaml", []byte(text))
-	// The agents begin the cell with frames to all at the fixed rate.
+	// In the agents' cell frames to all have the fixed rate.
 	d.write(t, "ethernet.yaml", []byte(strings.Replace(text, "\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n", 1)))
 	got := d.transferred(t, "chain.yaml", "kernel", archive.RadioMAC80211)
 	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
