@@ -1,0 +1,179 @@
+//go:build e2e
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tools is TLC, the model checker of TLA+, as scripts/setup provides it.
+const tools = "../../.tools/tlc/tla2tools.jar"
+
+// bounds are those of the model's constants: they say how much goes wrong.
+type bounds struct {
+	trialOf                                     string
+	crashes, exits, cuts, exchanges, challenges int
+}
+
+var (
+	// oneAttempt has everything go wrong with one attempt.
+	oneAttempt = bounds{"OneAttempt", 1, 1, 0, 2, 1}
+	// once and gone are small: what happens in the end takes long to check.
+	once = bounds{"OneAttempt", 1, 0, 0, 1, 1}
+	gone = bounds{"OneAttempt", 0, 1, 0, 1, 1}
+	// again has a second attempt at the same trial, and others the next trial.
+	again  = bounds{"OneTrialTwice", 0, 1, 0, 2, 1}
+	others = bounds{"TwoTrials", 0, 1, 0, 2, 2}
+)
+
+const invariants = `OneAttemptAtATime ArmedByRight WindowsOpenByGo OpenedOnce ChallengesCountOnce AcceptedOnce
+  AcceptedWasMeasured DecidedBeforeTold TrialIsUndone UndoIsOnDisk`
+
+const steps = "StepsAreOfTheTable OnlyRises EndedStaysEnded"
+
+const inTheEnd = "Restored AttemptsEnd"
+
+// check has TLC try every behaviour of a model within bounds. It returns the property
+// that is violated, "" for none, and what TLC says.
+func check(t *testing.T, spec string, b bounds, properties string) (violated, told string) {
+	t.Helper()
+	dir := t.TempDir()
+	config := fmt.Sprintf("SPECIFICATION Spec\nCONSTANTS\n  TrialOf <- %s\n  Crashes = %d\n  Exits = %d\n  Cuts = %d\n"+
+		"  Exchanges = %d\n  Challenges = %d\nINVARIANTS\n  %s\nPROPERTIES\n  %s\n", b.trialOf, b.crashes, b.exits, b.cuts,
+		b.exchanges, b.challenges, invariants, properties)
+	for name, text := range map[string]string{"Protocol.tla": spec, "Protocol.cfg": config} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jar, err := filepath.Abs(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "java", "-XX:+UseParallelGC", "-Djava.io.tmpdir="+dir, "-cp", jar, "tlc2.TLC",
+		"-deadlock", "-workers", "2", "-metadir", filepath.Join(dir, "states"), "Protocol.tla")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	told = string(out)
+	if m := violation.FindStringSubmatch(told); m != nil {
+		return m[1] + m[2], told
+	}
+	if err != nil || !strings.Contains(told, "Model checking completed. No error has been found.") {
+		t.Fatalf("TLC did not come to its end: %v\n%s", err, told)
+	}
+	return "", told
+}
+
+var violation = regexp.MustCompile(
+	`Error: (?:Invariant|Action property) (\w+) is violated|Error: (Temporal properties were violated)`)
+
+// never is what TLC says of a property about what happens in the end; which it was, it does not.
+const never = "Temporal properties were violated"
+
+func needTLC(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(tools); errors.Is(err, os.ErrNotExist) {
+		t.Skip("TLC is not there: scripts/setup all provides it")
+	}
+}
+
+// Whatever is lost, doubled, late or heard and sent again, and whoever ends at any moment:
+// the promises of the protocol hold, within the bounds.
+func TestE2ETheProtocolKeepsItsPromises(t *testing.T) {
+	needTLC(t)
+	for _, c := range []struct {
+		bounds
+		properties string
+	}{
+		{oneAttempt, steps},
+		{once, inTheEnd},
+		{gone, inTheEnd},
+		{again, steps},
+		{others, steps},
+	} {
+		t.Run(c.trialOf, func(t *testing.T) {
+			violated, told := check(t, protocol, c.bounds, c.properties)
+			if violated != "" {
+				t.Fatalf("%s is violated:\n%s", violated, told)
+			}
+			t.Log(states.FindString(told))
+		})
+	}
+}
+
+var states = regexp.MustCompile(`(?m)^\d+ states generated, \d+ distinct states found.*$`)
+
+// mutant is a deviation of the model, and the property that it violates.
+type mutant struct {
+	name     string
+	old, new string
+	bounds
+	violates string
+}
+
+var mutants = []mutant{
+	{"arm: a call without a lease counts", "  /\\ lease[n]\n  /\\ Admit(", "  /\\ Admit(", again, "ArmedByRight"},
+	{"arm: at two attempts at a time", "Admit(n, k, by) ==\n  /\\ Idle(n)\n", "Admit(n, k, by) ==\n", again,
+		"OneAttemptAtATime"},
+	{"arm: again after its end", "  /\\ verdict[n][k] = \"none\"\n", "", oneAttempt, "StepsAreOfTheTable"},
+	{"arm: the undo comes after the change", "![n] = {\"run\", \"trial\"}", "![n] = @", oneAttempt, "UndoIsOnDisk"},
+	{"alone: while somebody has the lease", "  /\\ ~lease[n]\n  /\\ Left", "  /\\ Left", again, "ArmedByRight"},
+	{"GO: whoever it is for", "  /\\ g.to = n\n", "", oneAttempt, "WindowsOpenByGo"},
+	{"GO: to arm is to open", " /\\ g.kind = \"go\" THEN Obey", " THEN Obey", oneAttempt, "WindowsOpenByGo"},
+	{"GO: nobody is asked whether it is new", "  /\\ IsNew(g)\n  /\\ Admit", "  /\\ Admit", oneAttempt, "ArmedByRight"},
+	{"GO: a challenge is good for ever", "Spend(g) ==\n  /\\ challenge' = 0", "Spend(g) ==\n  /\\ challenge' = challenge",
+		again, "ChallengesCountOnce"},
+	{"GO: of a run that has ended", "IF life[n] = \"ended\" THEN AnswerOnly(g, FALSE)\n     ELSE IF at", "IF at",
+		oneAttempt, "EndedStaysEnded"},
+	{"GO: of a window that is over", "IF at[n][g.key] \\in {\"armed\", \"running\"} /\\ g.kind",
+		"IF at[n][g.key] \\in {\"armed\", \"running\", \"restoring\"} /\\ g.kind", oneAttempt, "StepsAreOfTheTable"},
+	{"answer: to another exchange", "  /\\ m.of = exchange.kind\n  /\\ m.x = exchange.x\n", "", oneAttempt,
+		"WindowsOpenByGo"},
+	{"window: before anybody answered", "exchange.kind = \"go\" /\\ exchange.acked\n", "exchange.kind = \"go\"\n", oneAttempt,
+		"WindowsOpenByGo"},
+	{"keep: the trial's changes stay", "  /\\ changes' = [changes EXCEPT ![n] = @ \\ {\"trial\"}]\n  /\\ Prov",
+		"  /\\ UNCHANGED changes\n  /\\ Prov", oneAttempt, "TrialIsUndone"},
+	{"keep: in place of the controller's word", "IF k \\in final[n] THEN verdict ELSE [verdict", "[verdict", again,
+		"OnlyRises"},
+	{"start: what was under way is forgotten", "IF @[k] \\in Busy THEN \"kept\" ELSE @[k]]]\n  /\\ verdict'",
+		"IF @[k] \\in Busy THEN \"none\" ELSE @[k]]]\n  /\\ verdict'", oneAttempt, "StepsAreOfTheTable"},
+	{"decide: whatever was measured", "o = \"accepted\" => \\A n", "TRUE \\/ \\A n", oneAttempt, "AcceptedWasMeasured"},
+	{"decide: told and not written", "  /\\ decided' = [decided EXCEPT ![key] = o]\n", "  /\\ UNCHANGED decided\n",
+		oneAttempt, "DecidedBeforeTold"},
+	{"decide: a second time after it was accepted", " /\\ \\A j \\in Keys : TrialOf[j] = TrialOf[k] => v[j] # \"accepted\"}",
+		"}", again, "AcceptedOnce"},
+	{"resume: the journal is not read",
+		"Resume ==\n  /\\ controller = \"off\"\n  /\\ controller' = \"on\"\n  /\\ UNCHANGED <<node, air, calls, key, calledOff, decided,",
+		"Resume ==\n  /\\ controller = \"off\"\n  /\\ controller' = \"on\"\n  /\\ decided' = [k \\in Keys |-> \"none\"]\n" +
+			"  /\\ UNCHANGED <<node, air, calls, key, calledOff,", oneAttempt, "OnlyRises"},
+	{"in the end: no dead man's timer", " /\\ WF_vars(DeadMan(n))", "", gone, never},
+	{"in the end: who waits for GO waits for ever", " /\\ WF_vars(GiveUp(n, k))", "", gone, never},
+	{"in the end: a lease without an end", " /\\ WF_vars(LeaseEnds(n))", "", gone, never},
+}
+
+// Each deviation from the protocol is found, by the promise that it breaks.
+func TestE2EDeviationsFromTheProtocolAreFound(t *testing.T) {
+	needTLC(t)
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			if n := strings.Count(protocol, m.old); n != 1 {
+				t.Fatalf("the model has what is to be changed %d times", n)
+			}
+			properties := steps
+			if m.violates == never {
+				properties = inTheEnd
+			}
+			violated, told := check(t, strings.Replace(protocol, m.old, m.new, 1), m.bounds, properties)
+			if violated != m.violates {
+				t.Errorf("%q is violated, and %q should be:\n%s", violated, m.violates, told)
+			}
+		})
+	}
+}
