@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/model"
 )
 
 // checks is what a simulation knows of a run that the run does not, and the first
@@ -32,6 +33,8 @@ type checks struct {
 	calledOff map[wire.TrialKey]bool // not made to its end, or not known to have been
 	leases    map[*node][]porcupine.Operation
 	decisions []porcupine.Operation
+	journal   []model.Entry
+	replaced  bool // nodes were, by others with empty disks
 }
 
 type keptTruth struct {
@@ -218,6 +221,9 @@ func (w *simulation) commit(v wire.Verdict) {
 		w.violated("attempt %v is decided as %s, and was %s", v.TrialKey, v.Outcome, had.Outcome)
 		return
 	}
+	if had, is := w.decision(v.TrialKey); !is || !reflect.DeepEqual(had, v) {
+		w.journal = append(w.journal, model.Entry{Verdict: &v})
+	}
 	w.archive.decisions = withVerdict(w.archive.decisions, v)
 	w.versions[v.TrialKey] = append(w.versions[v.TrialKey], v)
 	if v.Word != nil {
@@ -324,6 +330,7 @@ func (w *simulation) atEnd() {
 		}
 	}
 	w.histories()
+	w.traces()
 }
 
 // keptAtEnd checks that what nodes did is decided, and that what they all
@@ -343,6 +350,24 @@ func (w *simulation) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	}
 	if whole && v.Word == nil && v.Outcome != wire.Accepted {
 		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)
+	}
+}
+
+// traces holds what the nodes did, and what was decided, against the model of the
+// protocol. The decisions are not where nodes of several workers have the same names, or
+// where what nodes measured is gone with their disks.
+func (w *simulation) traces() {
+	for _, nodes := range w.nodes {
+		t := model.Trace{Trials: w.cfg.Plan.Trials, Nodes: map[string][]model.Did{}}
+		if len(w.nodes) == 1 && !w.replaced {
+			t.Journal, t.Over = w.journal, true
+		}
+		for _, n := range nodes {
+			t.Nodes[n.name] = n.did
+		}
+		if err := t.Check(); err != nil {
+			w.violated("%v", err)
+		}
 	}
 }
 

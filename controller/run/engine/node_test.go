@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/model"
 )
 
 // node is a model of node-agent/trial, as far as a run depends on it: it holds
@@ -32,6 +33,7 @@ type node struct {
 	version  uint64
 	watching []func() // called when the version rises
 	mute     bool     // it cannot record the end of its next attempt
+	did      []model.Did
 }
 
 type simLease struct {
@@ -162,7 +164,7 @@ func (n *node) arm(k wire.TrialKey, alone bool, done func(*Fault)) {
 			done(&Fault{Code: "not_ready", Err: errBusy})
 			return
 		}
-		a.state = wire.StateArmed
+		n.enter(a, wire.StateArmed)
 		n.bump()
 		done(nil)
 		n.after(noGoLimit, a, func() {
@@ -256,12 +258,14 @@ func (n *node) goes(a *simAttempt) {
 	if a.state != wire.StateArmed {
 		return
 	}
-	a.state, a.closes = wire.StateRunning, n.w.now+lead+window
+	a.closes = n.w.now + lead + window
+	n.enter(a, wire.StateRunning)
 	n.bump()
 	n.after(lead, a, func() {
+		n.did = append(n.did, model.Did{Key: a.key, Opened: true})
 		n.record(a.key, &wire.Window{OpenBootNs: int64(n.w.now), CloseBootNs: int64(n.w.now + window)})
 		n.after(window+n.w.between(0, 500*time.Millisecond), a, func() {
-			a.state = wire.StateRestoring
+			n.enter(a, wire.StateRestoring)
 			n.after(n.w.between(10*time.Millisecond, 300*time.Millisecond), a, func() {
 				if n.w.trial(a.key.Trial).Initiator == n.name && n.w.spoilt(a.key) {
 					n.finish(a, wire.Rejected, wire.ReasonSpeed)
@@ -277,6 +281,9 @@ func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode)
 	if n.cur != a {
 		return
 	}
+	if a.state != wire.StateRestoring {
+		n.enter(a, wire.StateRestoring)
+	}
 	k := a.key
 	n.cur, n.last = nil, &k
 	if n.w.calm && !n.leased() {
@@ -290,7 +297,14 @@ func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode)
 	n.pilot()
 }
 
+// enter has an attempt enter a state.
+func (n *node) enter(a *simAttempt, s wire.State) {
+	a.state = s
+	n.did = append(n.did, model.Did{Key: a.key, State: s})
+}
+
 func (n *node) ended(k wire.TrialKey, outcome wire.Outcome, code wire.ReasonCode) {
+	n.did = append(n.did, model.Did{Key: k, State: wire.StateKept, Outcome: outcome, Code: code})
 	reason := wire.Reason{Code: code}
 	n.set(wire.Verdict{TrialKey: k, Outcome: outcome, Reason: reason})
 	n.w.tell("%v kept %v: %s %s (recorded %v)", n, k, outcome, code, !n.mute)

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/model"
 )
 
 var (
@@ -211,6 +212,7 @@ func (w *simulation) forget(nodes []*node) {
 		n.up, n.loaded, n.started, n.cur, n.last = true, false, false, nil, nil
 		n.verdicts, n.lease = map[int][]wire.Verdict{}, simLease{}
 		n.records = n.records[:n.copied]
+		n.did, w.replaced = nil, true
 		w.leaseLost(n)
 	}
 }
@@ -393,6 +395,7 @@ func (w *simulation) perform(life int, a Action) {
 	case Show, Log, Quiet:
 	case Seal:
 		w.archive.sealed[op.Key] = true
+		w.journal = append(w.journal, model.Entry{Sealed: &op.Key})
 	case Collect:
 		for _, n := range w.nodes[a.Worker] {
 			w.collect(n)
