@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
@@ -54,7 +55,7 @@ shows the interface that is named there, too.`,
 
 func probe(ctx context.Context, cfg config.Config) probed {
 	p := probed{Provenance: provenance.New(ctx, cfg.Interface, cfg.Binaries).Read(ctx), Beside: cfg.PhyOf,
-		Transport: tcp.Probe(cfg.FeedbackSocket != "")}
+		Transport: tcp.Probe(cfg.FeedbackSocket != ""), Confinement: confine.Kernel(cfg)}
 	var err error
 	if p.Radios, err = radios(); err != nil {
 		p.RadiosUnknown = err.Error()
@@ -73,6 +74,8 @@ type probed struct {
 	// RadiosUnknown says why the radios could not be listed.
 	RadiosUnknown string         `json:"radios_unknown,omitempty"`
 	Transport     []wire.Ability `json:"transport"`
+	// Confinement is by what the agent's network face is confined when it runs here.
+	Confinement []confine.Means `json:"confinement"`
 }
 
 // state is that of the interface under test.
@@ -102,9 +105,26 @@ func writeProbe(w io.Writer, p probed) error {
 		routing = "batman-adv  " + err.Error()
 	}
 	lines = append(lines, routing)
+	lines = append(lines, confinementLines(p.Confinement)...)
 	lines = append(lines, transportLines(p.Transport)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+// confinementLines tell by what the network face is confined, and what follows where it
+// is not.
+func confinementLines(means []confine.Means) []string {
+	var out []string
+	for _, m := range means {
+		if m.Lacks == "" {
+			out = append(out, fmt.Sprintf("confined    by %s", m.By))
+			continue
+		}
+		out = append(out, fmt.Sprintf("not confined by %s: %s", m.By, m.Lacks),
+			"            whoever takes the network face over may "+m.Open,
+			"            "+m.Cure)
+	}
+	return out
 }
 
 // transportLines tell each variant and knob: whose it is, or why there is none.

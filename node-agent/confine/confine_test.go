@@ -301,6 +301,13 @@ func TestATakenOverFaceIsConfined(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	_, lacks := landlockVersion() // what probe says
+	if said := strings.HasPrefix(got.Said[0], noLandlock); said != (lacks != nil) {
+		t.Errorf("%q, and Landlock is there: %v", got.Said, lacks)
+	}
+	if said, lacks := slices.Contains(got.Said, "seccomp"), filters(); said != (lacks == nil) {
+		t.Errorf("%q, and filters are there: %v", got.Said, lacks)
+	}
 	if len(got.Said) != 2 || !strings.HasPrefix(got.Said[0], "Landlock ") || got.Said[1] != "seccomp" {
 		t.Skipf("needs a kernel that has Landlock and seccomp: %v", got.Said)
 	}

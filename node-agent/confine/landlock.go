@@ -8,14 +8,22 @@ import (
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// landlocked leaves this process, and what it starts, the files of p and no others.
-// It returns the version that the kernel has.
-func landlocked(p places) (version int, err error) {
+// landlockVersion returns the version that the kernel has, and changes nothing.
+func landlockVersion() (version int, err error) {
 	if version, err = llsys.LandlockGetABIVersion(); err != nil {
 		return 0, err // it is not there, or switched off
 	}
 	if version < 2 { // the library would then enforce nothing
 		return 0, errors.New("the kernel has version 1, by which no file can be moved between folders")
+	}
+	return version, nil
+}
+
+// landlocked leaves this process, and what it starts, the files of p and no others.
+// It returns the version that the kernel has.
+func landlocked(p places) (version int, err error) {
+	if version, err = landlockVersion(); err != nil {
+		return 0, err
 	}
 	const own = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSWriteFile | llsys.AccessFSTruncate |
 		llsys.AccessFSMakeDir | llsys.AccessFSMakeReg | llsys.AccessFSMakeSym | llsys.AccessFSMakeSock |

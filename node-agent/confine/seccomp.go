@@ -52,6 +52,19 @@ var (
 	netlinks = []uint32{unix.NETLINK_ROUTE, unix.NETLINK_INET_DIAG, unix.NETLINK_GENERIC}
 )
 
+// filters returns why the kernel takes no filter of this kind, and sets none: a filter
+// that lies nowhere is a bad address only where the kernel would look at it.
+func filters() error {
+	if _, known := architectures[runtime.GOARCH]; !known {
+		return errors.New("there is no filter for " + runtime.GOARCH)
+	}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
+	if errno != unix.EFAULT {
+		return errno
+	}
+	return nil
+}
+
 // filtered has the kernel refuse this process, all its threads and what it starts the
 // calls of refused.
 func filtered() error {

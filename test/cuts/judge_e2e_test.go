@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	line "fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/model"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -29,6 +30,13 @@ func (c *campaign) judge(w *witness) {
 		c.t.Fatal(err)
 	}
 	c.decisions(a)
+	trace, err := model.Archived(a, true)
+	if err == nil {
+		err = trace.Check()
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
 	c.dataFlowed(a)
 	must(c.t, fieldmesh("verify", c.runDir()))
 	c.nothingLost(a, w.records(c.t))

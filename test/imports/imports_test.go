@@ -72,10 +72,12 @@ var rules = []rule{
 	},
 	{
 		From: "",
-		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "protocols/manet/simulation/simtest"},
+		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model",
+			"protocols/manet/simulation/simtest"},
 		// A test may use what its package's other rules let through.
-		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "protocols/manet/simulation/simtest"},
-		Why:   "what makes up networks and data for tests has no place in a program",
+		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model",
+			"protocols/manet/simulation/simtest"},
+		Why: "what makes up networks and data for tests has no place in a program",
 	},
 }
 

@@ -180,7 +180,8 @@ func (t Trace) decisions(did map[string]map[wire.TrialKey]*attemptOf) (map[wire.
 		v := *e.Verdict
 		had, again := standing[v.TrialKey]
 		if again && v.Word == nil {
-			return nil, &Violation{"OnlyRises", fmt.Sprintf("attempt %v is %s, and then %s", v.TrialKey, had.Outcome, v.Outcome)}
+			return nil, &Violation{"OnlyRises",
+				fmt.Sprintf("attempt %v is %s, and then %s", v.TrialKey, had.Outcome, v.Outcome)}
 		}
 		standing[v.TrialKey] = v
 		if other, is := accepted[v.Trial]; is && other == v.TrialKey && v.Outcome != wire.Accepted {
@@ -224,7 +225,8 @@ func atEnd(did map[string]map[wire.TrialKey]*attemptOf, decided map[wire.TrialKe
 		}
 		for _, k := range slices.SortedFunc(maps.Keys(did[name]), byKey) {
 			if did[name][k].state != wire.StateKept {
-				return &Violation{"AttemptsEnd", fmt.Sprintf("attempt %v is left %s on %s", k, did[name][k].state, name)}
+				return &Violation{"AttemptsEnd",
+					fmt.Sprintf("attempt %v is left %s on %s", k, did[name][k].state, name)}
 			}
 			if _, is := decided[k]; !is {
 				return &Violation{"AttemptsEnd", fmt.Sprintf("%s was at attempt %v, and it is not decided", name, k)}

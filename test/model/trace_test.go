@@ -35,7 +35,8 @@ func verdictOn(k wire.TrialKey, o wire.Outcome) Entry {
 // good is a run of two trials. In the first attempt one agent is restarted while its window
 // is open, and the other gives up; the second attempt and the next trial are accepted.
 func good() Trace {
-	a := append(entered(first, wire.StateArmed, wire.StateRunning), kept(first, wire.Interrupted, wire.ReasonAgentRestarted))
+	a := append(entered(first, wire.StateArmed, wire.StateRunning),
+		kept(first, wire.Interrupted, wire.ReasonAgentRestarted))
 	b := append(entered(first, wire.StateRestoring), kept(first, wire.Failed, wire.ReasonArmFailed))
 	trial := wire.Trial{Initiator: "a", Sender: "a", Receiver: "b"}
 	one, two := trial, trial
@@ -107,7 +108,8 @@ func TestWhatNoRunDoesIsRefused(t *testing.T) {
 		{"a state that there is not", "StepsAreOfTheTable", insert("a", armed+1, Did{Key: second, State: "paused"})},
 		{"at two attempts", "OneAttemptAtATime", insert("a", armed+1, Did{Key: third, State: wire.StateArmed})},
 		{"an attempt without an end", "OneAttemptAtATime", drop("a", keptAt)},
-		{"the end of another attempt", "OneAttemptAtATime", insert("a", running, kept(third, wire.Failed, wire.ReasonNoGo))},
+		{"the end of another attempt", "OneAttemptAtATime",
+			insert("a", running, kept(third, wire.Failed, wire.ReasonNoGo))},
 		{"a window before GO", "WindowsOpenByGo", func(t *Trace) {
 			a := t.Nodes["a"]
 			a[running], a[opened] = a[opened], a[running]
@@ -125,8 +127,10 @@ func TestWhatNoRunDoesIsRefused(t *testing.T) {
 			e.Verdict.Word = word
 			t.Journal = slices.Insert(t.Journal, 1, e)
 		}},
-		{"decided again", "OnlyRises", func(t *Trace) { t.Journal = append(t.Journal, verdictOn(second, wire.Rejected)) }},
-		{"sealed before it is decided", "OnlyRises", func(t *Trace) { t.Journal = slices.Insert(t.Journal, 0, t.Journal[1]) }},
+		{"decided again", "OnlyRises",
+			func(t *Trace) { t.Journal = append(t.Journal, verdictOn(second, wire.Rejected)) }},
+		{"sealed before it is decided", "OnlyRises",
+			func(t *Trace) { t.Journal = slices.Insert(t.Journal, 0, t.Journal[1]) }},
 		{"two attempts of a trial accepted", "AcceptedOnce", func(t *Trace) {
 			again := wire.TrialKey{Trial: 1, Attempt: 3}
 			for name := range t.Nodes {
