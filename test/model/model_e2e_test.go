@@ -120,7 +120,8 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"arm: a call without a lease counts", "  /\\ lease[n]\n  /\\ Admit(", "  /\\ Admit(", again, "ArmedByRight"},
-	{"arm: at two attempts at a time", "Admit(n, k, by) ==\n  /\\ Idle(n)\n", "Admit(n, k, by) ==\n  /\\ at[n][k] = \"none\"\n", again,
+	{"arm: at two attempts at a time", "Admit(n, k, by) ==\n  /\\ Idle(n)\n",
+		"Admit(n, k, by) ==\n  /\\ at[n][k] = \"none\"\n", again,
 		"OneAttemptAtATime"},
 	{"arm: again after its end", "  /\\ verdict[n][k] = \"none\"\n", "", oneAttempt, "StepsAreOfTheTable"},
 	{"arm: the undo comes after the change", "![n] = {\"run\", \"trial\"}", "![n] = @", oneAttempt, "UndoIsOnDisk"},
