@@ -164,6 +164,7 @@ type Archive struct {
 	sealed    map[wire.TrialKey]bool
 	finished  bool
 	stop      *Stop // nil: no block was found to be the last
+	journal   journalSize
 }
 
 var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)

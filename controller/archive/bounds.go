@@ -29,10 +29,13 @@ const (
 	lineMost = 17 << 20
 	// attemptMost bounds the records of an attempt that are held together.
 	attemptMost = 512 << 20
-	// entriesOfJournalMost bounds what the journal holds.
+	// entriesOfJournalMost bounds what the journal holds: two lines for each of 100,000
+	// attempts, which is eight for each trial of the largest plan. Whoever writes keeps to it.
 	entriesOfJournalMost = 200_000
-	// decodedMost bounds what JSON becomes when it is decoded.
+	// decodedMost bounds what JSON becomes when it is decoded, and journalMost what all
+	// entries of the journal do: those of as many attempts, each with ten rules.
 	decodedMost = 96 << 20
+	journalMost = 512 << 20
 )
 
 // survey is one look at what lies in a run's folder.
@@ -105,10 +108,30 @@ func (s *survey) entry(rel string, e fs.DirEntry, depth int) error {
 type decoded struct{ bytes int }
 
 func (d *decoded) add(text []byte) error {
-	const object, value = 256, 16 // bytes: of the structures in lists; of a text or number in one
-	d.bytes += len(text) + object*bytes.Count(text, []byte("{")) + value*bytes.Count(text, []byte(","))
+	d.bytes += weight(text)
 	if d.bytes > decodedMost {
 		return fmt.Errorf("it would take more than %d MiB of memory, as nothing in a run does", decodedMost>>20)
 	}
 	return nil
+}
+
+// weight is how many bytes of memory JSON takes at most when it is decoded.
+func weight(text []byte) int {
+	const object, value = 256, 16 // bytes: of the structures in lists; of a text or number in one
+	return len(text) + object*bytes.Count(text, []byte("{")) + value*bytes.Count(text, []byte(","))
+}
+
+// journalSize is how much the journal holds. Who writes it counts as who reads it, so
+// that nothing is written which could not be read.
+type journalSize struct{ entries, bytes int }
+
+// with returns the size with one more entry.
+func (s journalSize) with(line []byte) (journalSize, error) {
+	s.entries++
+	s.bytes += weight(line)
+	if s.entries > entriesOfJournalMost || s.bytes > journalMost {
+		return s, fmt.Errorf("%s has more than %d entries, or would take more than %d MiB of memory",
+			journalFile, entriesOfJournalMost, journalMost>>20)
+	}
+	return s, nil
 }

@@ -85,7 +85,14 @@ func (a *Archive) write(e JournalEntry) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.disk.append(journalFile, line)
+	size, err := a.journal.with(line)
+	if err != nil {
+		return fmt.Errorf("the run is as large as an archive may be: %w; what is written is safe: "+
+			"end the run on the nodes with `fieldmesh nodes restore`, and drive what is left as another run", err)
+	}
+	if _, err = a.disk.append(journalFile, line); err == nil {
+		a.journal = size
+	}
 	return err
 }
 
@@ -104,8 +111,8 @@ func (a *Archive) verdictOf(k wire.TrialKey) *wire.Verdict {
 	return nil
 }
 
-func (a *Archive) readJournal() error {
-	return a.disk.journal(func(e JournalEntry) error {
+func (a *Archive) readJournal() (err error) {
+	a.journal, err = a.disk.journal(func(e JournalEntry) error {
 		if e.Verdict != nil {
 			a.decided(*e.Verdict)
 		}
@@ -114,27 +121,27 @@ func (a *Archive) readJournal() error {
 		}
 		return nil
 	})
+	return err
 }
 
 // Journal is every decision and note in order.
 func (a *Archive) Journal() (out []JournalEntry, err error) {
-	err = a.disk.journal(func(e JournalEntry) error {
+	_, err = a.disk.journal(func(e JournalEntry) error {
 		out = append(out, e)
 		return nil
 	})
 	return out, err
 }
 
-// journal calls do with every entry of the journal.
-func (d disk) journal(do func(JournalEntry) error) error {
-	var all decoded
-	entries := 0
-	return d.lines(journalFile, func(line []byte) error {
+// journal calls do with every entry of the journal, and returns how much it holds.
+func (d disk) journal(do func(JournalEntry) error) (journalSize, error) {
+	var size journalSize
+	err := d.lines(journalFile, func(line []byte) error {
 		var e JournalEntry
-		if entries++; entries > entriesOfJournalMost {
-			return fmt.Errorf("read %s: it has more than %d entries, as no run has", journalFile, entriesOfJournalMost)
+		var err error
+		if size, err = size.with(line); err == nil {
+			err = new(decoded).add(line)
 		}
-		err := all.add(line)
 		if err == nil {
 			err = json.Unmarshal(line, &e)
 		}
@@ -143,4 +150,5 @@ func (d disk) journal(do func(JournalEntry) error) error {
 		}
 		return do(e)
 	})
+	return size, err
 }

@@ -208,6 +208,9 @@ func (a *Archive) take(parts []*Archive) error {
 		if err != nil {
 			return err
 		}
+		if a.journal, err = a.journal.with(line); err != nil {
+			return fmt.Errorf("the shards together are more than a run may be: %w; report them apart", err)
+		}
 		lines = append(lines, line...)
 	}
 	if _, err := a.disk.append(journalFile, lines); err != nil {

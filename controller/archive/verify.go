@@ -151,7 +151,7 @@ func (c *check) foundUnreadable(rel string, err error) {
 // manifest before the journal says so.
 func (c *check) attempts() (map[wire.TrialKey]bool, error) {
 	journalled := map[wire.TrialKey]bool{}
-	err := c.disk.journal(func(e JournalEntry) error {
+	_, err := c.disk.journal(func(e JournalEntry) error {
 		if e.Trial != nil {
 			journalled[*e.Trial] = true
 		}
