@@ -100,9 +100,6 @@ func TestFactsOfATrial(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if dsr := Facts(wire.Trial{Routing: wire.Routing{Protocol: "dsr-p3"}})["routing"]; dsr != "dsr" {
-		t.Errorf("dsr-p3 stands beside the papers' %q", dsr)
-	}
 	if p := profile(wire.TCP{Variant: "sack", SACK: &yes, DelayedACK: &no}); p != "sack" {
 		t.Errorf("profile %q", p)
 	}
@@ -394,9 +391,19 @@ func TestVariantsAsPublishedHaveThePapersNames(t *testing.T) {
 	}
 }
 
-// What P3 calls DSR is CMU's of ns-2, and RFC 4728's is none of the paper's.
+// What P2, P3 and P4 call DSR is CMU's of ns-2, and RFC 4728's is none of theirs.
+func TestDSRIsThatOfTheSimulator(t *testing.T) {
+	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-ns2": "dsr", "aodv": "aodv",
+		"aodv-p3": "aodv", "dsdv": "dsdv"} {
+		if got := Facts(wire.Trial{Routing: wire.Routing{Protocol: protocol}})["routing"]; got != want {
+			t.Errorf("%s is called %s, want %s", protocol, got, want)
+		}
+	}
+}
+
+// P3's AODV has its own times, and RFC 3561's is not the paper's.
 func TestRoutingOfRFCsIsApartFromP3s(t *testing.T) {
-	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-p3": "dsr",
+	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-ns2": "dsr",
 		"aodv": "aodv of RFC 3561", "aodv-p3": "aodv", "adv": "adv"} {
 		got := Trial{Facts: Facts(wire.Trial{Routing: wire.Routing{Protocol: protocol}})}
 		got.ApartFromP3(protocol)

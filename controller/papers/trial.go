@@ -48,19 +48,20 @@ func (s Summariser) of(values []float64) Interval {
 }
 
 // publishedAs are the papers' names of the variants that are as their authors
-// published them. Linux has others of the same names, which are named apart, and so
-// is the routing of an RFC where a paper had an earlier one: they are not what the
-// papers compare.
+// published them. Linux has others of the same names, which are named apart: they
+// are not what the papers compare. simulatedAs does both for routing: the papers
+// ran ns-2's DSR, which RFC 4728's is not.
 var (
 	publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
 	linuxOwn    = []string{tcpcc.Vegas, tcpcc.Westwood}
-	p3Own       = map[string]string{"aodv": "aodv of RFC 3561", "dsr": "dsr of RFC 4728"}
+	simulatedAs = map[string]string{"aodv-p3": "aodv", "dsr-ns2": "dsr", "dsr": "dsr of RFC 4728"}
 )
 
-// ApartFromP3 names the routing of an RFC apart, for a run that is set beside P3.
+// ApartFromP3 names AODV of RFC 3561 apart, for a run that is set beside P3, which
+// had other times.
 func (t Trial) ApartFromP3(protocol string) {
-	if name, apart := p3Own[protocol]; apart {
-		t.Facts["routing"] = name
+	if protocol == "aodv" {
+		t.Facts["routing"] = "aodv of RFC 3561"
 	}
 }
 
@@ -68,8 +69,8 @@ func (t Trial) ApartFromP3(protocol string) {
 func Facts(t wire.Trial) map[string]string {
 	out := map[string]string{"routing": t.Routing.Protocol, "variant": t.TCP.Variant, "tcp": profile(t.TCP),
 		"motion": "mobile", "channel_error": "0"}
-	if base, preset := strings.CutSuffix(t.Routing.Protocol, "-p3"); preset {
-		out["routing"] = base
+	if name, known := simulatedAs[t.Routing.Protocol]; known {
+		out["routing"] = name
 	}
 	if name, published := publishedAs[t.TCP.Variant]; published {
 		out["variant"] = name

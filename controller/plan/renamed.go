@@ -10,6 +10,9 @@ import (
 // file with a former name is refused; the campaign of a run that was begun with it is still read.
 var renamed = map[string]map[string]string{"design": {"enough": "stop_when"}}
 
+// renamedChoices are the present names of what a key may say that had another.
+var renamedChoices = map[string]string{"dsr-p3": "dsr-ns2"}
+
 // presentName is what a key of a section is called now; "" when it never had another name.
 func presentName(path, key string) string { return renamed[path[strings.LastIndex(path, ".")+1:]][key] }
 

@@ -234,6 +234,11 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	if slices.Contains(c, n.Text) {
 		return
 	}
+	if now := renamedChoices[n.Text]; slices.Contains(c, now) {
+		f.Add(n.At, "%s: %q is called %q now", path, n.Text, now)
+		n.Bad = true
+		return
+	}
 	if newer802.MatchString(n.Text) {
 		allowed += " (802.11n and later are not supported: neither the agent nor the emulated radio has their rates)"
 	} else if near := Nearest(n.Text, c); near != "" {

@@ -105,7 +105,7 @@ func TestLinkFeedback(t *testing.T) {
 		"{protocol: aodv}":                       true,
 		"{protocol: aodv, link_feedback: off}":   false,
 		"{protocol: dsr}":                        true,
-		"{protocol: dsr-p3}":                     true,
+		"{protocol: dsr-ns2}":                    true,
 		"{protocol: aodv, hello_s: 2}":           true,
 		"{protocol: aomdv, link_feedback: true}": true,
 	} {
@@ -115,8 +115,8 @@ func TestLinkFeedback(t *testing.T) {
 	}
 	for routing, want := range map[string]string{
 		"{protocol: dsr, link_feedback: off}":     "with protocol dsr, which does not leave the choice",
-		"{protocol: dsr-p3, link_feedback: on}":   "with protocol dsr-p3, which does not leave the choice",
-		"{protocol: dsr-p3, hello_s: 1}":          "with protocol dsr-p3, which sends no hellos",
+		"{protocol: dsr-ns2, link_feedback: on}":  "with protocol dsr-ns2, which does not leave the choice",
+		"{protocol: dsr-ns2, hello_s: 1}":         "with protocol dsr-ns2, which sends no hellos",
 		"{protocol: dsr, hello_s: 1}":             "with protocol dsr, which sends no hellos",
 		"{protocol: aodv-p3, hello_s: 1}":         "with protocol aodv-p3, which sends no hellos",
 		"{protocol: babeld, link_feedback: on}":   "with protocol babeld",
@@ -126,5 +126,12 @@ func TestLinkFeedback(t *testing.T) {
 		if _, err := Parse("c.yaml", with(routing)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", routing, err, want)
 		}
+	}
+}
+
+func TestTheFormerNameOfNS2sDSR(t *testing.T) {
+	_, err := Parse("c.yaml", withTCP("{variant: reno}\n  routing: {protocol: dsr-p3}"))
+	if err == nil || !strings.Contains(err.Error(), `trial.routing.protocol: "dsr-p3" is called "dsr-ns2" now`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -453,7 +453,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 		return sum
 	}
 	names := map[string]string{"newreno": "TCP NewReno", "reference": "R-TCP", "vegas1995": "Vegas", "adv": "ADV",
-		"aodv-p3": "AODV", "dsr-p3": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood",
+		"aodv-p3": "AODV", "dsr-ns2": "DSR", "tahoe": "Tahoe", "reno": "Reno", "westwood2001": "Westwood",
 		"sack": "SACK", "fack": "FACK"}
 	names2 := func(variant string) string {
 		return map[string]string{"newreno": "NewReno"}[variant] +
@@ -461,7 +461,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 	}
 	for _, k := range []of{
 		{"variants-random", "Figure 9", "(b) DSR", func(w wire.Trial) (string, float64) {
-			if w.Routing.Protocol != "dsr" {
+			if w.Routing.Protocol != "dsr-ns2" {
 				return "", 0
 			}
 			return names2(w.TCP.Variant), float64(len(w.Traffic))

@@ -74,14 +74,14 @@ func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
 // A packet's fate is told over the packets of all connections together, not as
 // a mean of the connections' means.
 func TestPapersValuesAreOverAllPackets(t *testing.T) {
-	got := paperValues(beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20}, connection{100, 0, 130}))
+	got := paperValues(beside("reno", "dsr-ns2", 1, 0.3, connection{1000, 10, 20}, connection{100, 0, 130}))
 	for name, want := range map[string]float64{"throughput_kbit_s": 300, metrics.PacketLossPercent: 100.0 / 11,
 		metrics.DeliveryFraction: 10.0 / 11, metrics.OneWayMeanMs: (900*20 + 100*130) / 1000.0} {
 		if math.Abs(got[name]-want) > 1e-9 {
 			t.Errorf("%s is %g, want %g", name, got[name], want)
 		}
 	}
-	a := beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20})
+	a := beside("reno", "dsr-ns2", 1, 0.3, connection{1000, 10, 20})
 	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unconnected", Kind: "iperf3_tcp"})
 	a.packets = append(a.packets, metrics.Row{Flow: "unconnected", Name: "packets_sent", Value: 0})
 	if delay := paperValues(a)[metrics.OneWayMeanMs]; delay != 20 {
@@ -99,8 +99,8 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	d := &data{info: archive.RunInfo{Run: "r", Paper: &plan.Paper{Name: "p2", Scenario: "chain"}}}
 	for rep := 1; rep <= 3; rep++ {
 		off := 0.001 * float64(rep)
-		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
-			beside("vegas1995", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
+		d.attempts = append(d.attempts, beside("tahoe", "dsr-ns2", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
+			beside("vegas1995", "dsr-ns2", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
 	}
 	view, err := viewPublished(d)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestConnectionsThatNeverWereAreTold(t *testing.T) {
 	d := &data{}
 	d.info.Paper = &plan.Paper{Name: "p3"}
 	for i, ms := range []float64{400, 500, 0, 0, 600} {
-		a := beside("reno", "dsr", i, 0.2, connection{1000, 1, 100})
+		a := beside("reno", "dsr-ns2", i, 0.2, connection{1000, 1, 100})
 		name, v := metrics.ConnectTimeMs, ms
 		if ms == 0 {
 			name, v = metrics.ConnectCensoredMs, 9000
@@ -173,13 +173,13 @@ func TestConnectionsThatNeverWereAreTold(t *testing.T) {
 func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 	d := &data{}
 	for i, truth := range []float64{1, 0.95, 0.2} {
-		a := beside("reno", "dsr", i, 0.2, connection{1000, 1, 100})
+		a := beside("reno", "dsr-ns2", i, 0.2, connection{1000, 1, 100})
 		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: metrics.TrueLossPercent, Value: truth})
 		d.attempts = append(d.attempts, a)
 	}
 	says(t, fieldCheck(d), "over 3 flows of 3000 packets: 1 % and 0.717 % in all; flow by flow within 0.1 percentage "+
 		"points in 2", "from +0 to +8 packets")
-	if text := fieldCheck(&data{attempts: []attempt{beside("reno", "dsr", 1, 1, connection{1, 0, 1})}}); text != "" {
+	if text := fieldCheck(&data{attempts: []attempt{beside("reno", "dsr-ns2", 1, 1, connection{1, 0, 1})}}); text != "" {
 		t.Errorf("no field told anything: %q", text)
 	}
 }
@@ -189,7 +189,7 @@ func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 func TestTrialsBeyondEnoughAreInNoPapersFigure(t *testing.T) {
 	d := &data{stop: &archive.Stop{Blocks: 2}}
 	for block := 1; block <= 3; block++ {
-		a := beside("tahoe", "dsr", block, float64(block), connection{100, 1, 5})
+		a := beside("tahoe", "dsr-ns2", block, float64(block), connection{100, 1, 5})
 		a.Trial.Block = block
 		d.attempts = append(d.attempts, a)
 	}

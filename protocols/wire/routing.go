@@ -9,7 +9,7 @@ import (
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
 	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv",
-		"aodv-p3", "dsr", "dsr-p3", "dsdv", "aomdv", "adv"}
+		"aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}
 }
 
 // What arming may wait for.
@@ -45,11 +45,11 @@ func (r Routing) HoldsData() bool {
 
 // CarriesData reports whether the daemon carries all data in packets of its own
 // IP protocol, DSR's.
-func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol == "dsr-p3" }
+func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol == "dsr-ns2" }
 
 // Overhears reports whether the protocol is given frames that are for other nodes, as
-// a card in promiscuous mode gives them. CMU's DSR for ns-2, which P3 measured, is.
-func (r Routing) Overhears() bool { return r.Protocol == "dsr-p3" }
+// a card in promiscuous mode gives them. CMU's DSR for ns-2 is.
+func (r Routing) Overhears() bool { return r.Protocol == "dsr-ns2" }
 
 // BreaksByLostFrames reports whether a frame that was lost breaks a route. Where the
 // plan does not say, it does but for DSDV: Broch and others (1998, 3.1) and ns-2, with
@@ -63,7 +63,7 @@ func (r Routing) BreaksByLostFrames() bool {
 }
 
 // LinkFeedbackProtocols are the protocols with which a plan may say whether lost
-// frames break routes. DSR and P3's presets are defined by such reports; the daemons of
+// frames break routes. DSR and P3's AODV are defined by such reports; the daemons of
 // others take none.
 func LinkFeedbackProtocols() []string {
 	return []string{"olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}

@@ -364,9 +364,9 @@ func TestRepetitionsDrawTheirChannels(t *testing.T) {
 		t.Errorf("repetitions 1 and 2 have the seeds %d and %d", seed(1), seed(2))
 	}
 	first := f.trialConfig(wire.Trial{Repetition: 1})
-	overhearing := f.trialConfig(wire.Trial{Repetition: 1, Routing: wire.Routing{Protocol: "dsr-p3"}})
+	overhearing := f.trialConfig(wire.Trial{Repetition: 1, Routing: wire.Routing{Protocol: "dsr-ns2"}})
 	if !overhearing.Promiscuous || first.Promiscuous || sameChannel(first, overhearing) {
-		t.Error("nodes overhear one another in a trial with dsr-p3, and in no other")
+		t.Error("nodes overhear one another in a trial with dsr-ns2, and in no other")
 	}
 	if sameChannel(first, f.trialConfig(wire.Trial{Repetition: 2})) {
 		t.Error("another repetition has the channel of the one before")

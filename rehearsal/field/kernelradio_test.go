@@ -53,9 +53,9 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		}
 	}
 	overhears := radio(nil)
-	overhears.Routing.Protocol = "dsr-p3"
+	overhears.Routing.Protocol = "dsr-ns2"
 	if err := CheckKernelRadios(Config{Nodes: nodes}, []wire.Trial{overhears}); err == nil {
-		t.Error("dsr-p3 is let through, whose nodes overhear one another")
+		t.Error("dsr-ns2 is let through, whose nodes overhear one another")
 	}
 	full := radio(nil)
 	full.Conditions = &wire.Conditions{QueueFrames: new(151)}

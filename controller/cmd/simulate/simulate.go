@@ -68,7 +68,7 @@ func simulatedProtocols() []simulated {
 		{name: "aomdv", port: aomdv.Port, make: makerOf(aomdv.LinkDisjoint, newAOMDV)},
 		{name: "aomdv-node", port: aomdv.Port, make: makerOf(aomdv.NodeDisjoint, newAOMDV)},
 		{name: "dsr", make: makerOf(oneInterface(dsr.RFC4728), dsr.New), carrier: true},
-		{name: "dsr-p3", make: makerOf(oneInterface(dsr.P3), dsr.New), carrier: true},
+		{name: "dsr-ns2", make: makerOf(oneInterface(dsr.NS2), dsr.New), carrier: true},
 		{name: "dsdv", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Broch, dsdv.New)},
 		{name: "dsdv-quick", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Quick, dsdv.New)},
 		{name: "adv", port: adv.Port, make: makerOf(adv.Default, adv.New)},

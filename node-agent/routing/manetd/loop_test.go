@@ -119,7 +119,7 @@ func TestAPacketThatComesBackIsDroppedInTheEnd(t *testing.T) {
 // What the radio gave up goes back to a protocol that salvages it, and only that
 // protocol's own packets do.
 func TestFramesThatAreTakenBack(t *testing.T) {
-	p3, err := find("dsr-p3")
+	p3, err := find("dsr-ns2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,8 +82,8 @@ func Protocols() []Protocol {
 		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},
 		{Name: "adv", Port: adv.Port, OnDemand: true, Silent: true, Make: makeADV},
 		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
-		{Name: "dsr-p3", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), TakesBack: true,
-			Silent: true, Make: makeDSRP3},
+		{Name: "dsr-ns2", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), TakesBack: true,
+			Silent: true, Make: makeDSRNS2},
 	}
 }
 
@@ -118,9 +118,9 @@ func makeOLSR(config func([]manet.Interface, uint64) olsr.Config) func(Setup) (m
 	}
 }
 
-// errNoReports is of P3's presets, which ns-2's link layer is part of.
+// errNoReports is of the presets of simulations, which ns-2's link layer is part of.
 var errNoReports = errors.New("this preset relies on the link layer's reports, and no socket of radio feedback is " +
-	"given: take the protocol without -p3")
+	"given: take the protocol without -p3 or -ns2")
 
 // makeAODV makes AODV of a preset. Without one it is RFC 3561's, which is with
 // HELLOs only where the link layer reports nothing.
@@ -200,15 +200,15 @@ func makeDSR(s Setup) (manet.Node, error) {
 	return dsr.New(c)
 }
 
-// makeDSRP3 makes DSR of P3.
-func makeDSRP3(s Setup) (manet.Node, error) {
+// makeDSRNS2 makes CMU's DSR for ns-2.
+func makeDSRNS2(s Setup) (manet.Node, error) {
 	switch {
 	case s.Hello != nil:
 		return nil, errNoHellos
 	case !s.Feedback:
 		return nil, errNoReports
 	}
-	c := dsr.P3(s.Interfaces[0], s.Seed)
+	c := dsr.NS2(s.Interfaces[0], s.Seed)
 	c.FirstID = uint16(s.FirstSeq)
 	return dsr.New(c)
 }

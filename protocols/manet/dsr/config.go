@@ -89,12 +89,12 @@ func RFC4728(i manet.Interface, seed uint64) Config {
 		UseExtends: 120 * time.Second, MaxEntries: 1 << 12}
 }
 
-// P3 is DSR as Dyer and Boppana measured it: CMU's implementation for ns-2. The
+// NS2 is CMU's DSR for ns-2, with which papers measured (README.md). The
 // sizes of the two caches are those of dsr/mobicache.cc; dsr/dsragent.cc spreads an
 // error for a second (max_err_hold), holds no reply back, and has no blacklist. The
 // rest is the RFC's, whose values that file has too: 500 ms to 10 s between requests,
 // 30 ms for the neighbours, 30 s in the Send Buffer, one gratuitous reply a second.
-func P3(i manet.Interface, seed uint64) Config {
+func NS2(i manet.Interface, seed uint64) Config {
 	c := RFC4728(i, seed)
 	c.Paths = &Paths{Primary: 30, Secondary: 64}
 	c.ReplyHop, c.BlacklistTimeout, c.SpreadErrors = 0, 0, time.Second

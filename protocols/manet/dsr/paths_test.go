@@ -11,8 +11,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
 )
 
-// p3 is a lab's configuration that P3 has.
-func p3(c *Config) { *c = P3(c.Interface, c.Seed) }
+// ns2 is a lab's configuration that NS2 has.
+func ns2(c *Config) { *c = NS2(c.Interface, c.Seed) }
 
 // testCache is the path cache of 10.0.0.1, with two places in either part.
 func testCache() *pathCache {
@@ -109,7 +109,7 @@ func TestAPathIsAnsweredAfterAnyTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Config)
 		cached int64
-	}{"RFC 4728": {nil, 0}, "P3": {p3, 1}} {
+	}{"RFC 4728": {nil, 0}, "NS2": {ns2, 1}} {
 		l := newLab(t, c.change)
 		l.reply(2, 3)
 		l.send()
@@ -131,7 +131,7 @@ func TestAPathIsAnsweredAfterAnyTime(t *testing.T) {
 // ns-2 asks the neighbours first in every round, and rounds begin 2, 8 and then 10 s
 // after the one before.
 func TestRoundsOfRequests(t *testing.T) {
-	l := newLab(t, p3)
+	l := newLab(t, ns2)
 	l.send()
 	for i, want := range []struct {
 		after time.Duration
@@ -157,7 +157,7 @@ func TestErrorsGoBackTheWayOfThePacket(t *testing.T) {
 	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.1"), Destination: addr("10.0.0.7"),
 		Unreachable: addr("10.0.0.2")}
 	for _, whole := range []bool{true, false} { // whether the link layer gives the packet back
-		l := newLab(t, p3)
+		l := newLab(t, ns2)
 		l.reply(4)
 		l.Handle(manet.Received{Packet: relayed(l)})
 		sent := l.Transmitted[0]
@@ -194,10 +194,10 @@ func TestRepliesAreSalvaged(t *testing.T) {
 		told   []netip.Addr // by the reply, from 10.0.0.7 on
 		want   bool
 	}{
-		"RFC 4728":                 {nil, addrs(8, 5), false},
-		"P3":                       {p3, addrs(8, 5), true},
-		"P3, over the link":        {p3, addrs(2, 1, 5), false},
-		"P3, over the link, there": {p3, addrs(1, 2, 5), false},
+		"RFC 4728":                  {nil, addrs(8, 5), false},
+		"NS2":                       {ns2, addrs(8, 5), true},
+		"NS2, over the link":        {ns2, addrs(2, 1, 5), false},
+		"NS2, over the link, there": {ns2, addrs(1, 2, 5), false},
 	} {
 		l := newLab(t, c.change)
 		l.hear(addr("10.0.0.7"), addr("10.0.0.1"), 255, SourceRoute{Route: addrs(4)}, RouteReply{Route: addrs(4, 7)})
@@ -227,7 +227,7 @@ func TestStaleRoutesAreAnsweredFromACacheOfPaths(t *testing.T) {
 	for name, c := range map[string]struct {
 		config func(manet.Interface, uint64) Config
 		stale  bool
-	}{"RFC 4728": {RFC4728, false}, "P3": {P3, true}} {
+	}{"RFC 4728": {RFC4728, false}, "NS2": {NS2, true}} {
 		maker := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return New(c.config(i[0], seed)) }
 		sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 6, Feedback: true, Carrier: true,
 			Promiscuous: true, Make: maker})

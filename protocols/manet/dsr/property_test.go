@@ -83,11 +83,11 @@ type arrivals struct {
 	sent   map[string][]manet.Time
 }
 
-// pathNetwork is one of nodes with P3's cache of paths. It promises less: nothing
+// pathNetwork is one of nodes with ns-2's cache of paths. It promises less: nothing
 // bounds how long what is stale is answered with.
 func pathNetwork(seed uint64) simtest.Network {
-	config := dsr.P3(manet.Interface{Address: simulation.Address(0, 0)}, seed)
-	makeNode := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return dsr.New(dsr.P3(i[0], seed)) }
+	config := dsr.NS2(manet.Interface{Address: simulation.Address(0, 0)}, seed)
+	makeNode := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return dsr.New(dsr.NS2(i[0], seed)) }
 	return simtest.Network{
 		Make:     makeNode,
 		Feedback: true, Carrier: true, Look: time.Second,
@@ -165,7 +165,7 @@ func TestHostile(t *testing.T) {
 			return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
 				c := variant(variantSeed, interfaces[0])
 				if variantSeed%3 == 0 {
-					c = dsr.P3(interfaces[0], seed)
+					c = dsr.NS2(interfaces[0], seed)
 				}
 				c.Seed, c.MaxEntries = seed, entries
 				return dsr.New(c)

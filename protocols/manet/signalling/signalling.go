@@ -58,7 +58,7 @@ func marks() map[string]Mark {
 		{Port: PortAODV}:         {"aodv", "aodv-p3", "aomdv"},
 		{Port: PortDSDV}:         {"dsdv"},
 		{Port: PortADV}:          {"adv"},
-		{Protocol: ProtocolDSR}:  {"dsr", "dsr-p3"},
+		{Protocol: ProtocolDSR}:  {"dsr", "dsr-ns2"},
 		{EtherType: EtherBatman}: {"batman-adv"},
 	} {
 		for _, name := range names {
