@@ -25,7 +25,7 @@ func bottleneck(congestion string, segments int, drop func(testnet.Segment) bool
 		path: testnet.PathConfig{Delay: bottleneckWay, RateBps: bottleneckBps, Drop: drop}}
 }
 
-// Brakmo and Peterson 1995, section 4: cwnd is moved by one segment a round
+// Brakmo and Peterson 1995: cwnd is moved by one segment a round
 // trip to keep between alpha and beta segments queued; so a Vegas connection
 // alone holds a backlog of that, where Reno's grows until something is lost.
 func TestVegasKeepsItsBacklogBetweenAlphaAndBeta(t *testing.T) {
@@ -66,7 +66,7 @@ func TestVegasKeepsItsBacklogBetweenAlphaAndBeta(t *testing.T) {
 	}
 }
 
-// Mascolo and others 2004, section 2: after a loss ssthresh = bandwidth x least
+// Mascolo and others 2004: after a loss ssthresh = bandwidth x least
 // round trip, which is what fills the path, whatever the window had become;
 // Reno's is half of the flight.
 func TestWestwoodSetsSsthreshFromItsBandwidthEstimate(t *testing.T) {

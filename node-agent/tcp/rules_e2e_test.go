@@ -243,7 +243,7 @@ func (s *vegasPlay) lacks(move int) bool {
 	return slices.ContainsFunc(s.all, func(v *vegas) bool { return v.told()[move] < enough })
 }
 
-// vegasRule is that of Brakmo and Peterson 1995, section 4, in the terms of
+// vegasRule is that of Brakmo and Peterson 1995, in the terms of
 // Linux's module: what the window is after a round, by how many segments were
 // queued. Between alpha and beta, both whole segments, it stays; in slow start
 // it grows until more than gamma are queued, and then becomes what fills the
@@ -327,7 +327,7 @@ func (v *vegas) String() (s string) {
 	return s
 }
 
-// Brakmo and Peterson 1995, section 4: once a round trip cwnd is moved by one
+// Brakmo and Peterson 1995: once a round trip cwnd is moved by one
 // segment, or not at all, by how many are queued.
 func TestVegasMovesByItsRule(t *testing.T) {
 	testnet.Need(t)

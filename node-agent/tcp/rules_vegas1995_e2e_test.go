@@ -73,7 +73,7 @@ func startsWith(t *testing.T, p *peer, segments string) {
 		senderAddr, "initcwnd", segments)
 }
 
-// Brakmo and Peterson 1995, sections 4.2 and 4.3, with ns-2's alpha 1, beta 3 and
+// Brakmo and Peterson 1995, with ns-2's alpha 1, beta 3 and
 // gamma 1. A turn's round trips are those of the window before; so each
 // length is kept for two, and the second counts.
 func TestVegas1995MovesByItsRule(t *testing.T) {

@@ -23,9 +23,8 @@ const (
 	jiffy         = 4 * time.Millisecond
 )
 
-// estimate is Westwood+'s of the bandwidth (Mascolo and others 2004, section
-// 2, with Linux's two filters of whole numbers), worked out from what the test
-// acknowledged.
+// estimate is Westwood+'s of the bandwidth (Mascolo and others 2004, with Linux's
+// two filters of whole numbers), worked out from what the test acknowledged.
 type estimate struct {
 	began            time.Time
 	narrow, filtered int // bytes a jiffy
@@ -156,7 +155,7 @@ func (w *westwood) check(t *testing.T) {
 	}
 }
 
-// Mascolo and others 2004, section 2: after a loss ssthresh = bandwidth x least
+// Mascolo and others 2004: after a loss ssthresh = bandwidth x least
 // round trip, whatever the window had become.
 func TestWestwoodEstimatesByItsRule(t *testing.T) {
 	testnet.Need(t)

@@ -124,7 +124,7 @@ func TestNewRenoRepairsEachHoleByPartialACK(t *testing.T) {
 	}
 }
 
-// Mathis and Mahdavi 1996, section 3: in recovery a segment goes when awnd =
+// Mathis and Mahdavi 1996: in recovery a segment goes when awnd =
 // snd.nxt - snd.fack + retran_data is below cwnd, and then one does.
 func TestFackSendsByForwardMostSACK(t *testing.T) {
 	tr := lossy(t, tcpcc.Fack, true, 40, 41, 42, 43, 50, 51, 52, 53)
@@ -153,7 +153,7 @@ func TestFackSendsByForwardMostSACK(t *testing.T) {
 	}
 }
 
-// Mathis and Mahdavi 1996, section 3: FACK would begin recovery at once where
+// Mathis and Mahdavi 1996: FACK would begin recovery at once where
 // snd.fack - snd.una is more than three segments, as it is at the first SACK
 // after four losses in a row. When it begins is the kernel's to decide: at the
 // third segment that was SACKed. What is said of FACK says so.
