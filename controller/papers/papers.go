@@ -32,19 +32,21 @@ var figuresCSV string
 type Paper struct {
 	ID, Authors, Title string
 	Means              string // how it came to its numbers
+	Guide              string // the field guide that says what to expect to differ; "": none does
 }
 
 const simulated = "It simulated its networks, in ns-2"
 
 var all = []Paper{
 	{"p1", "Eleje, Hart and Pepple", "Impact of node velocity on TCP throughput of mobile ad-hoc data network",
-		"Its laptops were real, and one of them was driven in a car"},
+		"Its laptops were real, and one of them was driven in a car", ""},
 	{"p2", "Oo and Othman", "The effect of packet losses and delay on TCP traffic over wireless ad hoc networks",
-		simulated},
+		simulated, "paper-variants.md"},
 	{"p3", "Dyer and Boppana", "A comparison of TCP performance over three routing protocols for mobile ad hoc " +
-		"networks", simulated},
-	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks", simulated},
-	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2", simulated},
+		"networks", simulated, "paper-fixed-rto.md"},
+	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks", simulated, "paper-reference.md"},
+	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2", simulated,
+		"paper-six-variants.md"},
 }
 
 // IDs are what a campaign may name as its paper.

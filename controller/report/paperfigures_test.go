@@ -6,236 +6,19 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
-	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// planned are shipped campaigns and their trials of three repetitions, read once.
-var planned = map[string]struct {
-	of     *plan.Campaign
-	trials []wire.Trial
-}{}
-
-// drivenOf is a shipped campaign as if it had been driven for some repetitions,
-// three at most, with made-up numbers. They are drawn from the trial's own factors
-// and claim nothing. Trials that drop says are left out.
-func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) bool) *data {
-	t.Helper()
-	k, known := planned[name]
-	if !known {
-		c, err := plan.Load("../../campaigns/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Crosses() { // by no links: who has a flow does not matter here
-			err = c.DrawAcross(func(wire.Trial, float64) (*draw.Links, error) { return &draw.Links{}, nil })
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		schedule, err := c.Schedule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.of = c
-		for _, trial := range schedule {
-			if trial.Repetition <= 3 {
-				k.trials = append(k.trials, trial)
-			}
-		}
-		planned[name] = k
-	}
-	d := &data{info: archive.RunInfo{Run: "made-up", Campaign: k.of.Name, Place: archive.PlaceRehearsal,
-		Paper: k.of.Paper}}
-	for _, trial := range k.trials {
-		if trial.Repetition > repetitions || drop != nil && drop(trial) {
-			continue
-		}
-		d.info.Plan.Trials = append(d.info.Plan.Trials, trial)
-		d.attempts = append(d.attempts, made(d, trial))
-	}
-	return d
-}
-
-// megabytes is what an attempt's measured flows transferred.
-func megabytes(a attempt) float64 {
-	return *metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB)
-}
-
-// made is an accepted attempt with made-up numbers.
-func made(d *data, t wire.Trial) attempt {
-	h := fnv.New64a()
-	fmt.Fprint(h, t.Factors, t.Repetition)
-	noise := rand.New(rand.NewPCG(h.Sum64(), 7))
-	a := d.attemptOf(t)
-	a.TrialKey = wire.TrialKey{Trial: t.Number, Attempt: 1}
-	a.Verdict = &wire.Verdict{Outcome: wire.Accepted, TrialKey: a.TrialKey}
-	mbps := 0.05 + 0.3*noise.Float64()
-	mb := mbps / 8 * t.DurationS
-	if t.Car != "" {
-		mb = 15 + 5*noise.Float64()
-		mbps = mb * 8 / t.DurationS
-	}
-	a.Mbps = &mbps
-	put := func(rows *[]metrics.Row, flow, name string, v float64) {
-		*rows = append(*rows, metrics.Row{Flow: flow, Name: name, Value: v})
-	}
-	for _, f := range t.Measured() {
-		put(&a.rows, f.Name, metrics.TransferredMB, mb/float64(len(t.Measured())))
-		for name, v := range map[string]float64{"packets_sent": 1000, metrics.PacketLossPercent: 4 * noise.Float64(),
-			metrics.DeliveryFraction: 0.95 + 0.05*noise.Float64(), metrics.OneWayMeanMs: 40 + 300*noise.Float64(),
-			metrics.GoodputRatio: 0.94 + 0.05*noise.Float64(), metrics.ConnectTimeMs: 500 + 7000*noise.Float64()} {
-			put(&a.packets, f.Name, name, v)
-		}
-	}
-	for name, v := range map[string]float64{metrics.RoutingPacketsPS: 400 * noise.Float64(),
-		metrics.RoutingBytesPS: 40_000 * noise.Float64(), metrics.CBRLatencyMs: 300 + 900*noise.Float64(),
-		metrics.CBRDelivery: 0.4 + 0.5*noise.Float64()} {
-		put(&a.packets, "", name, v)
-	}
-	put(&a.rows, "", metrics.MACRoutingPS, 900*noise.Float64())
-	put(&a.rows, "", metrics.HopsMean, 3+6*noise.Float64())
-	if len(t.Measured()) == 1 && t.Car == "" && t.Repetition == 1 {
-		trace := metrics.Trace{Flow: t.Measured()[0].Name}
-		for s := 0.0; s <= t.DurationS; s += t.DurationS / 300 {
-			cwnd := 1 + 7*math.Abs(math.Sin(s/20+float64(h.Sum64()%7)))
-			acked := mbps / 8 * s
-			trace.Points = append(trace.Points, metrics.TracePoint{S: s, CwndSegments: cwnd, AckedMB: acked})
-		}
-		a.traces = []metrics.Trace{trace}
-		a.points = []metrics.Point{{S: 0}, {S: t.DurationS}}
-	}
-	return a
-}
-
-// shown is a panel as it is drawn: what a reader of the SVG finds in it.
-type shown struct {
-	title, x, y    string
-	marks          []mark
-	xticks, yticks []tick
-	legend         []string
-}
-
-type mark struct {
-	of, series   string
-	x, y         float64
-	low, high    *float64
-	n            int
-	atX, atY     float64 // where its sign stands, in the drawing's units
-	cross, arrow bool
-}
-
-type tick struct{ v, at float64 }
-
-// panelOf reads a panel's SVG.
-func panelOf(t *testing.T, svg string) shown {
-	t.Helper()
-	var out shown
-	number := func(s string) float64 {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			t.Fatalf("%v in %.300s", err, svg)
-		}
-		return v
-	}
-	dec := xml.NewDecoder(strings.NewReader(svg))
-	var open []map[string]string
-	for {
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatalf("%v in %.300s", err, svg)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			at := map[string]string{"": e.Name.Local}
-			for _, a := range e.Attr {
-				at[a.Name.Local] = a.Value
-			}
-			open = append(open, at)
-			switch {
-			case at["class"] == "panel":
-				out.title, out.x, out.y = at["aria-label"], at["data-x-label"], at["data-y-label"]
-			case at["class"] == "xtick":
-				out.xticks = append(out.xticks, tick{number(at["data-v"]), number(at["x"])})
-			case at["class"] == "ytick":
-				out.yticks = append(out.yticks, tick{number(at["data-v"]), number(at["y"]) - 4})
-			case at["class"] == "ours" || at["class"] == "paper" || at["class"] == "band":
-				m := mark{of: at["class"], series: at["data-series"]}
-				if m.of != "band" {
-					m.x, m.y = number(at["data-x"]), number(at["data-y"])
-				}
-				if at["data-low"] != "" {
-					m.low = new(number(at["data-low"]))
-				}
-				if at["data-high"] != "" {
-					m.high = new(number(at["data-high"]))
-				}
-				if at["data-n"] != "" {
-					m.n = int(number(at["data-n"]))
-				}
-				out.marks = append(out.marks, m)
-			case len(open) > 1 && len(out.marks) > 0 && slices.Contains([]string{"ours", "paper"},
-				open[len(open)-2]["class"]):
-				m := &out.marks[len(out.marks)-1]
-				sign(t, m, at)
-			}
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		case xml.CharData:
-			if n := len(open); n > 1 && open[n-1][""] == "text" && open[n-2]["class"] == "legend" {
-				out.legend = append(out.legend, string(e))
-			}
-		}
-	}
-}
-
-// sign finds where a mark's sign stands.
-func sign(t *testing.T, m *mark, at map[string]string) {
-	t.Helper()
-	scan := func(format string, s string, into ...any) bool {
-		_, err := fmt.Sscanf(s, format, into...)
-		return err == nil
-	}
-	var x, y float64
-	switch d := at["d"]; {
-	case at[""] == "circle" && scan("%f %f", at["cx"]+" "+at["cy"], &x, &y):
-		m.atX, m.atY = x, y
-	case at[""] == "rect" && scan("%f %f", at["x"]+" "+at["y"], &x, &y):
-		m.atX, m.atY = x+4, y+4
-	case strings.HasSuffix(d, "l9 9m0 -9l-9 9") && scan("M%f %f", d, &x, &y):
-		m.atX, m.atY, m.cross = x+4.5, y+4.5, true
-	case strings.HasSuffix(d, "h-10z") || strings.HasSuffix(d, "l-5-5z"):
-		if scan("M%f %f", d, &x, &y) {
-			m.atX, m.atY = x, y+5
-		}
-	case strings.Contains(d, "v-14m") || strings.Contains(d, "v14m"):
-		m.arrow = true
-	}
-}
-
-// between finds where a value stands by the axis's own ticks.
-func between(ticks []tick, v float64) float64 {
-	first, last := ticks[0], ticks[len(ticks)-1]
-	return first.at + (last.at-first.at)*(v-first.v)/(last.v-first.v)
-}
 
 // publishedPoints reads the data file as it is.
 func publishedPoints(t *testing.T) map[string]int {
@@ -268,13 +51,6 @@ func publishedPoints(t *testing.T) map[string]int {
 		out[fmt.Sprintf("p1|Figures 2 and 3||%s|%s|%g|%g", name, l[0], v, v)]++
 	}
 	return out
-}
-
-func text(v *float64) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
 // axes are what stands on the papers' axes, and what metric of ours lies over it:
@@ -415,24 +191,6 @@ func TestThePapersFiguresAreDrawnTrue(t *testing.T) {
 			t.Errorf("a published point is in no drawing: %s", key)
 		}
 	}
-}
-
-// points are our marks of a figure's panel by series and x.
-func points(t *testing.T, figures []drawnFigure, number, title string) map[string]mark {
-	t.Helper()
-	out := map[string]mark{}
-	for _, f := range figures {
-		for _, p := range f.panels {
-			if f.Number == number && (p.Title == title || title == "") {
-				for _, m := range panelOf(t, string(p.Draw())).marks {
-					if m.of == "ours" {
-						out[fmt.Sprintf("%s %g", m.series, m.x)] = m
-					}
-				}
-			}
-		}
-	}
-	return out
 }
 
 // The points are the means of the attempts' metrics in the paper's unit, and the

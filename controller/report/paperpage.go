@@ -307,17 +307,17 @@ func valueOf(m papers.Mark, unit string) string {
 // that move, and a row a cell.
 func (out *PaperPage) table(d *data, f drawnFigure, t papers.Table) pageFigure {
 	v := pageFigure{Number: f.Number, Caption: f.Caption,
-		Head: []string{"routing", "motion", "variant", "ours, " + t.Unit, "n", "paper", "ours ÷ paper"}}
+		Head: []string{"routing, motion, variant", "ours, " + t.Unit, "paper", "ours ÷ paper", "n"}}
 	var motions []string
 	for _, r := range t.Rows {
 		if !slices.Contains(motions, r.Motion) {
 			motions = append(motions, r.Motion)
 		}
 		for i, c := range r.Cells {
-			row := []string{r.Routing, r.Motion, t.Variants[i], interval(c.Ours, ""), fmt.Sprint(c.Ours.N), c.Printed,
-				"—"}
+			row := []string{r.Routing + ", " + r.Motion + ", " + t.Variants[i], interval(c.Ours, ""), c.Printed, "—",
+				fmt.Sprint(c.Ours.N)}
 			if c.Ratio != nil {
-				row[6] = digits(*c.Ratio)
+				row[3] = digits(*c.Ratio)
 			}
 			v.Rows = append(v.Rows, row)
 		}
@@ -332,8 +332,40 @@ func (out *PaperPage) table(d *data, f drawnFigure, t papers.Table) pageFigure {
 		v.Drawings = append(v.Drawings, out.put(d, f, panel))
 	}
 	w := tableView(t)
-	v.Said = append([]string{w.Orders}, w.Remarks...)
+	for _, motion := range motions {
+		if said := spread(t, motion); said != "" {
+			v.Said = append(v.Said, said)
+		}
+	}
+	v.Said = append(append(v.Said, w.Orders), w.Remarks...)
 	return v
+}
+
+// spread says from where to where the cells of a motion go, ours and the paper's, of
+// those that both have; "" where there is none.
+func spread(t papers.Table, motion string) string {
+	var ours, theirs, ratios []float64
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			if r.Motion != motion || c.Theirs == nil || c.Ours.N == 0 {
+				continue
+			}
+			ours, theirs = append(ours, c.Ours.Mean), append(theirs, *c.Theirs)
+			if c.Ratio != nil {
+				ratios = append(ratios, *c.Ratio)
+			}
+		}
+	}
+	if len(ours) == 0 {
+		return ""
+	}
+	between := func(v []float64) string { return digits(slices.Min(v)) + " to " + digits(slices.Max(v)) }
+	out := fmt.Sprintf("%s: ours are %s %s, the paper's %s", strings.ToUpper(motion[:1])+motion[1:], between(ours), t.Unit,
+		between(theirs))
+	if len(ratios) > 0 {
+		out += "; ours ÷ paper is " + between(ratios)
+	}
+	return out + "."
 }
 
 // markdownCell is a text within a table.

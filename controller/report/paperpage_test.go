@@ -121,8 +121,15 @@ func TestAPageHasThePapersTables(t *testing.T) {
 		t.Fatalf("%d tables and %d drawings, want 3 and 6", len(v.Figures), len(out.Drawings))
 	}
 	first := v.Figures[0]
-	if len(first.Rows) != 30 || first.Rows[0][5] != "0.09" || first.Rows[0][4] != "3" || first.Number != "Table 1" {
+	if len(first.Rows) != 30 || first.Rows[0][0] != "dsdv, static, tahoe" || first.Rows[0][2] != "0.09" ||
+		first.Rows[0][4] != "3" || first.Number != "Table 1" {
 		t.Errorf("%s has %d rows, the first %q", first.Number, len(first.Rows), first.Rows[0])
+	}
+	if len(first.Said) < 3 || !strings.Contains(first.Said[0], "Static: ours are ") ||
+		!strings.Contains(first.Said[0], " %, the paper's 0 to 0.09; ours ÷ paper is ") ||
+		!strings.Contains(first.Said[1], "Mobile: ours are ") ||
+		!strings.Contains(first.Said[1], " %, the paper's 0.11 to 0.75; ours ÷ paper is ") {
+		t.Errorf("of %s it says %q", first.Number, first.Said)
 	}
 	for path, svg := range out.Drawings {
 		// two curves' marks: of ours, and of theirs
