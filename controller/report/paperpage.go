@@ -360,8 +360,8 @@ func spread(t papers.Table, motion string) string {
 		return ""
 	}
 	between := func(v []float64) string { return digits(slices.Min(v)) + " to " + digits(slices.Max(v)) }
-	out := fmt.Sprintf("%s: ours are %s %s, the paper's %s", strings.ToUpper(motion[:1])+motion[1:], between(ours), t.Unit,
-		between(theirs))
+	out := fmt.Sprintf("%s: ours are %s %s, the paper's %s", strings.ToUpper(motion[:1])+motion[1:], between(ours),
+		t.Unit, between(theirs))
 	if len(ratios) > 0 {
 		out += "; ours ÷ paper is " + between(ratios)
 	}

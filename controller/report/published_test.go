@@ -179,7 +179,8 @@ func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 	}
 	says(t, fieldCheck(d), "over 3 flows of 3000 packets: 1 % and 0.717 % in all; flow by flow within 0.1 percentage "+
 		"points in 2", "from +0 to +8 packets")
-	if text := fieldCheck(&data{attempts: []attempt{beside("reno", "dsr-ns2", 1, 1, connection{1, 0, 1})}}); text != "" {
+	alone := beside("reno", "dsr-ns2", 1, 1, connection{1, 0, 1})
+	if text := fieldCheck(&data{attempts: []attempt{alone}}); text != "" {
 		t.Errorf("no field told anything: %q", text)
 	}
 }

@@ -87,7 +87,9 @@ type arrivals struct {
 // bounds how long what is stale is answered with.
 func pathNetwork(seed uint64) simtest.Network {
 	config := dsr.NS2(manet.Interface{Address: simulation.Address(0, 0)}, seed)
-	makeNode := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return dsr.New(dsr.NS2(i[0], seed)) }
+	makeNode := func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) {
+		return dsr.New(dsr.NS2(i[0], seed))
+	}
 	return simtest.Network{
 		Make:     makeNode,
 		Feedback: true, Carrier: true, Look: time.Second,
