@@ -319,7 +319,8 @@ sed -e 's/levels: \[2.8, .*\]/levels: [16.7]/' -e 's/repetitions: 2/repetitions:
 chroot --userspec=65534:65534 "$d/root" env -i HOME=/run/home PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'cd /run/home &&
 	fieldmesh rehearse velocity.yaml --clock virtual --runs runs' 2>&1
 `
-	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), packages)
+	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(),
+		packages)
 	t.Log(out)
 	for _, want := range []string{`package: whole`, `sums: right`, "2 of 2 trials accepted"} {
 		if !strings.Contains(out, want) {

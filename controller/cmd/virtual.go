@@ -296,7 +296,8 @@ func (f *virtualFlags) memory(p wire.RunPlan) int {
 	for _, t := range p.Trials {
 		spool = max(spool, t.SpoolBytes())
 	}
-	return cmp.Or(f.memoryMB, max(memoryBaseMB+memoryNodeMB*len(p.Nodes), memoryKernelMB+2*(diskLeftMB+int(spool>>20)+1)))
+	disk := diskLeftMB + int(spool>>20) + 1
+	return cmp.Or(f.memoryMB, max(memoryBaseMB+memoryNodeMB*len(p.Nodes), memoryKernelMB+2*disk))
 }
 
 // bootSeed is the seed of a boot's entropy: it follows from the run's, and no

@@ -35,8 +35,8 @@ acceptance: {attempts_max: 1}
 // scale adds a scale of this name to a campaign that has scales: what it leaves of
 // the trials, and once each.
 func scale(trial, factors string) []string {
-	return []string{"\nscales:\n", "\nscales:\n  bench:\n    why: a trial of each kind\n    trial: {" + trial + "}\n" +
-		"    factors: {" + factors + "}\n    design: {repetitions: 1}\n"}
+	return []string{"\nscales:\n", "\nscales:\n  bench:\n    why: a trial of each kind\n    trial: {" + trial +
+		"}\n    factors: {" + factors + "}\n    design: {repetitions: 1}\n"}
 }
 
 // TestBenchVirtualTime rehearses five campaigns in virtual time, on one processor each.
@@ -54,10 +54,11 @@ func TestBenchVirtualTime(t *testing.T) {
 			"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3, 16.7]", "repetitions: 2", "repetitions: 1"}, 3},
 		{"virtual time, a standing and a moving chain of six", "variants-chain", "chain", scale("duration_s: 60",
 			"variant: {levels: [newreno]}, routing: {levels: [aodv]}"), 10},
-		{"virtual time, 30 moving nodes", "reference-tcp", "thirty", scale("duration_s: 40", "variant: {levels: [newreno]}, "+
-			"node_speed: {only: [5]}, congestion: {only: [none]}, error: {only: [0]}"), 5},
+		{"virtual time, 30 moving nodes", "reference-tcp", "thirty", scale("duration_s: 40",
+			"variant: {levels: [newreno]}, node_speed: {only: [5]}, congestion: {only: [none]}, error: {only: [0]}"), 5},
 		{"virtual time, 200 moving nodes", "six-variants", "two-hundred", scale("duration_s: 20",
-			"variant: {levels: [newreno]}, connections: {levels: [5]}, mobility: {only: [high]}, nodes: {only: [n200]}"), 1},
+			"variant: {levels: [newreno]}, connections: {levels: [5]}, mobility: {only: [high]}, "+
+				"nodes: {only: [n200]}"), 1},
 		{"virtual time, an hour of waiting", "", "wait", nil, 360},
 	} {
 		var args []string
@@ -73,8 +74,9 @@ func TestBenchVirtualTime(t *testing.T) {
 				args = []string{"--scale", "bench"}
 			}
 		}
-		c := exec.Command(filepath.Join(programs, "fieldmesh"), append([]string{"rehearse", campaign, "--clock", "virtual",
-			"--name", k.name, "--runs", testnet.Folder(t)}, args...)...)
+		args = append([]string{"rehearse", campaign, "--clock", "virtual", "--name", k.name, "--runs", testnet.Folder(t)},
+			args...)
+		c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
 		begun := time.Now()
 		out, err := c.CombinedOutput()
 		if err != nil {
