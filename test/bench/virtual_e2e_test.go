@@ -55,7 +55,8 @@ func TestBenchVirtualTime(t *testing.T) {
 		{"virtual time, a standing and a moving chain of six", "variants-chain", "chain", scale("duration_s: 60",
 			"variant: {levels: [newreno]}, routing: {levels: [aodv]}"), 10},
 		{"virtual time, 30 moving nodes", "reference-tcp", "thirty", scale("duration_s: 40",
-			"variant: {levels: [newreno]}, node_speed: {only: [5]}, congestion: {only: [none]}, error: {only: [0]}"), 5},
+			"variant: {levels: [newreno]}, node_speed: {only: [5]}, congestion: {only: [none]}, "+
+				"error: {only: [0]}"), 5},
 		{"virtual time, 200 moving nodes", "six-variants", "two-hundred", scale("duration_s: 20",
 			"variant: {levels: [newreno]}, connections: {levels: [5]}, mobility: {only: [high]}, "+
 				"nodes: {only: [n200]}"), 1},
@@ -74,8 +75,8 @@ func TestBenchVirtualTime(t *testing.T) {
 				args = []string{"--scale", "bench"}
 			}
 		}
-		args = append([]string{"rehearse", campaign, "--clock", "virtual", "--name", k.name, "--runs", testnet.Folder(t)},
-			args...)
+		args = append([]string{"rehearse", campaign, "--clock", "virtual", "--name", k.name, "--runs",
+			testnet.Folder(t)}, args...)
 		c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
 		begun := time.Now()
 		out, err := c.CombinedOutput()
