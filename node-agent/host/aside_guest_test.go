@@ -196,7 +196,7 @@ func startNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
 	supplicant = startSupplicant(t, f)
 	// A read-only /sys tells it that no udev runs.
 	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
-		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --no-daemon --log-level=INFO --config="+config+
+		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --debug --log-level=INFO --config="+config+
 			" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
 	hwsim.Await(t, 2*time.Minute, "NetworkManager to see the network", func() bool {
 		out, err := nmcli(t, f, "--wait", "20", "connection", "up", "home")

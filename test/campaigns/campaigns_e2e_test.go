@@ -166,7 +166,7 @@ func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivere
 func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
-		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}",
+		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr-ns2, aodv]}",
 		"routing: {levels: [aodv]}\n      motion: {only: [static]}",
 		"trial: {duration_s: 5}", "trial: {duration_s: 2}")...)...)
 }
