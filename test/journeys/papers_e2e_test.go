@@ -21,6 +21,11 @@ import (
 // what was sent in it and lost at any time.
 func TestCapturesAgreeWithTheField(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
+	unlessLate(t, capturesAgree)
+}
+
+// capturesAgree takes the first attempt: another may begin within a burst of errors.
+func capturesAgree(t *testing.T, mayBeLate bool) (late bool) {
 	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]",
 		"relays: [b]", "duration_s: 360", "duration_s: 12",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]", "levels: [dsdv, dsr-ns2, aodv]",
@@ -32,6 +37,9 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: cbr, from: sender, to: "+
 			"receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
 	k := rehearse(t, file).finish(t)
+	if first := k.Decisions()[0]; mayBeLate && testnet.Late(first.Reason) {
+		return true
+	}
 	key := k.attempts[0].TrialKey
 	trial, _ := k.Trial(key.Trial)
 	rows, err := metrics.Of(k.Archive, key)
@@ -64,6 +72,7 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 			t.Errorf("%s: one-way delay is %g ± %g ms, and in truth %g ms", f.Name, delay, stated, exact)
 		}
 	}
+	return false
 }
 
 // trueDelayMs is a flow's mean one-way delay by the boot clock that its ends share.
