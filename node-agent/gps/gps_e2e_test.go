@@ -176,7 +176,7 @@ func TestSpeedsOfARealGpsd(t *testing.T) {
 		}
 		if g.Mode != 3 || g.LatDeg == nil || *g.LatDeg < 52 || *g.LatDeg > 53 || *g.FixAgeMs > 1000 ||
 			*g.FixAgeMs < float64(quiet.Milliseconds()) {
-			t.Errorf("fix %+v", g)
+			t.Errorf("fix of %s: mode %d, age %g ms, position %+v", g.TimeUTC, g.Mode, *g.FixAgeMs, g)
 		}
 	}
 	if fixes < 15 {
