@@ -23,6 +23,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	d := newDesk(t, "")
 	captures := map[wire.TrialKey]*capture{}
 	c := d.start(t, stationary(t, "without-a-link", "[2.8, 5.6, 11.1, 16.7]"))
+	cut, away := false, map[wire.TrialKey]bool{}
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":
@@ -30,12 +31,15 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 				c.trials[k.Trial].Receiver)
 			if k.Trial == cutForOne || k.Trial == cutFrom {
 				d.controlLink(t, false)
+				cut = true
 			}
+			away[k] = cut
 			captures[k] = startCapture(t, d.nodes[c.trials[k.Trial].Receiver].Name, "wlan0", false)
 		case "kept":
 			captures[k].stop(t)
 			if k.Trial == cutForOne || k.Trial == cutTo {
 				d.controlLink(t, true)
+				cut = false
 			}
 		}
 	}
@@ -47,8 +51,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 		if at.Verdict.Outcome != wire.Accepted { // it may have no window
 			continue
 		}
-		away := at.Trial == cutForOne || at.Trial >= cutFrom && at.Trial <= cutTo
-		want := map[bool]string{true: "mesh", false: "control"}[away]
+		want := map[bool]string{true: "mesh", false: "control"}[away[at.TrialKey]]
 		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != want {
 			t.Errorf("trial %d: GO reached bravo by %q, want %q", at.Trial, w.GoPath, want)
 		}
