@@ -77,7 +77,7 @@ type Face struct {
 // is configured, the kernel's nl80211 otherwise.
 type radioSource interface {
 	measure.Source
-	Caps() (wire.Caps, bool)
+	Caps() (*wire.Caps, error)
 }
 
 // Run serves a node until ctx ends.

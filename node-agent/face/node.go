@@ -35,9 +35,8 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	}
 	st.Host = host
 	st.MemoryBytes = residentBytes()
-	if caps, ok := f.radio.Caps(); ok {
-		st.Radio = &caps
-	}
+	var radioErr error
+	st.Radio, radioErr = f.radio.Caps()
 	if now, ok := f.machine.Now(); ok {
 		st.Machine = &now
 	}
@@ -45,7 +44,7 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	for _, p := range f.cfg.Allow.Prefixes {
 		st.AllowedPrefixes = append(st.AllowedPrefixes, p.String())
 	}
-	st.Problems = f.problems(st, err)
+	st.Problems = f.problems(st, err, radioErr)
 	return st, nil
 }
 
@@ -67,7 +66,7 @@ func (f *Face) Scan(ctx context.Context, channel int) error {
 	return err
 }
 
-func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
+func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Problem {
 	out := []wire.Problem{}
 	add := func(need, found, cure string) { out = append(out, wire.Problem{Need: need, Found: found, Cure: cure}) }
 	if hostErr != nil {
@@ -79,11 +78,11 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	if found, cure := f.interfaceProblem(st); found != "" {
 		add("radio", found, cure)
 	}
-	if f.cfg.FeedbackSocket != "" {
-		if _, ok := f.radio.Caps(); !ok {
-			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket,
-				"start what serves it, or remove `feedback_socket` from the configuration")
-		}
+	switch {
+	case radioErr != nil && f.cfg.FeedbackSocket != "":
+		add("radio", radioErr.Error(), "start what serves it, or remove `feedback_socket` from the configuration")
+	case radioErr != nil:
+		add("radio", radioErr.Error(), "look again; if it stays, take the radio out and put it in, or restart the node")
 	}
 	if st.Tools["iperf3"] == "" {
 		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct "+

@@ -80,11 +80,14 @@ func (f radioField) becomes(t *testing.T, when, before string) {
 func (f radioField) caps(t *testing.T) (caps wire.Caps) {
 	t.Helper()
 	f.ns.Do(t, func() error {
-		var ok bool
-		if caps, ok = radio.NewKernel(device).Caps(); !ok {
-			return errors.New("the agent sees no radio")
+		read, err := radio.NewKernel(device).Caps()
+		if err == nil && read == nil {
+			err = errors.New("the agent sees no radio")
 		}
-		return nil
+		if err == nil {
+			caps = *read
+		}
+		return err
 	})
 	return caps
 }

@@ -35,11 +35,14 @@ func beside(channel int) []change.Change {
 func (f radioField) besideCaps(t *testing.T) (caps wire.Caps) {
 	t.Helper()
 	f.ns.Do(t, func() error {
-		var ok bool
-		if caps, ok = radio.NewKernelBeside(besideDevice, device).Caps(); !ok {
-			return errors.New("the agent sees no radio")
+		read, err := radio.NewKernelBeside(besideDevice, device).Caps()
+		if err == nil && read == nil {
+			err = errors.New("the agent sees no radio")
 		}
-		return nil
+		if err == nil {
+			caps = *read
+		}
+		return err
 	})
 	return caps
 }

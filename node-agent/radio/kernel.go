@@ -86,22 +86,22 @@ func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	return i, err
 }
 
-// Caps is what the radio can do and how it is set at present; false when the
-// interface is not a radio's. Which of the standards it keeps to is not among
-// what the kernel tells. Of an interface that is still to be made beside
-// another there is only what the radio can do.
-func (k *Kernel) Caps() (wire.Caps, bool) {
+// Caps is what the radio can do and how it is set at present; nil when the
+// interface is not a radio's, an error when the kernel could not be asked. Which of
+// the standards it keeps to is not among what the kernel tells. Of an interface
+// that is still to be made beside another there is only what the radio can do.
+func (k *Kernel) Caps() (*wire.Caps, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	i, err := k.find(k.iface)
 	if err != nil {
-		return wire.Caps{}, false
+		return nil, fmt.Errorf("read the radio of %s: %w", k.iface, err)
 	}
-	out := wire.Caps{Driver: "nl80211", RatesMbps: []float64{}}
+	out := &wire.Caps{Driver: "nl80211", RatesMbps: []float64{}}
 	var other *nl80211.Interface
 	if k.beside != "" {
 		if other, err = k.find(k.beside); err != nil {
-			return wire.Caps{}, false
+			return nil, fmt.Errorf("read the radio of %s: %w", k.beside, err)
 		}
 	}
 	of, mhz := i, 0
@@ -116,12 +116,12 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 		of = other
 	}
 	if of == nil {
-		return wire.Caps{}, false
+		return nil, nil
 	}
-	k.cells(&out, of.Index, i != nil)
+	k.cells(out, of.Index, i != nil)
 	out.Country, _ = k.conn.Country()
-	k.phy(&out, of.Phy, mhz, other)
-	return out, true
+	k.phy(out, of.Phy, mhz, other)
+	return out, nil
 }
 
 // cells reports the networks that an interface has heard, and of the one that

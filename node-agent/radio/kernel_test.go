@@ -72,19 +72,19 @@ func kernelOf(iface string, f fakeRadio) *Kernel {
 }
 
 func TestKernelTellsWhatTheRadioIs(t *testing.T) {
-	caps, ok := kernelOf("wlan0", fakeRadio{}).Caps()
-	if !ok || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
+	caps, err := kernelOf("wlan0", fakeRadio{}).Caps()
+	if err != nil || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
 		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country !=
 		"DE" ||
 		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs !=
 		120 {
-		t.Errorf("caps %+v, %v", caps, ok)
+		t.Errorf("caps %+v, %v", caps, err)
 	}
-	if _, ok := kernelOf("eth0", fakeRadio{}).Caps(); ok {
-		t.Error("an interface that is not a radio's has caps")
+	if caps, err := kernelOf("eth0", fakeRadio{}).Caps(); caps != nil || err != nil {
+		t.Errorf("of an interface that is not a radio's: %+v, %v", caps, err)
 	}
-	if _, ok := kernelOf("wlan0", fakeRadio{down: true}).Caps(); ok {
-		t.Error("a kernel that does not answer has caps")
+	if caps, err := kernelOf("wlan0", fakeRadio{down: true}).Caps(); caps != nil || err == nil {
+		t.Errorf("of a kernel that does not answer: %+v, %v", caps, err)
 	}
 }
 
@@ -97,11 +97,11 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 			Limits: []nl80211.Limit{{Interfaces: 2, Modes: []string{"adhoc", "mesh"}}}}}}}}
 	k := NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
-	caps, ok := k.Caps()
-	if !ok || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
+	caps, err := k.Caps()
+	if err != nil || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
 		len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
 		len(caps.Heard) != 2 || caps.Heard[0].SSID != "mesh" {
-		t.Errorf("before: %+v, %v", caps, ok)
+		t.Errorf("before: %+v, %v", caps, err)
 	}
 	want := wire.Beside{Interface: "wlan0", Mode: "adhoc", Channel: 6, Channels: map[string]int{"adhoc": 1, "mesh": 1}}
 	if caps.Beside == nil || !reflect.DeepEqual(*caps.Beside, want) {
@@ -113,14 +113,14 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 	f.other = true
 	k = NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
-	if caps, ok = k.Caps(); !ok || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 ||
+	if caps, err = k.Caps(); err != nil || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 ||
 		caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
-		t.Errorf("in the run: %+v, %v", caps, ok)
+		t.Errorf("in the run: %+v, %v", caps, err)
 	}
 	k = NewKernelBeside("mesh0", "wlan1")
 	k.open = func() (reader, error) { return fakeRadio{}, nil }
-	if caps, ok := k.Caps(); ok {
-		t.Errorf("beside one that is not there: %+v", caps)
+	if caps, err := k.Caps(); caps != nil || err != nil {
+		t.Errorf("beside one that is not there: %+v, %v", caps, err)
 	}
 }
 

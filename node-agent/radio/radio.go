@@ -227,15 +227,15 @@ func (c *Client) Sample(int64) ([]wire.Body, error) {
 	return out, nil
 }
 
-// Caps is what the radio can do and is set to; false before it has told and
+// Caps is what the radio can do and is set to; an error before it has told and
 // while it is not connected.
-func (c *Client) Caps() (wire.Caps, bool) {
+func (c *Client) Caps() (*wire.Caps, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.caps == nil {
-		return wire.Caps{}, false
+		return nil, fmt.Errorf("nothing answers on the radio feedback socket %s", c.socket)
 	}
-	return *c.caps, true
+	return new(*c.caps), nil
 }
 
 // Dropped counts the messages that were lost between the radio and Sample:

@@ -187,7 +187,7 @@ func (s *Server) feed(ctx context.Context, conn *net.UnixConn) {
 		<-gone
 	}()
 	encoder := json.NewEncoder(conn)
-	if caps, ok := s.kernel.Caps(); ok && encoder.Encode(wire.Feedback{Caps: &caps}) != nil {
+	if caps, err := s.kernel.Caps(); err == nil && caps != nil && encoder.Encode(wire.Feedback{Caps: caps}) != nil {
 		return
 	}
 	for {

@@ -103,8 +103,8 @@ func TestServerTellsWhatAMediumWould(t *testing.T) {
 	}
 	client := New(socket)
 	go func() { _ = client.Run(t.Context()) }()
-	for caps, ok := client.Caps(); ; caps, ok = client.Caps() {
-		if !ok {
+	for caps, err := client.Caps(); ; caps, err = client.Caps() {
+		if err != nil {
 			time.Sleep(time.Millisecond)
 			continue
 		}

@@ -249,7 +249,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	caps, err := e.findRadio(a.trial.Radio)
+	caps, err := e.findRadio(ctx, a.trial.Radio)
 	if err != nil {
 		return err
 	}

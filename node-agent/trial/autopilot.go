@@ -77,7 +77,7 @@ func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
 	e.mu.Lock()
 	t, _ := e.trial(k.Trial)
 	e.mu.Unlock()
-	if _, err := e.findRadio(t.Radio); err != nil {
+	if _, err := e.findRadio(ctx, t.Radio); err != nil {
 		return err
 	}
 	_, err := e.deps.Host.Status(ctx)

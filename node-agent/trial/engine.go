@@ -109,7 +109,9 @@ type Deps struct {
 	// Routing watches the daemon of a protocol, which has been started; gone is
 	// called when it goes before the watch is closed.
 	Routing func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
-	Radio   func() (wire.Caps, bool)
+	// Radio reads the radio under test: nil when the interface is not a radio's, an error
+	// when it could not be read.
+	Radio func() (*wire.Caps, error)
 	// Transport returns what making a transport profile depends on; nil: nothing
 	// is known, and variants are taken for the kernel's own.
 	Transport func() (tcp.Machine, error)

@@ -280,7 +280,7 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 			return fakeSockets{&r.open}, nil
 		},
 		Routing:    func(context.Context, string, func(error)) (Routing, error) { return r.route, nil },
-		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
+		Radio:      func() (*wire.Caps, error) { return nil, nil },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
 		Log:        slog.New(slog.NewTextHandler(&r.log, nil))}
 	e, err := New(context.Background(), Config{Node: node, Interface: "wlan0", StateDir: dir, GoPort: port}, deps)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -107,32 +108,57 @@ func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 // findRadio returns the radio of a trial that needs one, set as the plan wants it
 // or to be set so by the host process; nil for a trial that leaves the
 // interface as it is.
-func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
+func (e *Engine) findRadio(ctx context.Context, want wire.Radio) (*wire.Caps, error) {
 	if !setByPlan(want) {
 		return nil, e.leftAsItIs()
 	}
 	if want.Mode == wire.ModeHotspot { // what Android can do, the host process knows
 		return nil, nil
 	}
-	caps, ok := e.deps.Radio()
+	caps, err := e.readRadio(ctx)
 	key, name := "interface", e.cfg.Interface
 	if e.cfg.Beside != "" {
 		key, name = "phy_of", e.cfg.Beside
 	}
 	_, missing := net.InterfaceByName(name)
 	switch {
-	case !ok && missing != nil:
+	case caps == nil && missing != nil:
 		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver",
 			want.Mode, name)
-	case !ok:
+	case err != nil:
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and it cannot be seen what %s is set to: %w", want.Mode, name,
+			err)
+	case caps == nil:
 		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not a radio; correct `%s` in the agent's "+
 			"configuration, or say `radio: {mode: none}` in the campaign", want.Mode, name, key)
 	}
-	if setsRadio(&caps) {
-		return &caps, nil
+	if setsRadio(caps) {
+		return caps, nil
 	}
-	return &caps, e.compareRadio(want, caps)
+	return caps, e.compareRadio(want, *caps)
 }
+
+// readRadio asks again for a while where the radio could not be read: a kernel that is
+// busy, or a socket that has just been lost, answers soon.
+func (e *Engine) readRadio(ctx context.Context) (*wire.Caps, error) {
+	end := time.Now().Add(radioAnswers)
+	for {
+		caps, err := e.deps.Radio()
+		if err == nil || !time.Now().Before(end) {
+			return caps, err
+		}
+		if ended := pause.For(ctx, radioAsked); ended != nil {
+			return nil, errors.Join(err, ended)
+		}
+	}
+}
+
+// radioAnswers bounds how long a radio that cannot be read is asked again, each
+// radioAsked: longer than a lost feedback socket takes to be found again.
+const (
+	radioAnswers = 5 * time.Second
+	radioAsked   = 100 * time.Millisecond
+)
 
 // leftAsItIs refuses a trial that leaves the interface as it is where there is
 // none: beside another it is made for a network that the plan names.
@@ -151,7 +177,7 @@ func (e *Engine) leftAsItIs() error {
 // radioInForce is the radio after the changes were made; it refuses a trial
 // whose radio this node does not have in force.
 func (e *Engine) radioInForce(ctx context.Context, want wire.Radio) (*wire.Caps, error) {
-	caps, err := e.findRadio(want)
+	caps, err := e.findRadio(ctx, want)
 	if want.Mode == wire.ModeHotspot {
 		caps, err = e.hotspotInForce(ctx, want)
 	}
@@ -174,12 +200,12 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 	if i, err := net.InterfaceByName(e.cfg.Interface); err == nil {
 		caps.MAC = i.HardwareAddr.String()
 	}
-	if kernel, ok := e.deps.Radio(); ok && setsRadio(&kernel) {
+	if kernel, err := e.deps.Radio(); err == nil && setsRadio(kernel) {
 		caps.TxPowerDbm = kernel.TxPowerDbm
 		caps.Width, caps.Country, caps.BasicRatesMbps = kernel.Width, kernel.Country, kernel.BasicRatesMbps
 		caps.RTSThresholdBytes, caps.ShortRetryLimit, caps.LongRetryLimit = kernel.RTSThresholdBytes,
 			kernel.ShortRetryLimit, kernel.LongRetryLimit
-		if err := e.compareRadio(want, kernel); err != nil {
+		if err := e.compareRadio(want, *kernel); err != nil {
 			return nil, err
 		}
 	}

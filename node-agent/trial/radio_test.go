@@ -1,9 +1,13 @@
 package trial
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
@@ -86,16 +90,50 @@ func TestTheRadioBesideIsLookedFor(t *testing.T) {
 			"the mode of mesh9 is mesh"},
 	} {
 		e := &Engine{cfg: Config{Node: "car", Interface: "mesh9", Beside: c.beside}}
-		e.deps.Radio = func() (wire.Caps, bool) {
-			if c.caps == nil {
-				return wire.Caps{}, false
-			}
-			return *c.caps, true
-		}
-		_, err := e.findRadio(c.want)
+		e.deps.Radio = func() (*wire.Caps, error) { return c.caps, nil }
+		_, err := e.findRadio(t.Context(), c.want)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %q", name, err, c.err)
 		}
+	}
+}
+
+// A radio that cannot be read is not one that is not there: it is asked again for a
+// while, and then the reason says why it could not be read.
+func TestARadioThatCannotBeReadIsAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		unread time.Duration // for how long it cannot be
+		ended  bool          // the attempt, meanwhile
+		err    string        // in it; empty: none
+	}{
+		"soon read":  {radioAnswers - radioAsked, false, ""},
+		"never read": {time.Hour, false, "it cannot be seen what lo is set to: the kernel does not answer"},
+		"broken off": {time.Hour, true, context.DeadlineExceeded.Error()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			e := &Engine{cfg: Config{Node: "car", Interface: "mesh9", Beside: "lo"}}
+			e.deps.Radio = func() (*wire.Caps, error) {
+				if time.Since(began) < c.unread {
+					return nil, errors.New("the kernel does not answer")
+				}
+				return &wire.Caps{Driver: realDriver}, nil
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if c.ended {
+				ctx, stop = context.WithTimeout(ctx, radioAnswers/2)
+				defer stop()
+			}
+			caps, err := e.findRadio(ctx, wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "m"})
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || (err == nil) !=
+				setsRadio(caps) {
+				t.Errorf("%s: %+v, %v, want %q", name, caps, err, c.err)
+			}
+			if took := time.Since(began); took > radioAnswers+radioAsked {
+				t.Errorf("%s: it was asked for %s", name, took)
+			}
+		})
 	}
 }
 
