@@ -73,7 +73,8 @@ func kernelOf(iface string, f fakeRadio) *Kernel {
 
 func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	caps, err := kernelOf("wlan0", fakeRadio{}).Caps()
-	if err != nil || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
+	if err != nil || caps.Mode != "adhoc" || caps.Channel != 6 ||
+		caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
 		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country !=
 		"DE" ||
 		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs !=
@@ -98,7 +99,8 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 	k := NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
 	caps, err := k.Caps()
-	if err != nil || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
+	if err != nil || caps.MAC != "" ||
+		caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
 		len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
 		len(caps.Heard) != 2 || caps.Heard[0].SSID != "mesh" {
 		t.Errorf("before: %+v, %v", caps, err)
@@ -113,8 +115,8 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 	f.other = true
 	k = NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
-	if caps, err = k.Caps(); err != nil || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 ||
-		caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
+	if caps, err = k.Caps(); err != nil || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" ||
+		caps.Channel != 6 || caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
 		t.Errorf("in the run: %+v, %v", caps, err)
 	}
 	k = NewKernelBeside("mesh0", "wlan1")

@@ -126,8 +126,8 @@ func (e *Engine) findRadio(ctx context.Context, want wire.Radio) (*wire.Caps, er
 		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver",
 			want.Mode, name)
 	case err != nil:
-		return nil, fmt.Errorf("radio: the plan wants %s mode, and it cannot be seen what %s is set to: %w", want.Mode, name,
-			err)
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and it cannot be seen what %s is set to: %w",
+			want.Mode, name, err)
 	case caps == nil:
 		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not a radio; correct `%s` in the agent's "+
 			"configuration, or say `radio: {mode: none}` in the campaign", want.Mode, name, key)
