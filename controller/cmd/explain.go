@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/reference"
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
 
 // ExplainCommand is `fieldmesh explain KEY`.
@@ -38,7 +38,7 @@ func ExplainCommand() *cobra.Command {
 			}
 			if found == nil {
 				err := fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
-				if near := reference.Near(all, word, plan.Nearest); near != "" {
+				if near := reference.Near(all, word, nearest.Word); near != "" {
 					err = fmt.Errorf("no key is called %q; did you mean %q?", word, near)
 				}
 				return err

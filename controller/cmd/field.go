@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
@@ -35,7 +36,7 @@ func fieldServeCommand() *cobra.Command {
 		Use:    "serve",
 		Short:  "Own a rehearsal's field (started by rehearse)",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := field.LoadConfig(dir)
 			if err != nil {
@@ -67,7 +68,7 @@ func fieldShowCommand() *cobra.Command {
 		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !(atS >= 0 && atS <= 86400) {
-				return fmt.Errorf("--at %g: from 0 to 86400 seconds are possible", atS)
+				return misused("--at %g: from 0 to 86400 seconds are possible", atS)
 			}
 			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {
@@ -101,7 +102,7 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 		return "", err
 	}
 	if trial < 1 || trial > len(trials) {
-		return "", fmt.Errorf("--trial %d: the campaign has 1 to %d", trial, len(trials))
+		return "", misused("--trial %d: the campaign has 1 to %d", trial, len(trials))
 	}
 	cfg, err := sceneConfig(c)
 	if err != nil {

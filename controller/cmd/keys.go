@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // KeysCommand is `fieldmesh keys`: the controller's and the nodes' keys.
@@ -17,7 +18,7 @@ func KeysCommand() *cobra.Command {
 		Long: `Controller and nodes know each other by their keys alone. The folder of keys
 holds the controller's key, the fleet file with the key that is expected of each
 node, and a bundle for each node that is to be copied to it.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 	}
 	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
 	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysTellCommand(dir),
@@ -29,7 +30,7 @@ func keysInitCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
 		Short: "Make the controller's key and an empty fleet file",
-		Args:  cobra.NoArgs,
+		Args:  flags.None,
 		RunE: func(command *cobra.Command, _ []string) error {
 			identity, err := fleet.Init(*dir)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // runSummary is a line of `fieldmesh runs`.
@@ -35,7 +36,7 @@ func RunsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List the runs of a folder, the newest last",
-		Args:  cobra.NoArgs,
+		Args:  flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := listRuns(runs, c.ErrOrStderr())
 			if err != nil {
@@ -57,7 +58,7 @@ func RunsCommand() *cobra.Command {
 func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w; --runs names another folder", err)
+		return nil, fmt.Errorf("list runs: %w; --runs names another folder, and `fieldmesh rehearse FILE` makes the first run", err)
 	}
 	all := []runSummary{}
 	for _, e := range entries {
@@ -74,6 +75,9 @@ func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 			Complete: a.Finished()}
 		s.Accepted, s.GivenUp, s.Left = (&run.Runner{Archive: a, Plan: info.Plan}).Counts()
 		all = append(all, s)
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(warnings, "%q holds no run; `fieldmesh rehearse FILE` makes one, and --runs names another folder\n", runs)
 	}
 	slices.SortFunc(all, func(x, y runSummary) int { return x.Begun.Compare(y.Begun) })
 	return all, nil

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/nodes"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
@@ -28,7 +29,7 @@ node cannot be reached or has a problem. With --watch it goes on: on a terminal
 the table is refreshed in place, elsewhere it is printed when something has
 changed; with --json one object is printed a line, for each node at first and
 for one that has changed after that.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(command *cobra.Command, _ []string) error {
 			f, identity, err := loadFleet(path)
 			if err != nil {

@@ -44,13 +44,13 @@ func partsDir(whole string) string { return filepath.Clean(whole) + "-parts" }
 // It returns nil for a run that is driven whole.
 func (f *rehearseFlags) parts(file string) (*parts, error) {
 	if f.virtual.jobs < 0 {
-		return nil, fmt.Errorf("--jobs %d: at least one is needed", f.virtual.jobs)
+		return nil, misused("--jobs %d: at least one is needed", f.virtual.jobs)
 	}
 	if f.resume == "" && f.virtual.jobs == 0 {
 		return nil, nil
 	}
 	if f.shard != "" {
-		return nil, fmt.Errorf("--shard %s: --jobs divides a run by itself; leave one of them out", f.shard)
+		return nil, misused("--shard %s: --jobs divides a run by itself; leave one of them out", f.shard)
 	}
 	if f.resume == "" {
 		return f.beginParts(file)
@@ -60,9 +60,9 @@ func (f *rehearseFlags) parts(file string) (*parts, error) {
 	case err != nil:
 		return nil, err
 	case p != nil && len(f.retry) > 0:
-		return nil, fmt.Errorf("--retry: run %s is still in parts; resume it first", p.name)
+		return nil, misused("--retry: run %s is still in parts; resume it first", p.name)
 	case p == nil && f.virtual.jobs > 0:
-		return nil, fmt.Errorf("--jobs %d: run %s was not begun in parts; leave --jobs out", f.virtual.jobs, f.resume)
+		return nil, misused("--jobs %d: run %s was not begun in parts; leave --jobs out", f.virtual.jobs, f.resume)
 	}
 	return p, nil
 }

@@ -59,7 +59,7 @@ func RehearseCommand() *cobra.Command {
 				return rehearseVirtually(c, f, file)
 			}
 			if f.virtual.jobs != 0 {
-				return fmt.Errorf("--jobs %d: it is for virtual time; add --clock virtual, or see --fields",
+				return misused("--jobs %d: it is for virtual time; add --clock virtual, or see --fields",
 					f.virtual.jobs)
 			}
 			if os.Geteuid() != 0 {
@@ -67,7 +67,7 @@ func RehearseCommand() *cobra.Command {
 					"with sudo, or as it is with --clock virtual")
 			}
 			if f.fields < 1 {
-				return fmt.Errorf("--fields %d: at least one is needed", f.fields)
+				return misused("--fields %d: at least one is needed", f.fields)
 			}
 			if err := field.CheckHost(); err != nil {
 				return err

@@ -36,7 +36,9 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
+	root.SetFlagErrorFunc(flags.Explain)
+	root.Args, root.DisableFlagsInUseLine = flags.Below, true
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -110,7 +112,7 @@ func usageOf(c *cobra.Command) error {
 
 // versionCommand is `fieldmesh version`, which many type before they think of the flag.
 func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
 			return err
@@ -119,17 +121,7 @@ func versionCommand() *cobra.Command {
 
 // group is a command that does nothing by itself: it has others below it.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, SuggestionsMinimumDistance: 2,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
-			}
-			return err
-		},
+	c := &cobra.Command{Use: use, Short: short, Args: flags.Below,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(below...)
 	return c
@@ -145,6 +137,20 @@ func (u unmet) Unwrap() error { return u.error }
 
 // Is reports whether target is errUnmet.
 func (unmet) Is(target error) bool { return target == errUnmet }
+
+// errMisused is in the errors of commands whose flags cannot be meant as they are given.
+var errMisused = errors.New("the command line is wrong")
+
+// misuse marks an error as one of those, and leaves its text.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
+
+// Is reports whether target is errMisused.
+func (misuse) Is(target error) bool { return target == errMisused }
+
+// misused is a misuse; see fmt.Errorf for its arguments.
+func misused(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 // exitStatuses tells them in the command's help.
 func exitStatuses() string {
@@ -192,7 +198,7 @@ func Main(args []string) int {
 	}
 	fail(err)
 	switch {
-	case !begun:
+	case !begun, errors.Is(err, errMisused):
 		return reference.StatusUsage
 	case errors.Is(err, errUnmet), errors.Is(err, ErrPreflight), errors.Is(err, nodes.ErrNotWell):
 		return reference.StatusUnmet

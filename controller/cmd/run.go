@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -88,7 +87,7 @@ func fileOrResume(flags *runFlags) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case flags.resume != "" && len(args) > 0:
-			return fmt.Errorf("--resume continues with the run's own campaign; leave %q out", args[0])
+			return misused("--resume continues with the run's own campaign; leave %q out", args[0])
 		case flags.resume == "" && len(flags.retry) > 0:
 			return errors.New("--retry drives a trial of a run again; name the run too, with --resume RUN")
 		case flags.why != "" && len(flags.retry) == 0:

@@ -25,6 +25,9 @@ func explainRun(runs, given string, err error) error {
 			return fmt.Errorf("%w; it is in parts yet, in %s: `fieldmesh rehearse --resume %s` resumes them", err,
 				parts, given)
 		}
+		if file, failed := os.Stat(given); failed == nil && !file.IsDir() {
+			return fmt.Errorf("%q is a file, and a run is a folder; %s", given, newestRuns(runs))
+		}
 		return fmt.Errorf("%w; %s", err, newestRuns(runs))
 	case errors.Is(err, archive.ErrLocked):
 		return fmt.Errorf("%w; wait for its end, or stop the fieldmesh that drives it", err)
@@ -53,7 +56,7 @@ func newestRuns(runs string) string {
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Sprintf("%q has none either; --runs names another folder", runs)
+		return fmt.Sprintf("%q holds no run; --runs names another folder", runs)
 	}
 	slices.SortFunc(found, func(a, b known) int { return b.info.ModTime().Compare(a.info.ModTime()) })
 	var names []string

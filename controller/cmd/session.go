@@ -106,7 +106,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	if shard != nil && c.Design.StopWhen != nil {
-		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.stop_when), which "+
+		return nil, misused("--shard %s: the campaign stops when enough is known (design.stop_when), which "+
 			"no shard "+
 			"can tell alone; drive it whole, or take design.stop_when out", f.shard)
 	}
@@ -191,10 +191,10 @@ func (f *runFlags) part() (shard *archive.Shard, folder string, err error) {
 		return nil, "", nil
 	}
 	if shard, err = archive.ParseShard(f.shard); err != nil {
-		return nil, "", err
+		return nil, "", misuse{err}
 	}
 	if f.name == "" {
-		return nil, "", fmt.Errorf("--shard %s: give the run a --name, the same for all its shards", f.shard)
+		return nil, "", misused("--shard %s: give the run a --name, the same for all its shards", f.shard)
 	}
 	return shard, fmt.Sprintf("%s-shard-%d-of-%d", f.name, shard.Number, shard.Of), nil
 }
@@ -234,7 +234,7 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read the campaign: %w", err)
 	case !bytes.Equal(raw, a.Info().CampaignRaw), scale != f.scale:
-		return "", fmt.Errorf("--or-resume: run %s was begun with another campaign file, or at another scale, than %s "+
+		return "", misused("--or-resume: run %s was begun with another campaign file, or at another scale, than %s "+
 			"at scale %s; give the new run another --name, or continue the old one by --resume %s", a.Info().Run, file,
 			f.scale, dir)
 	}

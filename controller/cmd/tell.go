@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -21,7 +22,7 @@ func keysTellCommand(dir *string) *cobra.Command {
 		Short: "Send every node the list of apps to let in",
 		Long: `Tells every node of the fleet which phones' apps to let in. It is done by itself
 when an app is paired or revoked; this is for nodes that were out of reach then.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return tellApps(command.Context(), command.OutOrStdout(), *dir)
 		},

@@ -52,7 +52,7 @@ func (f *topologyFlags) run(c *cobra.Command, a *archive.Archive) error {
 func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
 	t, ok := a.Trial(f.trial)
 	if !ok {
-		return nil, fmt.Errorf("--trial %d: the run has 1 to %d", f.trial, len(a.Info().Plan.Trials))
+		return nil, misused("--trial %d: the run has 1 to %d", f.trial, len(a.Info().Plan.Trials))
 	}
 	entries, err := a.Trials()
 	if err != nil {

@@ -82,12 +82,12 @@ func (f *rehearseFlags) virtually() (bool, error) {
 	switch asked {
 	case "", archive.ClockReal, archive.ClockVirtual:
 	default:
-		return false, fmt.Errorf("--clock %s: it is real or virtual", asked)
+		return false, misused("--clock %s: it is real or virtual", asked)
 	}
 	begun, radio := archive.ClockReal, ""
 	if p, err := f.begunParts(); err != nil || p != nil {
 		if err == nil && asked == archive.ClockReal {
-			err = fmt.Errorf("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
+			err = misused("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
 		}
 		if err == nil {
 			err = f.chooseRadio(p.radio, p.name)
@@ -103,7 +103,7 @@ func (f *rehearseFlags) virtually() (bool, error) {
 			begun = archive.ClockVirtual
 		}
 		if asked != "" && asked != begun {
-			return false, fmt.Errorf("--clock %s: run %s was begun in %s time, and goes on in it", asked, a.Info().Run,
+			return false, misused("--clock %s: run %s was begun in %s time, and goes on in it", asked, a.Info().Run,
 				begun)
 		}
 		asked, radio = begun, a.Info().Radio
@@ -127,10 +127,10 @@ func (f *rehearseFlags) chooseRadio(begun, run string) error {
 	switch asked {
 	case "", radioEmulated, archive.RadioMAC80211:
 	default:
-		return fmt.Errorf("--radio %s: it is %s or %s", asked, radioEmulated, archive.RadioMAC80211)
+		return misused("--radio %s: it is %s or %s", asked, radioEmulated, archive.RadioMAC80211)
 	}
 	if begun = cmp.Or(begun, radioEmulated); f.resume != "" && asked != "" && asked != begun {
-		return fmt.Errorf("--radio %s: run %s was begun with radio %s, and keeps it", asked, run, begun)
+		return misused("--radio %s: run %s was begun with radio %s, and keeps it", asked, run, begun)
 	}
 	if f.resume != "" {
 		asked = begun
@@ -162,7 +162,7 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	ctx, out := c.Context(), c.OutOrStdout()
 	if f.fields != 1 {
-		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side "+
+		return misused("--fields %d: in virtual time a field has one processor; drive parts side by side "+
 			"with --jobs", f.fields)
 	}
 	k, err := f.virtual.find()
@@ -171,7 +171,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	}
 	if f.virtual.start != "" {
 		if f.start, err = time.Parse(time.RFC3339, f.virtual.start); err != nil {
-			return fmt.Errorf("--start: %w", err)
+			return misused("--start: %w", err)
 		}
 	}
 	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,

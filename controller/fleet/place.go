@@ -8,6 +8,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
+
+	"fieldmesh.dev/fieldmesh/internal/yamlfault"
 )
 
 // fault is a fault of a value, before its place in the file is looked up.
@@ -42,7 +44,7 @@ func locate(name string, data []byte, err error) error {
 	case errors.As(err, &f):
 		line, column = place(data, f.path)
 	case errors.As(err, &decoding):
-		message = decoding.GetMessage()
+		message = yamlfault.Explain(decoding.GetMessage())
 		if errors.As(err, &torn) {
 			message = "not valid YAML: " + message
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
 
 // factor is one factor with what each level lays over the trial.
@@ -116,7 +117,7 @@ func (p *parse) keyRule(root *tree.Node, path string, key *tree.Node) rule {
 		}
 		if next == nil {
 			p.findings.Add(key.At, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
-				path, key.Show(), cmp.Or(walked, "a trial"), tree.Shorten(word), didYouMean(Nearest(word, known)),
+				path, key.Show(), cmp.Or(walked, "a trial"), tree.Shorten(word), didYouMean(nearest.Word(word, known)),
 				orNone(known))
 			key.Bad = true
 			return nil

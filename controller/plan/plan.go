@@ -16,12 +16,15 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -98,14 +101,38 @@ func Load(path string) (*Campaign, error) { return LoadAt(path, FullScale) }
 func LoadAt(path, scale string) (*Campaign, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read campaign: %w", err)
+		return nil, unreadable(path, err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, tree.MaxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read campaign: %w", err)
+		return nil, unreadable(path, err)
 	}
 	return ParseAt(path, raw, scale)
+}
+
+// unreadable says which campaign files are where there is none.
+func unreadable(path string, err error) error {
+	folder := filepath.Dir(path)
+	if info, failed := os.Stat(path); failed == nil && info.IsDir() {
+		folder = path
+		err = fmt.Errorf("read campaign: %q is a folder; name a file", path)
+	} else {
+		err = fmt.Errorf("read campaign: %w", err)
+	}
+	files, failed := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if failed != nil || len(files) == 0 {
+		return err
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+	}
+	if near := nearest.Word(strings.TrimSuffix(filepath.Base(path), ".yaml"), names); near != "" && folder != path {
+		return fmt.Errorf("%w; did you mean %q?", err, filepath.Join(folder, near+".yaml"))
+	}
+	const most = 12
+	return fmt.Errorf("%w; there are %s", err, strings.Join(files[:min(len(files), most)], ", "))
 }
 
 // Parse reads a campaign from the bytes of a file; name stands in its
@@ -153,7 +180,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 		AttemptsMax: p.attemptsMax,
 		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale, Scales: p.scales,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
-		Warnings: append(p.unusualAddresses(), p.differences(trials)...),
+		Warnings: slices.Concat(p.unusualAddresses(), p.unusualSpeed(root, trials), p.differences(trials)),
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -265,6 +292,26 @@ func (p *parse) unusualAddresses() tree.Problems {
 		warned[network] = true
 		f.Add(p.addressAt[n.Name], "nodes.%s.mesh_address: on the road, agents refuse %s unless `allow.prefixes` in "+
 			"each node's agent.yaml has it; they allow %s by themselves", n.Name, network, usual)
+	}
+	return f.Problems(p.file, 0)
+}
+
+// motorwayMps is the general limit on motorways in most of Europe, 130 km/h.
+const motorwayMps = 130 / 3.6
+
+// unusualSpeed warns of a car that would be faster than it may: the speed may have been
+// given in km/h.
+func (p *parse) unusualSpeed(root *tree.Node, trials []wire.Trial) tree.Problems {
+	var f tree.Findings
+	fastest := 0.
+	for _, t := range trials {
+		if t.SpeedMps != nil {
+			fastest = max(fastest, *t.SpeedMps)
+		}
+	}
+	if fastest > motorwayMps {
+		f.Add(root.Lookup("trial").Home, "trial.speed_mps: the fastest trial is driven at %s m/s, which is %.0f km/h",
+			formatNumber(fastest), fastest*3.6)
 	}
 	return f.Problems(p.file, 0)
 }

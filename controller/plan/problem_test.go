@@ -116,15 +116,24 @@ func TestFaultsAreReported(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"speed_mps", "duration_s", "direction", "sender"}
-	for word, want := range map[string]string{
-		"sped_mps": "speed_mps", "speed_msp": "speed_mps", "duration": "duration_s", "xyz": "", "": "",
-		"snedre":                         "sender",
-		strings.Repeat("speed_mps", 100): "",
+// Speeds are in m/s: those of a campaign that has them in km/h are told in both.
+func TestASpeedThatIsFasterThanAMotorwayIsWarnedOf(t *testing.T) {
+	for levels, want := range map[string]string{
+		"[2.8, 36.1]": "",
+		"[20, 40]":    "f:8:1: trial.speed_mps: the fastest trial is driven at 40 m/s, which is 144 km/h",
 	} {
-		if got := Nearest(word, known); got != want {
-			t.Errorf("nearest to %q is %q, want %q", word, got, want)
+		c, err := Parse("f", []byte(strings.Replace(fine, "[2.8, 5.6]", levels, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, w := range c.Warnings {
+			if strings.Contains(w.Message, "km/h") {
+				got += w.Error()
+			}
+		}
+		if got != want {
+			t.Errorf("%s: warned of %q, want %q", levels, got, want)
 		}
 	}
 }

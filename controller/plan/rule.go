@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
 
 // A rule says what may stand at a place of the file. The format is a tree of
@@ -76,7 +77,7 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 			r.check(f, join(path, e.Key), e.Value)
 			continue
 		}
-		near := Nearest(e.Key, o.keys())
+		near := nearest.Word(e.Key, o.keys())
 		if now := presentName(path, e.Key); now != "" {
 			f.Add(e.At, "%s: key %q is called %q now", section(path), e.Key, now)
 			e.Value.Bad = true
@@ -193,10 +194,17 @@ func (r number) allowed() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s up to %s %s", kind, from, formatNumber(r.most), r.unit))
 }
 
+// decimal is a number as YAML would have read it, had it not been in quotes.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
 var kmh = regexp.MustCompile(`^([0-9.]+) ?(?:km/?h|kmh|kph)$`)
 
-// converted says what a speed in km/h is in m/s; "" for any other text.
+// converted says how a text is given as a number: without quotes, and a speed in km/h
+// in m/s; "" for any other text.
 func (r number) converted(text string) string {
+	if decimal.MatchString(text) {
+		return ", without quotes"
+	}
 	found := kmh.FindStringSubmatch(text)
 	if found == nil || !strings.HasPrefix(r.unit, "m/s") {
 		return ""
@@ -241,7 +249,7 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	}
 	if newer802.MatchString(n.Text) {
 		allowed += " (802.11n and later are not supported: neither the agent nor the emulated radio has their rates)"
-	} else if near := Nearest(n.Text, c); near != "" {
+	} else if near := nearest.Word(n.Text, c); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	reject(f, path, n, allowed)
@@ -315,7 +323,7 @@ func (r reference) check(f *tree.Findings, path string, n *tree.Node) {
 		slices.Contains(r.defined, n.Text) {
 		return
 	}
-	if near := Nearest(n.Text, r.defined); near != "" {
+	if near := nearest.Word(n.Text, r.defined); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	f.Add(n.At, "%s: %s is not a defined %s; allowed: %s", path, n.Show(), r.what, allowed)

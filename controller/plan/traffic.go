@@ -54,6 +54,14 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 		node = f.From
 	}
 	port := ":" + strconv.Itoa(f.Port)
+	at := e.At
+	if given := e.Value.Child("port"); given != nil {
+		at = given.At
+	}
+	if f.Port == wire.DefaultControlPort || f.Port == wire.DefaultGoPort {
+		c.add(at, "trial.traffic.%s.port: agents themselves listen on port %d; allowed: another port", e.Key, f.Port)
+		return
+	}
 	other, taken := servers[node+port]
 	if !taken && node != draw.Random {
 		other, taken = servers[draw.Random+port]
@@ -61,10 +69,6 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 		other, taken = servers[port]
 	}
 	if taken && node != "" {
-		at := e.At
-		if given := e.Value.Child("port"); given != nil {
-			at = given.At
-		}
 		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.Key,
 			f.Port, node, other)
 	}

@@ -1,12 +1,16 @@
-// Package flags words what is wrong with a command line's flags. Which flags
+// Package flags words what is wrong with a command line. Which commands and flags
 // there are, and what they do, is their command's business.
 package flags
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
 
 // expected is what a flag of a type wants, by pflag's names of types.
@@ -19,12 +23,51 @@ var expected = map[string]string{
 	"bool":         "true or false",
 }
 
-// Explain returns err, in plain words where it is about a value that a flag does not take.
-func Explain(err error) error {
+// Explain returns err in plain words where it is about a flag that the command has not,
+// or about a value that a flag does not take.
+func Explain(c *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		if near := nearest.Word(unknown.GetSpecifiedName(), known); near != "" {
+			return fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+		return fmt.Errorf("%w; `%s --help` lists what there is", err, c.CommandPath())
+	}
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok || expected[bad.GetFlag().Value.Type()] == "" {
 		return err
 	}
 	f := bad.GetFlag()
 	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), expected[f.Value.Type()])
+}
+
+// None wants no argument.
+func None(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no argument, and %q is one; `%[1]s --help` lists its flags", c.CommandPath(), args[0])
+}
+
+// Below wants the name of a command below c, which does nothing by itself.
+func Below(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			known = append(known, below.Name())
+		}
+	}
+	err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+	if near := nearest.Word(args[0], known); near != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, near)
+	}
+	return fmt.Errorf("%w; it has %s", err, strings.Join(known, ", "))
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 func TestExplain(t *testing.T) {
@@ -13,19 +13,43 @@ func TestExplain(t *testing.T) {
 		"--time=2":         `--time "2": expected a time with its unit, such as 90s or 2h`,
 		"--trial=one":      `--trial "one": expected a whole number`,
 		"--speeds-mps=1;2": `--speeds-mps "1;2": expected numbers without units, and commas between them`,
-		"--no-such":        "unknown flag: --no-such",
+		"--no-such":        "unknown flag: --no-such; `test --help` lists what there is",
+		"--road":           "unknown flag: --road; did you mean --road-m?",
 	} {
-		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		c := &cobra.Command{Use: "test"}
+		f := c.Flags()
 		f.Float64("road-m", 0, "")
 		f.Duration("time", 0, "")
 		f.Int("trial", 0, "")
 		f.Float64Slice("speeds-mps", nil, "")
-		if got := Explain(f.Parse([]string{arg})); got == nil || got.Error() != want {
+		if got := Explain(c, f.Parse([]string{arg})); got == nil || got.Error() != want {
 			t.Errorf("%s: %v, want %s", arg, got, want)
 		}
 	}
 	other := errors.New("other")
-	if got := Explain(other); !errors.Is(got, other) {
+	if got := Explain(&cobra.Command{}, other); !errors.Is(got, other) {
 		t.Errorf("another error became %v", got)
+	}
+}
+
+func TestArgumentsThatAreNotTaken(t *testing.T) {
+	root := &cobra.Command{Use: "root"}
+	root.AddCommand(&cobra.Command{Use: "check", Run: func(*cobra.Command, []string) {}},
+		&cobra.Command{Use: "show", Run: func(*cobra.Command, []string) {}})
+	for _, c := range []struct {
+		of   cobra.PositionalArgs
+		args []string
+		want string
+	}{
+		{None, nil, ""},
+		{None, []string{"x"}, "root takes no argument, and \"x\" is one; `root --help` lists its flags"},
+		{Below, nil, ""},
+		{Below, []string{"chekc"}, `unknown command "chekc" for "root"; did you mean "check"?`},
+		{Below, []string{"explain"}, `unknown command "explain" for "root"; it has check, show`},
+	} {
+		err := c.of(root, c.args)
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%q: %v, want %q", c.args, err, c.want)
+		}
 	}
 }

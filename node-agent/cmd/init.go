@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
 
@@ -24,7 +25,7 @@ func InitCommand() *cobra.Command {
 		Short: "Write this node's first configuration",
 		Long: `Init writes the agent's configuration, with a comment for each key that a new
 node may need. A file that exists stays as it is.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := radios()
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
@@ -35,7 +36,7 @@ func LogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "Record GPS and interface data with no controller",
-		Args:  cobra.NoArgs,
+		Args:  flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx := c.Context()
 			if f.forS > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
@@ -30,7 +31,7 @@ func ProbeCommand() *cobra.Command {
 		Long: `Probe reports whether each of the machine's Wi-Fi radios can be a node, and
 which tools and TCP variants there are. It needs no configuration; with one, it
 shows the interface that is named there, too.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(path)
 			if errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {

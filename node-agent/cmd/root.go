@@ -36,7 +36,9 @@ nothing was begun.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
+	root.SetFlagErrorFunc(flags.Explain)
+	root.Args, root.DisableFlagsInUseLine = flags.Below, true
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
 		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand(), versionCommand())
 	return root
@@ -66,7 +68,7 @@ func Main(args []string) int {
 
 // versionCommand is `fieldmesh-agent version`, which many type before they think of the flag.
 func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
 			return err
@@ -95,7 +97,7 @@ func addConfig(c *cobra.Command, path *string) {
 // configured makes c a command that takes the configuration and nothing else.
 func configured(c *cobra.Command, do func(*cobra.Command, config.Config) error) *cobra.Command {
 	var path string
-	c.Args = cobra.NoArgs
+	c.Args = flags.None
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := loadConfig(path)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
@@ -44,7 +45,7 @@ func RouteCommand() *cobra.Command {
 			"one takes back. The interface needs an IPv4 address in the mesh's network.",
 		Example: "  fieldmesh-agent route --protocol aodv --interface wlan0\n" +
 			"  fieldmesh-agent route --interface wlan0 --show state",
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	flags := c.Flags()

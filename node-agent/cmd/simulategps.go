@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
@@ -27,7 +28,7 @@ func SimulateGPSCommand() *cobra.Command {
 		Long: `Simulate-gps answers in gpsd's place as if the node drove to and fro, at each
 speed in turn, until Ctrl-C. The agent that asks it takes the track for its own:
 use it at a desk only.`,
-		Args: cobra.NoArgs,
+		Args: flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := track.check(); err != nil {
 				return err

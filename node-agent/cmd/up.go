@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/supervise"
@@ -32,7 +33,7 @@ func UpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run this node: its privileged half and its network face, each kept running",
-		Args:  cobra.NoArgs,
+		Args:  flags.None,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if untilEOF {
 				c.SetContext(untilEnd(c.Context(), c.InOrStdin()))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -93,8 +94,8 @@ func DefaultBinaries() map[string]string {
 
 func defaults() Config {
 	return Config{
-		Listen:         ":7443",
-		GoPort:         7446,
+		Listen:         ":" + strconv.Itoa(wire.DefaultControlPort),
+		GoPort:         wire.DefaultGoPort,
 		StateDir:       "/var/lib/fieldmesh",
 		GPSD:           "127.0.0.1:2947", // gpsd's registered port
 		FaceUser:       "fieldmesh",

@@ -18,6 +18,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"fieldmesh.dev/fieldmesh/internal/nearest"
+	"fieldmesh.dev/fieldmesh/internal/yamlfault"
 )
 
 // Error says what is wrong where in a configuration. Line and Column count
@@ -144,11 +147,14 @@ func (d document) decodeError(err error) error {
 		// A prefix is the only value that this package decodes itself.
 		return d.at("allow.prefixes", "%v", err)
 	}
-	e := &Error{File: d.name, Message: located.GetMessage()}
+	e := &Error{File: d.name, Message: yamlfault.Explain(located.GetMessage())}
 	if token := located.GetToken(); token != nil {
 		e.Line, e.Column = token.Position.Line, token.Position.Column
 		if strings.HasPrefix(e.Message, "unknown field") {
-			e.Message = fmt.Sprintf("unknown key %q; did you mean %q?", token.Value, nearest(token.Value, knownKeys()))
+			e.Message = fmt.Sprintf("unknown key %q; allowed: %s", token.Value, strings.Join(knownKeys(), ", "))
+			if near := nearest.Word(token.Value, knownKeys()); near != "" {
+				e.Message = fmt.Sprintf("unknown key %q; did you mean %q?", token.Value, near)
+			}
 			if now := renamed(token.Value); now != "" {
 				e.Message = fmt.Sprintf("key %q is called %q now", token.Value, now)
 			}
@@ -176,37 +182,6 @@ func knownKeys() []string {
 		}
 	}
 	return keys
-}
-
-// nearest is the known word with the least edit distance.
-func nearest(word string, known []string) string {
-	best, bestDistance := "", len(word)+100
-	for _, k := range known {
-		if d := editDistance(word, k); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func (d document) check(c Config) error {

@@ -33,6 +33,9 @@ const (
 // DefaultGoPort is the UDP port on which nodes listen for GO.
 const DefaultGoPort = 7446
 
+// DefaultControlPort is the TCP port on which nodes listen for their controller.
+const DefaultControlPort = 7443
+
 // DefaultMeshNetwork is where a node may be given addresses and routes whose agent.yaml does not say.
 const DefaultMeshNetwork = "10.77.0.0/16"
 

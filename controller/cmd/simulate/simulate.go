@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
 	"fieldmesh.dev/fieldmesh/protocols/manet/aodv"
@@ -99,26 +100,26 @@ func Command() *cobra.Command {
 		Long: "Simulates nodes at a fixed density on a square, with a coarse radio: airtime and carrier\n" +
 			"sense, losses towards the end of the range, no collisions. It needs no privileges and\n" +
 			"touches nothing. What a protocol does on real kernels is for a rehearsal to show.",
-		Args:         cobra.NoArgs,
+		Args:         flags.None,
 		SilenceUsage: true,
 		RunE:         func(c *cobra.Command, _ []string) error { return simulateRouting(c, &f) },
 	}
-	flags := c.Flags()
-	flags.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
+	set := c.Flags()
+	set.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
 	_ = c.RegisterFlagCompletionFunc("protocol", // the flag is there
 		cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	flags.IntSliceVar(&f.nodes, "nodes", []int{10, 25, 50, 100}, "numbers of nodes, one run each")
-	flags.Float64Var(&f.scale.Degree, "degree", 10, "other nodes within a node's range, on average")
-	flags.Float64Var(&f.scale.RangeM, "range", 250, "range of the radio in metres")
-	flags.Float64Var(&f.speedKmh, "speed-kmh", 0, "highest speed of nodes that roam, km/h")
-	flags.DurationVar(&f.scale.Duration, "duration", time.Minute, "virtual time of each run")
-	flags.IntVar(&f.scale.Flows, "flows", 5, "constant flows between random nodes")
-	flags.DurationVar(&f.scale.PacketPeriod, "packet-every", 250*time.Millisecond, "time between a flow's packets of "+
+	set.IntSliceVar(&f.nodes, "nodes", []int{10, 25, 50, 100}, "numbers of nodes, one run each")
+	set.Float64Var(&f.scale.Degree, "degree", 10, "other nodes within a node's range, on average")
+	set.Float64Var(&f.scale.RangeM, "range", 250, "range of the radio in metres")
+	set.Float64Var(&f.speedKmh, "speed-kmh", 0, "highest speed of nodes that roam, km/h")
+	set.DurationVar(&f.scale.Duration, "duration", time.Minute, "virtual time of each run")
+	set.IntVar(&f.scale.Flows, "flows", 5, "constant flows between random nodes")
+	set.DurationVar(&f.scale.PacketPeriod, "packet-every", 250*time.Millisecond, "time between a flow's packets of "+
 		"512 bytes")
-	flags.Float64Var(&f.scale.Radio.Loss, "loss", 0, "share of frames lost over any link, 0 to 1")
-	flags.Uint64Var(&f.scale.Seed, "seed", 1, "what all chance follows from")
-	flags.StringVar(&f.pcap, "pcap", "", "write the control packets of the last run to a file")
-	flags.BoolVar(&f.json, "json", false, "print one JSON object a run instead of a table")
+	set.Float64Var(&f.scale.Radio.Loss, "loss", 0, "share of frames lost over any link, 0 to 1")
+	set.Uint64Var(&f.scale.Seed, "seed", 1, "what all chance follows from")
+	set.StringVar(&f.pcap, "pcap", "", "write the control packets of the last run to a file")
+	set.BoolVar(&f.json, "json", false, "print one JSON object a run instead of a table")
 	return c
 }
 

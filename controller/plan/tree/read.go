@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"fieldmesh.dev/fieldmesh/internal/yamlfault"
 )
 
 // Bounds on the file itself. A campaign is a page or two; the bounds keep a
@@ -23,6 +26,7 @@ const (
 // Read parses YAML into a tree; begins is for messages, what a file begins with.
 // On a fault of syntax there is no tree.
 func Read(raw []byte, begins string, f *Findings) *Node {
+	raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // which some editors begin a file with
 	if !fitToParse(raw, f) {
 		return nil
 	}
@@ -33,7 +37,7 @@ func Read(raw []byte, begins string, f *Findings) *Node {
 		if errors.As(err, &located) {
 			at, message = place(located.GetToken()), located.GetMessage()
 		}
-		f.Add(at, "not valid YAML: %s", message)
+		f.Add(at, "not valid YAML: %s", yamlfault.Explain(message))
 		return nil
 	}
 	var body ast.Node
@@ -64,6 +68,10 @@ func Read(raw []byte, begins string, f *Findings) *Node {
 func fitToParse(raw []byte, f *Findings) bool {
 	if len(raw) > MaxFileBytes {
 		f.Add(Position{1, 1}, "the file has %d bytes; allowed: at most %d", len(raw), MaxFileBytes)
+		return false
+	}
+	if bytes.HasPrefix(raw, []byte{0xff, 0xfe}) || bytes.HasPrefix(raw, []byte{0xfe, 0xff}) {
+		f.Add(Position{1, 1}, "the file is UTF-16; save it as UTF-8")
 		return false
 	}
 	line, column, depth := 1, 0, 0

@@ -1,14 +1,35 @@
-package plan
+// Package nearest finds the word that somebody is likely to have meant.
+package nearest
 
-// Nearest is the known word with the smallest edit distance to a word, empty
-// when none is near enough to be meant: more than half of it would have to
+import "strings"
+
+// Word returns the known word that was meant, empty when none is near enough: the
+// shortest that begins with the word, else the only one that has it within, else the
+// one with the smallest edit distance, unless more than half of the word would have to
 // change.
-func Nearest(word string, known []string) string {
+func Word(word string, known []string) string {
+	if word == "" {
+		return ""
+	}
+	begins, within, n := "", "", 0
 	best, distance := "", (len(word)+1)/2+1
 	for _, k := range known {
+		if strings.HasPrefix(k, word) && (begins == "" || len(k) < len(begins)) {
+			begins = k
+		}
+		if strings.Contains(k, word) {
+			within = k
+			n++
+		}
 		if d := editDistance(word, k); d < distance {
 			best, distance = k, d
 		}
+	}
+	switch {
+	case begins != "":
+		return begins
+	case n == 1:
+		return within
 	}
 	return best
 }
