@@ -77,7 +77,8 @@ func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 		all = append(all, s)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(warnings, "%q holds no run; `fieldmesh rehearse FILE` makes one, and --runs names another folder\n", runs)
+		fmt.Fprintf(warnings, "%q holds no run; `fieldmesh rehearse FILE` makes one, and --runs names another folder\n",
+			runs)
 	}
 	slices.SortFunc(all, func(x, y runSummary) int { return x.Begun.Compare(y.Begun) })
 	return all, nil
