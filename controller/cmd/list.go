@@ -58,7 +58,8 @@ func RunsCommand() *cobra.Command {
 func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w; --runs names another folder, and `fieldmesh rehearse FILE` makes the first run", err)
+		return nil, fmt.Errorf("list runs: %w; --runs names another folder, and `fieldmesh rehearse FILE` makes the "+
+			"first run", err)
 	}
 	all := []runSummary{}
 	for _, e := range entries {

@@ -104,8 +104,9 @@ var outside = []struct {
 }{
 	{
 		Import: "github.com/spf13/cobra",
-		Only:   []string{"cmd/", "controller/cmd", "controller/cmd/", "node-agent/cmd", "internal/flags", "packaging/man"},
-		Why:    "a package that knows of command lines cannot be used without one",
+		Only: []string{"cmd/", "controller/cmd", "controller/cmd/", "node-agent/cmd", "internal/flags",
+			"packaging/man"},
+		Why: "a package that knows of command lines cannot be used without one",
 	},
 	{
 		Import: "testing",
