@@ -43,8 +43,8 @@ func Root() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Plan and rehearse", []*cobra.Command{PlanCommand(), ExplainCommand(), RehearseCommand(), FieldCommand(),
-			simulate.Command()}},
+		{"Plan and rehearse", []*cobra.Command{InitCommand(), PlanCommand(), ExplainCommand(), RehearseCommand(),
+			FieldCommand(), simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
 		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
 		{results, []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),

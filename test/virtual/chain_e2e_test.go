@@ -57,9 +57,9 @@ field:
 // A chain of five hops of the kernel's own radios: AODV finds its ways through an ad
 // hoc cell whose ends do not hear each other. As much gets through as between
 // interfaces of Ethernet. Over several hops segments are lost, each costs a time-out, and
-// how many a window has is chance: so means of several trials
-// are compared, by their own spread. Routes break by HELLOs in both, because by default
-// an agent reports no frame that its radio gave up.
+// how many a window has is chance: so means of several trials are compared, by their own
+// spread. Routes break by HELLOs in both, because by default an agent reports no frame
+// that its radio gave up.
 func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
 	d := newDesk(t, "[8.3]")
 	text := string(chain(`      one: {receiver: b, relays: [c, d, e, f], routing: {protocol: aodv, link_feedback: false}}
@@ -83,8 +83,8 @@ func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
 		n := float64(len(kernel))
 		bound := 3*math.Sqrt((stat.Variance(kernel, nil)+stat.Variance(ethernet, nil))/n) + 0.05*e
 		if !(math.Abs(k-e) < bound) || bound > e/2 {
-			t.Errorf("%d hops: the kernel's own radios carried %.3f MB in the mean and interfaces of Ethernet %.3f MB, "+
-				"want them within %.3f MB", hops, k, e, bound)
+			t.Errorf("%d hops: the kernel's own radios carried %.3f MB in the mean and interfaces of Ethernet "+
+				"%.3f MB, want them within %.3f MB", hops, k, e, bound)
 		}
 	}
 	for _, run := range []string{"kernel", "ethernet"} {

@@ -38,12 +38,21 @@ func Plan(w io.Writer, c *plan.Campaign) error {
 	if err := trialTable(out, c, trials, estimate); err != nil {
 		return err
 	}
-	totals(out, c, trials, estimate)
-	if err := effects(out, Estimable(c, trials)); err != nil {
+	if err := Summary(out, c); err != nil {
 		return err
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
+}
+
+// Summary writes what Plan does, without the trials.
+func Summary(w io.Writer, c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	totals(w, c, trials, c.Estimate())
+	return effects(w, Estimable(c, trials))
 }
 
 // deviations says in what the campaign is not as its paper has it.
