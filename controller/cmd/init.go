@@ -55,10 +55,10 @@ func InitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init STUDY",
 		Short: "Write the campaign of a study of your own, and tell what it takes",
-		Long: "Init asks for the question, the speeds, the repetitions, the window and the nodes of a study of how " +
-			"TCP's throughput changes with speed, writes the campaign into STUDY.yaml, and tells the time and the road " +
-			"that it needs and what it can tell. What is given by a flag is not asked; where nobody can be asked, each " +
-			"has its default. The file is yours to change afterwards.",
+		Long: "Init asks for the question, the speeds, the repetitions, the window and the nodes of a study of " +
+			"how TCP's throughput changes with speed, writes the campaign into STUDY.yaml, and tells the time and " +
+			"the road that it needs and what it can tell. What is given by a flag is not asked; where nobody can " +
+			"be asked, each has its default. The file is yours to change afterwards.",
 		Example: "  fieldmesh init my-study\n" +
 			"  fieldmesh init my-study --speeds-mps 5.6,11.1,16.7 --repetitions 6 </dev/null",
 		Args: exactly(1),
