@@ -63,6 +63,8 @@ func session(db *testnet.Influxd) []line {
 		db.PasswordFile)
 	const nodes = "--fleet fleet/fleet.yaml"
 	return []line{
+		{typed: "fieldmesh init my-campaign", run: "init my-study", says: "my-study.yaml is written"},
+		{typed: "fieldmesh init STUDY", run: "init another-study"},
 		{typed: "fieldmesh plan check my-campaign.yaml", says: "3 trials"},
 		{typed: "fieldmesh plan check", run: "plan check FILE"},
 		{typed: "fieldmesh plan check FILE"},
