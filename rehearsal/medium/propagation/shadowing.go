@@ -1,4 +1,4 @@
-package medium
+package propagation
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ const (
 	// shadowWaves makes the sum nearly Gaussian: its excess kurtosis is
 	// -1.5 / 64.
 	shadowWaves = 64
-	// shadowHeadroom is in standard deviations: 3 in 100 000 links are better.
-	shadowHeadroom = 4.0
+	// ShadowHeadroom is in standard deviations: 3 in 100 000 links are better.
+	ShadowHeadroom = 4.0
 )
 
-// shadowField is log-normal shadowing with Gudmundson's correlation ("Correlation
+// ShadowField is log-normal shadowing with Gudmundson's correlation ("Correlation
 // model for shadow fading in mobile radio systems", Electronics Letters 27(23),
 // 1991): exp(-d / d0) when one end moves by d; when both do, the product of
 // the two. He measured a deviation of 7.5 dB and 0.82 over 100 m (d0 = 500 m)
@@ -33,7 +33,7 @@ const (
 // 1999; Agrawal and Patwari, "Correlated link shadow fading in multi-hop wireless networks", IEEE
 // Trans. Wireless Comm. 8(8), 2009, measured correlations up to 0.33). That part's correlation is the
 // mean of both ends' when both move.
-type shadowField struct {
+type ShadowField struct {
 	seed  uint64
 	scale float64 // dB a wave of what is the link's own
 	nodes float64 // dB a wave of what is an end's
@@ -44,9 +44,10 @@ type shadowField struct {
 // shadowWave is the wave numbers at either end of a link: the phase, in steps, that a metre turns.
 type shadowWave struct{ ax, ay, bx, by float64 }
 
-func newShadowField(seed uint64, cfg ShadowingConfig) *shadowField {
+// NewShadowField draws the shadowing of a field.
+func NewShadowField(seed uint64, cfg ShadowingConfig) *ShadowField {
 	wave := cfg.SigmaDb * math.Sqrt(2.0/shadowWaves)
-	f := &shadowField{seed: seed, scale: wave * math.Sqrt(1-2*cfg.NodeCorrelation),
+	f := &ShadowField{seed: seed, scale: wave * math.Sqrt(1-2*cfg.NodeCorrelation),
 		nodes: wave * math.Sqrt(cfg.NodeCorrelation),
 		cellM: cfg.DecorrelationM / shadowCells}
 	s := newStream(seed, forShadowField, 0, 0)
@@ -82,22 +83,23 @@ func shuffled(s *stream) (out [shadowWaves]int) {
 // decorrelation distance has. The correlation over one of them is 0.95.
 const shadowCells = 20
 
-// cell is the square that a place is in.
-type cell struct{ x, y int32 }
+// Cell is the square that a place is in.
+type Cell struct{ x, y int32 }
 
-func (f *shadowField) cell(p *place) cell {
-	return cell{int32(math.Floor(p.xM / f.cellM)), int32(math.Floor(p.yM / f.cellM))}
+// Cell is the square that a place lies in.
+func (f *ShadowField) Cell(xM, yM float64) Cell {
+	return Cell{int32(math.Floor(xM / f.cellM)), int32(math.Floor(yM / f.cellM))}
 }
 
 // middle is the middle of a square, turned.
-func (f *shadowField) middle(c cell, angle float64) (x, y float64) {
+func (f *ShadowField) middle(c Cell, angle float64) (x, y float64) {
 	sin, cos := math.Sincos(angle)
 	xM, yM := (float64(c.x)+0.5)*f.cellM, (float64(c.y)+0.5)*f.cellM
 	return cos*xM - sin*yM, sin*xM + cos*yM
 }
 
-// atDb is the gain (negative: loss) of the link between two stations, a < b.
-func (f *shadowField) atDb(a, b int, from, to cell) float64 {
+// AtDb is the gain (negative: loss) of the link between two stations, a < b.
+func (f *ShadowField) AtDb(a, b int, from, to Cell) float64 {
 	s := newStream(f.seed, forShadowLink, a, b)
 	fromX, fromY := f.middle(from, s.phase())
 	toX, toY := f.middle(to, s.phase())
@@ -115,7 +117,7 @@ func (f *shadowField) atDb(a, b int, from, to cell) float64 {
 }
 
 // nodeDb is an end's part of the gain.
-func (f *shadowField) nodeDb(c cell) float64 {
+func (f *ShadowField) nodeDb(c Cell) float64 {
 	s := newStream(f.seed, forShadowNode, 0, 0)
 	x, y := f.middle(c, 0)
 	sum := float32(0)
@@ -126,7 +128,8 @@ func (f *shadowField) nodeDb(c cell) float64 {
 	return f.nodes * float64(sum)
 }
 
-func (cfg ShadowingConfig) validate() error {
+// Validate says what cannot be.
+func (cfg ShadowingConfig) Validate() error {
 	switch {
 	case !(cfg.SigmaDb >= 0 && cfg.SigmaDb <= 30):
 		return fmt.Errorf("check shadowing: standard deviation %g dB: 0 to 30 is possible", cfg.SigmaDb)

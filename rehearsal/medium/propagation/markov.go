@@ -1,11 +1,11 @@
-package medium
+package propagation
 
 import (
 	"fmt"
 	"time"
 )
 
-// markovLink is the two-state Markov channel of Gilbert ("Capacity of a
+// MarkovLink is the two-state Markov channel of Gilbert ("Capacity of a
 // burst-noise channel", Bell System Technical Journal 39, 1960) and Elliott
 // (42, 1963) on one directed link: every data frame is lost in the bad state and
 // none in the good.
@@ -14,16 +14,16 @@ import (
 // 1/b after a frame and entered with m / (b (1 - m)): the shares balance at m.
 // With a mean burst of s seconds the stays are exponential, s in the bad and
 // s (1 - m) / m in the good state.
-type markovLink struct {
+type MarkovLink struct {
 	draws stream
 	known bool
 	bad   bool
 	until time.Duration // of the state, for bursts in time
 }
 
-// loses reports whether a data frame that arrives now is lost. For bursts in
+// Loses reports whether a data frame that arrives now is lost. For bursts in
 // frames each call is a frame.
-func (l *markovLink) loses(cfg ChannelErrorConfig, seed uint64, from, to int, now time.Duration) bool {
+func (l *MarkovLink) Loses(cfg ChannelErrorConfig, seed uint64, from, to int, now time.Duration) bool {
 	if !l.known {
 		l.draws, l.known = newStream(seed, forChannelError, from, to), true
 		l.bad = l.draws.unit() < cfg.Mean // the steady state
@@ -40,7 +40,7 @@ func (l *markovLink) loses(cfg ChannelErrorConfig, seed uint64, from, to int, no
 	return l.bad
 }
 
-func (l *markovLink) step(cfg ChannelErrorConfig) {
+func (l *MarkovLink) step(cfg ChannelErrorConfig) {
 	leave := 1 / cfg.BurstFrames
 	if !l.bad {
 		leave = cfg.Mean / (cfg.BurstFrames * (1 - cfg.Mean))
@@ -52,7 +52,7 @@ func (l *markovLink) step(cfg ChannelErrorConfig) {
 
 // stay draws how long the present state lasts; a nanosecond at least, so that
 // time goes on.
-func (l *markovLink) stay(cfg ChannelErrorConfig) time.Duration {
+func (l *MarkovLink) stay(cfg ChannelErrorConfig) time.Duration {
 	mean := cfg.BurstS
 	if !l.bad {
 		mean *= (1 - cfg.Mean) / cfg.Mean
@@ -60,7 +60,8 @@ func (l *markovLink) stay(cfg ChannelErrorConfig) time.Duration {
 	return max(1, time.Duration(mean*l.draws.exponential()*float64(time.Second)))
 }
 
-func (cfg ChannelErrorConfig) validate() error {
+// Validate says what cannot be.
+func (cfg ChannelErrorConfig) Validate() error {
 	switch {
 	case cfg == ChannelErrorConfig{}:
 		return nil

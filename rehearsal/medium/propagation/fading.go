@@ -1,4 +1,4 @@
-package medium
+package propagation
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ const (
 	// faderWaves: 8 suffice for the statistics of the model's paper; more bring
 	// one link nearer to the average of all.
 	faderWaves = 20
-	// fadingHeadroom is how far above its mean the power may rise: Rayleigh's is
+	// FadingHeadroom is how far above its mean the power may rise: Rayleigh's is
 	// higher for a 22 000th of the time.
-	fadingHeadroom = 10.0
+	FadingHeadroom = 10.0
 
 	fadingRayleigh = "rayleigh"
 	fadingRician   = "rician"
 )
 
-// fader is the small-scale fading of one link: the sum of sinusoids of Xiao,
+// Fader is the small-scale fading of one link: the sum of sinusoids of Xiao,
 // Zheng and Beaulieu ("Novel sum-of-sinusoids simulation models for Rayleigh
 // and Rician fading channels", IEEE Trans. Wireless Comm. 5(12), 2006), Clarke's
 // isotropic scattering.
@@ -33,10 +33,10 @@ const (
 // Scatterers that move turn the waves also while both nodes stand: each by a Doppler frequency of
 // its own, drawn from the bell of the TGn channel models (Erceg et al., IEEE 802.11-03/940r4,
 // section 4.7.1): 1 / (1 + 9 (f/f_d)²) up to 5 f_d, where f_d is their speed by the wavelength.
-type fader struct {
+type Fader struct {
 	waves  [faderWaves]faderWave
 	phase0 float64
-	of     *faderKind
+	of     *FaderKind
 	drift  *[faderWaves]float64 // steps a second that moving scatterers turn; nil: they stand
 }
 
@@ -52,27 +52,34 @@ const (
 	waveShift = 15 + 8
 )
 
-// faderKind is what the faders of a field share.
-type faderKind struct {
+// FaderKind is what the faders of a field share.
+type FaderKind struct {
 	perM          float64 // phase in steps that a metre turns
 	scatter, line float64 // amplitudes of a wave and of the line of sight
 	dopplerHz     float64 // of moving scatterers
 }
 
-func newFaderKind(cfg FadingConfig, waveM float64) *faderKind {
-	k := &faderKind{perM: phasorSteps / waveM, scatter: math.Sqrt(1.0 / faderWaves),
+// NewFaderKind is what faders have in common at a wavelength.
+func NewFaderKind(cfg FadingConfig, waveM float64) *FaderKind {
+	k := &FaderKind{perM: phasorSteps / waveM, scatter: math.Sqrt(1.0 / faderWaves),
 		dopplerHz: cfg.ScattererMps / waveM}
 	if cfg.Model == fadingRician {
-		ratio := dbToRatio(cfg.KFactorDb)
+		ratio := DbToRatio(cfg.KFactorDb)
 		k.line = math.Sqrt(ratio / (1 + ratio))
 		k.scatter *= math.Sqrt(1 / (1 + ratio))
 	}
 	return k
 }
 
-func newFader(seed uint64, a, b int, kind *faderKind) *fader {
+// Turns is how often a wave may at most turn its phase in a move and a time.
+func (k *FaderKind) Turns(movedM float64, in time.Duration) float64 {
+	return movedM*k.perM/phasorSteps + bellDopplers*k.dopplerHz*in.Seconds()
+}
+
+// NewFader makes the fading of the link between two stations.
+func NewFader(seed uint64, a, b int, kind *FaderKind) *Fader {
 	s := newStream(seed, forFading, a, b)
-	f := &fader{of: kind, phase0: inSteps(s.phase())}
+	f := &Fader{of: kind, phase0: inSteps(s.phase())}
 	for i := range f.waves {
 		angle := (2*math.Pi*float64(i) + s.phase() - math.Pi) / faderWaves
 		sin, cos := math.Sincos(angle)
@@ -103,8 +110,8 @@ func newDrift(s *stream, dopplerHz float64) *[faderWaves]float64 {
 	return &out
 }
 
-// power is the ratio to the mean power at a relative place and a time.
-func (f *fader) power(xM, yM float64, at time.Duration) float64 {
+// Power is the ratio to the mean power at a relative place and a time.
+func (f *Fader) Power(xM, yM float64, at time.Duration) float64 {
 	k := f.of
 	xUnits, yUnits := int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit)
 	var re, im float32
@@ -127,7 +134,8 @@ func (f *fader) power(xM, yM float64, at time.Duration) float64 {
 	return x*x + y*y
 }
 
-func (cfg FadingConfig) validate() error {
+// Validate says what cannot be.
+func (cfg FadingConfig) Validate() error {
 	if !(cfg.ScattererMps >= 0 && cfg.ScattererMps <= 100) || cfg.ScattererMps > 0 && cfg.Model == "" {
 		return fmt.Errorf("check fading: scatterers at %g m/s: 0 to 100 are possible, with a model", cfg.ScattererMps)
 	}

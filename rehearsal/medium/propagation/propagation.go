@@ -1,18 +1,18 @@
-package medium
+package propagation
 
 import (
 	"fmt"
 	"math"
 )
 
-const speedOfLightMps = 299792458.0
+const SpeedOfLightMps = 299792458.0
 
-// minDistanceM keeps two antennas in each other's far field: nearer than this
+// MinDistanceM keeps two antennas in each other's far field: nearer than this
 // the formulas mean nothing, and the loss stays what it is here.
-const minDistanceM = 1.0
+const MinDistanceM = 1.0
 
-// Propagation is the loss of power between two isotropic antennas.
-type Propagation interface {
+// Model is the loss of power between two isotropic antennas.
+type Model interface {
 	// LossDb is the path loss in dB, never negative in the far field.
 	LossDb(distanceM, txHeightM, rxHeightM float64) float64
 }
@@ -23,8 +23,8 @@ type FreeSpace struct{ FrequencyHz float64 }
 
 // LossDb is 20 log10(4 π d f / c).
 func (p FreeSpace) LossDb(distanceM, _, _ float64) float64 {
-	d := math.Max(distanceM, minDistanceM)
-	return 20 * math.Log10(4*math.Pi*d*p.FrequencyHz/speedOfLightMps)
+	d := math.Max(distanceM, MinDistanceM)
+	return 20 * math.Log10(4*math.Pi*d*p.FrequencyHz/SpeedOfLightMps)
 }
 
 // LogDistance is the log-distance law without its shadowing term (Rappaport,
@@ -52,12 +52,12 @@ type TwoRayGround struct{ FrequencyHz float64 }
 
 // CrossoverM is where the fourth-power law takes over.
 func (p TwoRayGround) CrossoverM(txHeightM, rxHeightM float64) float64 {
-	return 4 * math.Pi * txHeightM * rxHeightM * p.FrequencyHz / speedOfLightMps
+	return 4 * math.Pi * txHeightM * rxHeightM * p.FrequencyHz / SpeedOfLightMps
 }
 
 // LossDb is the loss of the side of the crossover that the distance is on.
 func (p TwoRayGround) LossDb(distanceM, txHeightM, rxHeightM float64) float64 {
-	d := math.Max(distanceM, minDistanceM)
+	d := math.Max(distanceM, MinDistanceM)
 	if d < p.CrossoverM(txHeightM, rxHeightM) {
 		return FreeSpace(p).LossDb(d, 0, 0)
 	}
@@ -67,7 +67,8 @@ func (p TwoRayGround) LossDb(distanceM, txHeightM, rxHeightM float64) float64 {
 // Disc is the unit disc of ns-2-era studies: whoever is within RangeM gets a frame whole, unless another radio within
 // CarrierSenseM of him sends at the same time; within CarrierSenseM the channel is sensed busy, and a frame that cannot
 // be read is followed by EIFS. Powers, antennas and noise do not matter in it. Its overlaps are harsher than those of
-// ns-2's radio, for which see RadioNS2WaveLAN: there a frame survives a later one that is 10 dB weaker, and here none.
+// ns-2's radio, for which see medium.RadioNS2WaveLAN: there a frame survives a later one that is 10 dB weaker, and here
+// none.
 type Disc struct{ RangeM, CarrierSenseM float64 }
 
 // discRatio is ns-2's 550 m to 250 m.
@@ -81,8 +82,8 @@ func (p Disc) LossDb(distanceM, _, _ float64) float64 {
 	return math.Inf(1)
 }
 
-// newPropagation makes the model that a configuration names.
-func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) {
+// New makes the model that a configuration names.
+func New(cfg Config, freqHz float64) (Model, error) {
 	switch cfg.Model {
 	case "free_space":
 		return FreeSpace{freqHz}, nil
@@ -92,10 +93,10 @@ func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) 
 		}
 		ref := cfg.ReferenceM
 		if ref == 0 {
-			ref = minDistanceM
+			ref = MinDistanceM
 		}
-		if !(ref >= minDistanceM) {
-			return nil, fmt.Errorf("check propagation: reference distance %g m is below %g m", ref, minDistanceM)
+		if !(ref >= MinDistanceM) {
+			return nil, fmt.Errorf("check propagation: reference distance %g m is below %g m", ref, MinDistanceM)
 		}
 		return LogDistance{freqHz, cfg.Exponent, ref}, nil
 	case "two_ray_ground":
@@ -118,5 +119,8 @@ func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) 
 		cfg.Model)
 }
 
-func dbToRatio(db float64) float64    { return math.Exp(db * (math.Ln10 / 10)) }
-func ratioToDb(ratio float64) float64 { return 10 * math.Log10(ratio) }
+// DbToRatio is a level in dB as a ratio of powers.
+func DbToRatio(db float64) float64 { return math.Exp(db * (math.Ln10 / 10)) }
+
+// RatioToDb is a ratio of powers in dB.
+func RatioToDb(ratio float64) float64 { return 10 * math.Log10(ratio) }

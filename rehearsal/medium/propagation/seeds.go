@@ -1,4 +1,4 @@
-package medium
+package propagation
 
 import "math"
 
