@@ -518,13 +518,13 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		"shadowing":     func(c *Config) { c.Shadowing = propagation.ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
 		"decorrelation": func(c *Config) { c.Shadowing = propagation.ShadowingConfig{SigmaDb: 6} },
 		"fading":        func(c *Config) { c.Fading.Model = "nakagami" },
-		"K factor":      func(c *Config) { c.Fading = propagation.FadingConfig{Model: "rician", KFactorDb: math.NaN()} },
+		"K factor":      func(c *Config) { c.Fading.Model, c.Fading.KFactorDb = "rician", math.NaN() },
 		"error mean":    func(c *Config) { c.ChannelError = propagation.ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
 		"error burst":   func(c *Config) { c.ChannelError = propagation.ChannelErrorConfig{Mean: 0.1} },
 		"two error bursts": func(c *Config) {
 			c.ChannelError = propagation.ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1}
 		},
-		"impossible burst": func(c *Config) { c.ChannelError = propagation.ChannelErrorConfig{Mean: 0.9, BurstFrames: 2} },
+		"impossible burst": func(c *Config) { c.ChannelError.Mean, c.ChannelError.BurstFrames = 0.9, 2 },
 		"rate control":     func(c *Config) { c.RateControl = "oracle" },
 		"radio":            func(c *Config) { c.Radio = "orinoco" },
 		"ns-2's as 802.11g": func(c *Config) {
