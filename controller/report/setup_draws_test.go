@@ -6,6 +6,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 )
 
 // A rehearsal's report tells if its intervals hold for one draw of the channel or for
@@ -22,7 +23,7 @@ func TestReportSaysWhatWasDrawn(t *testing.T) {
 		{archive.RunInfo{Place: archive.PlaceRoad}, ""},
 	} {
 		said := ""
-		for _, p := range runPairs(&data{info: v.info}) {
+		for _, p := range runPairs(&evidence.Run{Info: v.info}) {
 			if p.Name == "channel" {
 				said = p.Value
 			}

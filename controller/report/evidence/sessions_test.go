@@ -1,4 +1,4 @@
-package report
+package evidence
 
 import (
 	"bytes"
@@ -32,18 +32,18 @@ func sessionsOf(all []seen) string {
 		}
 		return morning.Add(time.Duration(minutes * float64(time.Minute)))
 	}
-	d := &data{}
+	d := &Run{}
 	for i, s := range all {
 		k := wire.TrialKey{Trial: i + 1, Attempt: 1}
-		a := attempt{TrialKey: k, Unit: s.unit, began: at(s.gps), decided: at(s.decided)}
+		a := Attempt{TrialKey: k, Unit: s.unit, began: at(s.gps), decided: at(s.decided)}
 		for j, epoch := range s.spools {
 			a.spools = append(a.spools, spool{fmt.Sprint("node ", j), string(epoch)})
 		}
-		d.attempts = append(d.attempts, a)
+		d.Attempts = append(d.Attempts, a)
 	}
 	d.sessions()
 	var out []string
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		out = append(out, a.Session)
 	}
 	return strings.Join(out, " ")
@@ -126,13 +126,13 @@ func TestSessionsByTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := gather(read)
+	d, err := Gather(read)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range d.attempts {
+	for _, at := range d.Attempts {
 		want := []string{"1", "2"}[at.Trial.Number/5]
-		if at.Session != want || !at.accepted() || len(at.spools) != 2 {
+		if at.Session != want || !at.Accepted() || len(at.spools) != 2 {
 			t.Errorf("trial %d is of session %s, want %s (%+v, spools %v)", at.Trial.Number, at.Session, want,
 				at.Verdict, at.spools)
 		}

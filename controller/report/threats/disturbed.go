@@ -1,10 +1,11 @@
-package report
+package threats
 
 import (
 	"fmt"
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
@@ -20,8 +21,8 @@ func sum(values []float64) (total float64, in int) {
 
 // strangersPackets reports what came to the flows' ports from elsewhere. It is in
 // no amount, but it was on the air.
-func strangersPackets(d *data) (*threat, string) {
-	values := numbersOf(d.results(), metrics.RefusedPackets)
+func strangersPackets(d *evidence.Run) (*Threat, string) {
+	values := evidence.NumbersOf(d.Results(), metrics.RefusedPackets)
 	if len(values) == 0 {
 		return nil, ""
 	}
@@ -29,27 +30,27 @@ func strangersPackets(d *data) (*threat, string) {
 	if in == 0 {
 		return nil, "Nothing came to the flows' ports from elsewhere."
 	}
-	return &threat{"Strangers sent to the flows' ports", fmt.Sprintf("%.0f packets from other addresses were "+
+	return &Threat{"Strangers sent to the flows' ports", fmt.Sprintf("%.0f packets from other addresses were "+
 		"refused in %s, at most %.0f in one. They are in no amount, but they had their share of the medium.",
 		total, words.Count(in, "accepted trial"), slices.Max(values))}, ""
 }
 
 // ownFilters reports what nodes' own firewalls stopped of the flows.
-func ownFilters(d *data) (*threat, string) {
-	total, in := sum(numbersOf(d.results(), metrics.FilteredPackets))
+func ownFilters(d *evidence.Run) (*Threat, string) {
+	total, in := sum(evidence.NumbersOf(d.Results(), metrics.FilteredPackets))
 	if in == 0 {
 		return nil, ""
 	}
-	return &threat{"A node's own firewall stopped packets of the flows", fmt.Sprintf("%.0f packets in %s, "+
+	return &Threat{"A node's own firewall stopped packets of the flows", fmt.Sprintf("%.0f packets in %s, "+
 		"though not all of a flow, which would have failed the attempt. What a firewall stops looks like loss "+
 		"on the air. Let the flows' ports pass between the mesh's addresses.",
 		total, words.Count(in, "accepted trial"))}, ""
 }
 
 // socketsLeft reports connections that outlived their trial.
-func socketsLeft(d *data) (*threat, string) {
-	if _, in := sum(numbersOf(d.attempts, metrics.SocketsLeft)); in > 0 {
-		return &threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all "+
+func socketsLeft(d *evidence.Run) (*Threat, string) {
+	if _, in := sum(evidence.NumbersOf(d.Attempts, metrics.SocketsLeft)); in > 0 {
+		return &Threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all "+
 			"connections or drop what waited to be sent: it may have been on the air in the next window. The "+
 			"records of kind edge have the errors.", words.Count(in, "attempt"))}, ""
 	}
@@ -62,12 +63,12 @@ func socketsLeft(d *data) (*threat, string) {
 const muchUnsure = 0.05
 
 // unsureAmounts bounds what the edges' samples can have changed.
-func unsureAmounts(d *data) (*threat, string) {
+func unsureAmounts(d *evidence.Run) (*Threat, string) {
 	worst, in, n := 0.0, 0, 0
-	for _, a := range d.results() {
+	for _, a := range d.Results() {
 		for _, f := range a.Trial.Traffic {
-			mb, unsure := metrics.Value(a.rows, f.Name, metrics.TransferredMB),
-				metrics.Value(a.rows, f.Name, metrics.TransferredUnsureMB)
+			mb, unsure := metrics.Value(a.Rows, f.Name, metrics.TransferredMB),
+				metrics.Value(a.Rows, f.Name, metrics.TransferredUnsureMB)
 			if mb == nil || unsure == nil || *mb == 0 {
 				continue
 			}
@@ -84,15 +85,15 @@ func unsureAmounts(d *data) (*threat, string) {
 	text := fmt.Sprintf("At most %.1f %% of an amount came between the last sample before an edge of its "+
 		"window and the edge's own", 100*worst)
 	if in > 0 {
-		return &threat{"Much came at the edges of windows", text + fmt.Sprintf("; more than %g %% in %s. How "+
+		return &Threat{"Much came at the edges of windows", text + fmt.Sprintf("; more than %g %% in %s. How "+
 			"much of it came within the window is not known.", 100*muchUnsure, words.Count(in, "amount"))}, ""
 	}
 	return nil, text + "."
 }
 
 // standstills tells how long the agents of accepted trials did not run.
-func standstills(d *data) (*threat, string) {
-	values := numbersOf(d.results(), metrics.StandstillMaxMs)
+func standstills(d *evidence.Run) (*Threat, string) {
+	values := evidence.NumbersOf(d.Results(), metrics.StandstillMaxMs)
 	if len(values) == 0 {
 		return nil, ""
 	}

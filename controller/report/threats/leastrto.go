@@ -1,4 +1,4 @@
-package report
+package threats
 
 import (
 	"fmt"
@@ -6,24 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // leastRTOs checks whether senders of different variants had different least
 // RTOs, as they read them back, where the plan does not vary them.
-func leastRTOs(d *data) (*threat, string) {
+func leastRTOs(d *evidence.Run) (*Threat, string) {
 	variants := map[string]map[string]bool{} // least RTO → variants that had it
 	routed := map[string]bool{}              // variants of senders with a route that has one of its own
 	asked := map[int]bool{}
 	silent, trials := 0, 0
-	for _, a := range d.results() {
+	for _, a := range d.Results() {
 		name := a.Trial.TCP.Variant
 		if a.Trial.TCP.FixedRTO {
 			name += " with a fixed RTO"
 		}
 		trials++
-		us, own := leastRTO(a.node[a.Trial.Sender])
+		us, own := leastRTO(a.Node[a.Trial.Sender])
 		switch {
 		case own:
 			routed[name] = true
@@ -41,12 +42,13 @@ func leastRTOs(d *data) (*threat, string) {
 	var parts []string
 	if len(asked) <= 1 || len(routed) > 0 {
 		for _, us := range slices.Sorted(maps.Keys(variants)) {
-			parts = append(parts, fmt.Sprintf("%s µs for %s", us, strings.Join(sortedKeys(variants[us]), ", ")))
+			named := slices.Sorted(maps.Keys(variants[us]))
+			parts = append(parts, fmt.Sprintf("%s µs for %s", us, strings.Join(named, ", ")))
 		}
 	}
 	if len(routed) > 0 {
 		parts = append(parts, "a route's own, which goes before the kernel's, for "+
-			strings.Join(sortedKeys(routed), ", "))
+			strings.Join(slices.Sorted(maps.Keys(routed)), ", "))
 	}
 	unknown := ""
 	if silent > 0 {
@@ -66,7 +68,7 @@ func leastRTOs(d *data) (*threat, string) {
 		title, text = "A route has a least RTO of its own", ". A difference between these may be the least RTO's: "+
 			"look at the routes in the provenance, and remove rto_min from them."
 	}
-	return &threat{title, "As read back from the senders' kernels: " + strings.Join(parts, "; ") + text + unknown}, ""
+	return &Threat{title, "As read back from the senders' kernels: " + strings.Join(parts, "; ") + text + unknown}, ""
 }
 
 // leastRTO is a sender's least RTO in µs as it read it back, empty where it does

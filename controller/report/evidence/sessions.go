@@ -1,4 +1,4 @@
-package report
+package evidence
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// pause ends a session: people went away, and came back to other weather, other
+// Pause ends a session: people went away, and came back to other weather, other
 // traffic and nodes put down again.
-const pause = 30 * time.Minute
+const Pause = 30 * time.Minute
 
 // sessions names the session of every attempt but the calibrating ones. Attempts
 // follow each other in time, whatever the schedule's order, on one set of nodes:
 // several fields, or several machines' shards, drive side by side.
-func (d *data) sessions() {
-	var all []*attempt
-	for i := range d.attempts {
-		if !d.attempts[i].calibration() {
-			all = append(all, &d.attempts[i])
+func (d *Run) sessions() {
+	var all []*Attempt
+	for i := range d.Attempts {
+		if !d.Attempts[i].Calibration() {
+			all = append(all, &d.Attempts[i])
 		}
 	}
 	var order []timed
@@ -31,9 +31,9 @@ func (d *data) sessions() {
 	}
 	passes := make([]design.Pass, len(order))
 	for i, a := range order {
-		passes[i] = a.pass()
+		passes[i] = a.Pass()
 	}
-	paused := func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].at) > pause }
+	paused := func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].at) > Pause }
 	for i, s := range design.Sessions(passes, paused) {
 		order[i].Session = s
 	}
@@ -41,7 +41,7 @@ func (d *data) sessions() {
 
 // timed is an attempt with the time at which it was, as far as that is known.
 type timed struct {
-	*attempt
+	*Attempt
 	at time.Time
 }
 
@@ -68,8 +68,8 @@ func spoolsOf(nodes []wire.PlanNode, records []wire.Record) []spool {
 
 // bySpool parts attempts by the spools that they have in common, also through
 // others. Those without any are one part.
-func bySpool(all []*attempt) [][]*attempt {
-	spools := func(a *attempt) []spool {
+func bySpool(all []*Attempt) [][]*Attempt {
+	spools := func(a *Attempt) []spool {
 		if len(a.spools) == 0 {
 			return []spool{{}}
 		}
@@ -90,7 +90,7 @@ func bySpool(all []*attempt) [][]*attempt {
 			}
 		}
 	}
-	var out [][]*attempt
+	var out [][]*Attempt
 	at := map[int]int{}
 	for _, a := range all {
 		p := part[spools(a)[0]]
@@ -107,7 +107,7 @@ func bySpool(all []*attempt) [][]*attempt {
 // controller decided, which it does by a clock of its own and, of what the nodes
 // did alone, much later. So that is set right by the attempt decided nearest to
 // it of which both times are known.
-func inTime(all []*attempt) []timed {
+func inTime(all []*Attempt) []timed {
 	out := make([]timed, len(all))
 	for i, a := range all {
 		switch out[i] = (timed{a, a.began}); {
@@ -124,7 +124,7 @@ func inTime(all []*attempt) []timed {
 
 // clockOff is what the GPS was ahead of decisions about a time; 0 when there is
 // nothing to know it from.
-func clockOff(all []*attempt, decided time.Time) (off time.Duration) {
+func clockOff(all []*Attempt, decided time.Time) (off time.Duration) {
 	nearest := time.Duration(-1)
 	for _, a := range all {
 		if a.began.IsZero() || a.decided.IsZero() {
@@ -138,7 +138,7 @@ func clockOff(all []*attempt, decided time.Time) (off time.Duration) {
 }
 
 // decidedAt takes from the journal when each attempt was decided first.
-func (d *data) decidedAt(journal []archive.JournalEntry) {
+func (d *Run) decidedAt(journal []archive.JournalEntry) {
 	at := map[wire.TrialKey]time.Time{}
 	for _, j := range journal {
 		if j.Verdict == nil {
@@ -148,7 +148,7 @@ func (d *data) decidedAt(journal []archive.JournalEntry) {
 			at[j.Verdict.TrialKey] = j.Wall
 		}
 	}
-	for i := range d.attempts {
-		d.attempts[i].decided = at[d.attempts[i].TrialKey]
+	for i := range d.Attempts {
+		d.Attempts[i].decided = at[d.Attempts[i].TrialKey]
 	}
 }
