@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
@@ -205,7 +206,7 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 	}
 	to := filepath.Join(dir, agentBinary)
 	// Replaced, not written over: a field that is still ending may run it.
-	err = replaceFile(to, func(w io.Writer) error { _, err := w.Write(body); return err })
+	err = output.ReplaceFile(to, func(w io.Writer) error { _, err := w.Write(body); return err })
 	if err == nil {
 		err = os.Chmod(to, 0o755)
 	}

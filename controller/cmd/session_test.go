@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -99,7 +100,7 @@ func TestARunIsAnnounced(t *testing.T) {
 }
 
 func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
-	c, err := readCampaign("../../campaigns/reference-tcp.yaml", "smoke")
+	c, err := scene.Read("../../campaigns/reference-tcp.yaml", "smoke")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 	for draws, want := range map[string]string{"": plan.DrawsPerCampaign,
 		plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
-		c, err := readCampaign(shippedVelocity, "")
+		c, err := scene.Read(shippedVelocity, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := fieldConfig(s.campaign); err != nil || got.ChannelDraws != want {
+		if got, err := scene.Settings(s.campaign); err != nil || got.ChannelDraws != want {
 			t.Errorf("with %q in run.json it is resumed with %q, want %q (%v)", draws, got.ChannelDraws, want, err)
 		}
 		if err := s.archive.Close(); err != nil {

@@ -1,10 +1,9 @@
-package cmd
+// Package document has the JSON documents that commands print with --json.
+package document
 
 import (
-	"errors"
+	"encoding/json"
 	"io"
-
-	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
@@ -13,13 +12,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
-// addJSON adds the flag --json of a command that has a result.
-func addJSON(c *cobra.Command, asJSON *bool) {
-	c.Flags().BoolVar(asJSON, "json", false, "print one JSON document instead")
-}
-
-// checkJSON is what `plan check --json` prints.
-type checkJSON struct {
+// Check is what `plan check --json` prints.
+type Check struct {
 	File     string        `json:"file"`
 	OK       bool          `json:"ok"`
 	Campaign string        `json:"campaign,omitempty"`
@@ -35,7 +29,7 @@ type findingJSON struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-func findingsJSON(all []archive.Finding) []findingJSON {
+func Findings(all []archive.Finding) []findingJSON {
 	out := []findingJSON{}
 	for _, f := range all {
 		out = append(out, findingJSON{f.Path, f.Problem, f.Detail})
@@ -43,23 +37,23 @@ func findingsJSON(all []archive.Finding) []findingJSON {
 	return out
 }
 
-// verifyJSON is what `verify --json` prints.
-type verifyJSON struct {
+// Verify is what `verify --json` prints.
+type Verify struct {
 	Run      string        `json:"run"`
 	OK       bool          `json:"ok"`
 	Findings []findingJSON `json:"findings"`
 	Signed   []string      `json:"signed"` // who signed what, as verify says it; null where files were altered
 }
 
-// reportJSON is what `report --json` prints.
-type reportJSON struct {
+// Report is what `report --json` prints.
+type Report struct {
 	Report  string        `json:"report"`
 	Metrics string        `json:"metrics"`
 	Altered []findingJSON `json:"altered"`
 }
 
-// numberJSON is one number of `metrics --json`.
-type numberJSON struct {
+// Number is one number of `metrics --json`.
+type Number struct {
 	Trial      int     `json:"trial"`
 	Attempt    int     `json:"attempt"`
 	Flow       string  `json:"flow,omitempty"`
@@ -69,19 +63,19 @@ type numberJSON struct {
 	Definition string  `json:"definition"`
 }
 
-func metricsJSON(w io.Writer, a *archive.Archive) error {
+func Metrics(w io.Writer, a *archive.Archive) error {
 	rows, err := metrics.Table(a)
 	if err != nil {
 		return err
 	}
 	out := struct {
-		Run     string       `json:"run"`
-		Numbers []numberJSON `json:"numbers"`
-	}{a.Info().Run, []numberJSON{}}
+		Run     string   `json:"run"`
+		Numbers []Number `json:"numbers"`
+	}{a.Info().Run, []Number{}}
 	for _, r := range rows {
-		out.Numbers = append(out.Numbers, numberJSON{r.Trial, r.Attempt, r.Flow, r.Name, r.Unit, r.Value, r.Definition})
+		out.Numbers = append(out.Numbers, Number{r.Trial, r.Attempt, r.Flow, r.Name, r.Unit, r.Value, r.Definition})
 	}
-	return writeJSON(w, out)
+	return Write(w, out)
 }
 
 // meanJSON is of the trials of a cell; what is not known is absent.
@@ -91,8 +85,8 @@ type meanJSON struct {
 	HalfWidth *float64 `json:"half_width,omitempty"`
 }
 
-// cellJSON is one number of one cell in both runs.
-type cellJSON struct {
+// Cell is one number of one cell in both runs.
+type Cell struct {
 	Cell       string    `json:"cell"`
 	Name       string    `json:"name"`
 	Unit       string    `json:"unit"`
@@ -102,7 +96,7 @@ type cellJSON struct {
 	HalfWidth  *float64  `json:"difference_half_width,omitempty"`
 }
 
-func compareJSON(w io.Writer, t *compare.Table) error {
+func Compare(w io.Writer, t *compare.Table) error {
 	mean := func(m *compare.Mean) *meanJSON {
 		if m == nil {
 			return nil
@@ -110,17 +104,17 @@ func compareJSON(w io.Writer, t *compare.Table) error {
 		return &meanJSON{m.N, m.Value, m.HalfWide}
 	}
 	out := struct {
-		Road       string     `json:"road"`
-		Rehearsal  string     `json:"rehearsal"`
-		Confidence float64    `json:"confidence"`
-		Cells      []cellJSON `json:"cells"`
-		Notes      []string   `json:"notes"`
-	}{t.A.Run, t.B.Run, compare.Confidence, []cellJSON{}, append([]string{}, t.Notes...)}
+		Road       string   `json:"road"`
+		Rehearsal  string   `json:"rehearsal"`
+		Confidence float64  `json:"confidence"`
+		Cells      []Cell   `json:"cells"`
+		Notes      []string `json:"notes"`
+	}{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, append([]string{}, t.Notes...)}
 	for _, d := range t.Differences {
-		out.Cells = append(out.Cells, cellJSON{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
+		out.Cells = append(out.Cells, Cell{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
 			d.HalfWide})
 	}
-	return writeJSON(w, out)
+	return Write(w, out)
 }
 
 // estimateJSON is a fitted value with its 95 % interval.
@@ -146,7 +140,7 @@ type calibrateJSON struct {
 	Open              []string                `json:"not_known"`
 }
 
-func calibrationJSON(r *calibrate.Result, scenario string) calibrateJSON {
+func Calibration(r *calibrate.Result, scenario string) calibrateJSON {
 	one := func(e *calibrate.Estimate) *estimateJSON {
 		if e == nil {
 			return nil
@@ -166,9 +160,8 @@ func calibrationJSON(r *calibrate.Result, scenario string) calibrateJSON {
 		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}
 }
 
-// problemsOf are a campaign file's faults, if that is what an error is about.
-func problemsOf(err error) (tree.Problems, bool) {
-	var problems tree.Problems
-	ok := errors.As(err, &problems)
-	return problems, ok
+func Write(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
 }

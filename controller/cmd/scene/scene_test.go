@@ -1,4 +1,4 @@
-package cmd
+package scene
 
 import (
 	"path/filepath"
@@ -19,14 +19,14 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rehearsed(&p, c); err != nil {
+	if err := Rehearsed(&p, c); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.Nodes) != 2 || p.Nodes[0].Name != "alpha" || p.Nodes[1].Name != "delta" || p.Trials[0].Course.SiteLatDeg ==
 		nil {
 		t.Errorf("the plan has nodes %v", p.Nodes)
 	}
-	cfg, err := sceneConfig(c)
+	cfg, err := Config(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 // A gate that waits for a speed which nobody drives would wait for ever.
 func TestADeskCheckIsNotRehearsed(t *testing.T) {
 	for name, refused := range map[string]bool{"stationary-check": true, "velocity": false, "variants-random": false} {
-		c, err := plan.Load(filepath.Join("..", "..", "campaigns", name+".yaml"))
+		c, err := plan.Load(filepath.Join("..", "..", "..", "campaigns", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestADeskCheckIsNotRehearsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = rehearsed(&p, c)
+		err = Rehearsed(&p, c)
 		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "until alpha has ") {
 			t.Errorf("%s: %v, want a refusal: %t", name, err, refused)
 		}

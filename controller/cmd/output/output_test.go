@@ -1,4 +1,4 @@
-package cmd
+package output
 
 import (
 	"regexp"
@@ -41,7 +41,7 @@ func TestTheTableHasOneValueATrial(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := resultTable(&out, a, rows); err != nil {
+	if err := Table(&out, a, rows); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`5 +1 +3\.75 +3\.75\n`).MatchString(out.String()) {
@@ -63,7 +63,7 @@ func TestTheTableHasNothingBeyondEnough(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := resultTable(&out, a, rows); err != nil {
+	if err := Table(&out, a, rows); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`A +5 +2 +1\.50 `).MatchString(out.String()) {
@@ -89,7 +89,7 @@ func TestATrialThatLacksAFlowHasNoValueInTheTable(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := resultTable(&out, a, rows); err != nil {
+	if err := Table(&out, a, rows); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?m)^5 +1 +6\.00 +6\.00$`).MatchString(out.String()) {
@@ -106,7 +106,7 @@ func TestTheTableOfUDPSaysWhoseCountItIs(t *testing.T) {
 			}})
 		var out strings.Builder
 		rows := []metrics.Row{{Trial: 1, Attempt: 1, Flow: "bulk", Name: metrics.Iperf3MB, Value: 3}}
-		if err := resultTable(&out, a, rows); err != nil {
+		if err := Table(&out, a, rows); err != nil {
 			t.Fatal(err)
 		}
 		told := strings.Contains(out.String(), "the kernel keeps none for UDP")
