@@ -45,7 +45,7 @@ func CalibrateCommand() *cobra.Command {
 		if to == "" {
 			to = filepath.Join(a.Dir(), "calibrated.yaml")
 		}
-		err := output.ReplaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err })
+		err = output.ReplaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err })
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 )
 
 // agentBinary is the agent's program, found beside this one.
@@ -106,7 +107,7 @@ func RehearseCommand() *cobra.Command {
 
 // inFields creates the fields, drives the campaign in them, and takes them away.
 func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.Progress)) (err error) {
-	if _, err := field.Sweep(""); err != nil {
+	if _, err := ledger.Sweep(""); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(filepath.Join(f.dir, filepath.Base(s.archive.Dir())))

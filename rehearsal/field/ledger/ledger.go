@@ -1,4 +1,6 @@
-package field
+// Package ledger numbers the fields of a machine and writes down what each has made,
+// so that whatever a dead one left is found and removed.
+package ledger
 
 import (
 	"context"
@@ -11,11 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/keys"
-	"fieldmesh.dev/fieldmesh/internal/pause"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // DefaultRunDir holds a lock and a ledger per field of this machine. It is on
@@ -25,23 +28,23 @@ const DefaultRunDir = "/run/fieldmesh"
 // maxFields bounds the number of a field: it is a byte of its addresses.
 const maxFields = 250
 
-// ledger says what a field has created, on disk before it is created. The
+// Ledger says what a field has created, on disk before it is created. The
 // field's owner holds the lock beside it, which the kernel releases when the
 // owner ends, however it ends.
-type ledger struct {
+type Ledger struct {
 	ID         int      `json:"id"`
 	OwnerPID   int      `json:"owner_pid"`
 	Dir        string   `json:"dir"`
 	Namespaces []string `json:"namespaces"`
 }
 
-func ledgerPath(runDir string, id int) string {
+func Path(runDir string, id int) string {
 	return filepath.Join(runDir, fmt.Sprintf("field-%d.json", id))
 }
 
-// claim takes the lowest number that nobody holds, after cleaning up what a
+// Claim takes the lowest number that nobody holds, after cleaning up what a
 // dead owner left under it. The returned file is the lock.
-func claim(runDir string) (int, *os.File, error) {
+func Claim(runDir string) (int, *os.File, error) {
 	if err := os.MkdirAll(runDir, 0o755); err != nil {
 		return 0, nil, fmt.Errorf("claim a field: %w", err)
 	}
@@ -53,7 +56,7 @@ func claim(runDir string) (int, *os.File, error) {
 		if lock == nil {
 			continue
 		}
-		if _, err := sweepOne(runDir, id); err != nil {
+		if _, err := SweepOne(runDir, id); err != nil {
 			return 0, nil, errors.Join(err, lock.Close())
 		}
 		return id, lock, nil
@@ -86,12 +89,15 @@ func tryFile(path string) (*os.File, error) {
 	}
 }
 
-// endsWithin is how long a field may take to end whose controller is gone.
-const endsWithin = 4 * stopWithin
+// StopWithin is how long a process may take to put things back after TERM.
+const StopWithin = 8 * time.Second
 
-// lockFolder takes a field's folder. A field that is still ending there, after
+// endsWithin is how long a field may take to end whose controller is gone.
+const endsWithin = 4 * StopWithin
+
+// LockFolder takes a field's folder. A field that is still ending there, after
 // its controller was killed, is waited for: its nodes are writing their state.
-func lockFolder(ctx context.Context, dir string) (*os.File, error) {
+func LockFolder(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
 	for {
@@ -108,12 +114,12 @@ func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 	}
 }
 
-func (l ledger) save(runDir string) error {
+func (l Ledger) Save(runDir string) error {
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode ledger: %w", err)
 	}
-	return keys.WriteFile(ledgerPath(runDir, l.ID), append(data, '\n'), 0o600)
+	return keys.WriteFile(Path(runDir, l.ID), append(data, '\n'), 0o600)
 }
 
 // Sweep cleans up after every field whose owner is gone and says which
@@ -138,16 +144,16 @@ func Sweep(runDir string) ([]string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		names, err := sweepOne(runDir, id)
+		names, err := SweepOne(runDir, id)
 		removed = append(removed, names...)
 		errs = append(errs, err, lock.Close())
 	}
 	return removed, errors.Join(errs...)
 }
 
-// sweepOne cleans up one number, whose lock the caller holds.
-func sweepOne(runDir string, id int) ([]string, error) {
-	path := ledgerPath(runDir, id)
+// SweepOne cleans up one number, whose lock the caller holds.
+func SweepOne(runDir string, id int) ([]string, error) {
+	path := Path(runDir, id)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -155,7 +161,7 @@ func sweepOne(runDir string, id int) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sweep field %d: %w", id, err)
 	}
-	var l ledger
+	var l Ledger
 	if err := json.Unmarshal(data, &l); err != nil {
 		return nil, fmt.Errorf("sweep field %d: decode %q: %w", id, path, err)
 	}
@@ -179,7 +185,7 @@ func sweepOne(runDir string, id int) ([]string, error) {
 // remove kills what runs in the listed namespaces and deletes them. Membership
 // finds every process, also one that nobody wrote down, and never a stranger
 // that was given an old process's number.
-func (l ledger) remove() ([]string, error) {
+func (l Ledger) remove() ([]string, error) {
 	spaces := map[string]netns.NsHandle{}
 	var errs []error
 	for _, name := range l.Namespaces {
@@ -241,7 +247,7 @@ func deleteLinks(ns netns.NsHandle) error {
 // most 2 s. A process may be forking while it is looked for: so again and again.
 func killAll(spaces map[string]netns.NsHandle) error {
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		pids, err := processesIn(spaces)
+		pids, err := ProcessesIn(spaces)
 		if err != nil || len(pids) == 0 {
 			return err
 		}
@@ -256,9 +262,9 @@ func killAll(spaces map[string]netns.NsHandle) error {
 	}
 }
 
-// processesIn lists the processes in any of the namespaces but this one, by
+// ProcessesIn lists the processes in any of the namespaces but this one, by
 // reading /proc once.
-func processesIn(spaces map[string]netns.NsHandle) ([]int, error) {
+func ProcessesIn(spaces map[string]netns.NsHandle) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
