@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -166,8 +167,8 @@ type planJSON struct {
 	Factors   []plan.Factor    `json:"factors"`
 	Design    plan.Design      `json:"design"`
 	Paper     *plan.Paper      `json:"paper,omitempty"`
-	Site      *plan.Site       `json:"site,omitempty"`
-	Field     *plan.Field      `json:"field,omitempty"`
+	Site      *environment.Site       `json:"site,omitempty"`
+	Field     *environment.Field      `json:"field,omitempty"`
 	Trials    []wire.Trial     `json:"trials"`
 	Estimate  drive.Estimate   `json:"estimate"`
 	Estimable design.Estimable `json:"estimable"`

@@ -10,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -114,8 +115,8 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
-	for draws, want := range map[string]string{"": plan.DrawsPerCampaign,
-		plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
+	for draws, want := range map[string]string{"": environment.DrawsPerCampaign,
+		environment.DrawsPerRepetition: environment.DrawsPerRepetition} {
 		c, err := scene.Read(shippedVelocity, "")
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -195,7 +195,7 @@ func drawsText(info archive.RunInfo) string {
 	if info.Place != archive.PlaceRehearsal {
 		return ""
 	}
-	return plan.DrawsText(cmp.Or(info.ChannelDraws, plan.DrawsPerCampaign))
+	return environment.DrawsText(cmp.Or(info.ChannelDraws, environment.DrawsPerCampaign))
 }
 
 func courseText(c wire.Course) string {

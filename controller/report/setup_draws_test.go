@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 )
 
@@ -16,9 +16,9 @@ func TestReportSaysWhatWasDrawn(t *testing.T) {
 		info archive.RunInfo
 		says string
 	}{
-		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: plan.DrawsPerRepetition},
+		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: environment.DrawsPerRepetition},
 			"channels of this kind"},
-		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: plan.DrawsPerCampaign}, "this draw only"},
+		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: environment.DrawsPerCampaign}, "this draw only"},
 		{archive.RunInfo{Place: archive.PlaceRehearsal}, "this draw only"}, // of a run from before there was a choice
 		{archive.RunInfo{Place: archive.PlaceRoad}, ""},
 	} {

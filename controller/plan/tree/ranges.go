@@ -1,4 +1,4 @@
-package plan
+package tree
 
 import (
 	"fmt"
@@ -6,18 +6,21 @@ import (
 	"regexp"
 	"strconv"
 
-	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // nodeRange is a key of nodes that stands for several, n[01-28], and is taken in relays too.
 var nodeRange = regexp.MustCompile(`^([a-z0-9-]*)\[([0-9]{1,3})-([0-9]{1,3})\]$`)
 
-// spreadRanges writes ranges of nodes out: in the section nodes, whose addresses
+// spread writes ranges of nodes out.
+type spread struct{ findings *Findings }
+
+// SpreadRanges writes ranges of nodes out: in the section nodes, whose addresses
 // then follow one another, and in every list of relays.
-func (p *parse) spreadRanges(root *tree.Node) *tree.Node {
+func SpreadRanges(root *Node, f *Findings) *Node {
+	p := spread{f}
 	nodes := root.Child("nodes")
-	if nodes == nil || nodes.Shape != tree.Map {
+	if nodes == nil || nodes.Shape != Map {
 		return p.spreadRelays(root)
 	}
 	all := *nodes
@@ -44,7 +47,7 @@ func (p *parse) spreadRanges(root *tree.Node) *tree.Node {
 }
 
 // namesIn are the names that a range stands for; of any other text, itself.
-func (p *parse) namesIn(text string, at tree.Position) []string {
+func (p spread) namesIn(text string, at Position) []string {
 	found := nodeRange.FindStringSubmatch(text)
 	if found == nil {
 		return []string{text}
@@ -65,9 +68,9 @@ func (p *parse) namesIn(text string, at tree.Position) []string {
 }
 
 // nodeAfter is the node that comes i after the first of a range.
-func (p *parse) nodeAfter(e tree.Entry, i int) *tree.Node {
+func (p spread) nodeAfter(e Entry, i int) *Node {
 	given := e.Value.Child("mesh_address")
-	if given == nil || given.Shape != tree.Text {
+	if given == nil || given.Shape != Text {
 		return e.Value
 	}
 	first, err := netip.ParsePrefix(given.Text)
@@ -85,18 +88,18 @@ func (p *parse) nodeAfter(e tree.Entry, i int) *tree.Node {
 	}
 	next := *given
 	next.Text = netip.PrefixFrom(addr, first.Bits()).String()
-	return tree.Merge(e.Value, tree.Nest("mesh_address", &next))
+	return Merge(e.Value, Nest("mesh_address", &next))
 }
 
 // spreadRelays writes ranges in lists of relays out, wherever a list stands.
-func (p *parse) spreadRelays(n *tree.Node) *tree.Node {
-	if n == nil || n.Shape != tree.Map {
+func (p spread) spreadRelays(n *Node) *Node {
+	if n == nil || n.Shape != Map {
 		return n
 	}
 	out := *n
-	out.Entries = make([]tree.Entry, len(n.Entries))
+	out.Entries = make([]Entry, len(n.Entries))
 	for i, e := range n.Entries {
-		if e.Key == "relays" && e.Value.Shape == tree.List {
+		if e.Key == "relays" && e.Value.Shape == List {
 			e.Value = p.spreadList(e.Value)
 		} else {
 			e.Value = p.spreadRelays(e.Value)
@@ -106,16 +109,16 @@ func (p *parse) spreadRelays(n *tree.Node) *tree.Node {
 	return &out
 }
 
-func (p *parse) spreadList(n *tree.Node) *tree.Node {
+func (p spread) spreadList(n *Node) *Node {
 	out := *n
 	out.Items = nil
 	for _, item := range n.Items {
-		if item.Shape != tree.Text {
+		if item.Shape != Text {
 			out.Items = append(out.Items, item)
 			continue
 		}
 		for _, name := range p.namesIn(item.Text, item.At) {
-			out.Items = append(out.Items, tree.NewText(name, item.At))
+			out.Items = append(out.Items, NewText(name, item.At))
 		}
 	}
 	return &out
