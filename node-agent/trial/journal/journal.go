@@ -1,4 +1,5 @@
-package trial
+// Package journal keeps what must outlive an agent of the run that it takes part in.
+package journal
 
 import (
 	"bufio"
@@ -14,9 +15,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// journal keeps what must outlive the agent: the plan (with its secret key,
+// Journal keeps what must outlive the agent: the plan (with its secret key,
 // so 0600), whether the run has begun, and the outcome of every attempt.
-type journal struct {
+type Journal struct {
 	dir  string
 	file appendFile
 	size int64 // up to here every line is whole
@@ -38,22 +39,22 @@ type journalLine struct {
 }
 
 type journalState struct {
-	plan       *wire.RunPlan
-	started    bool
-	ended      bool
-	verdicts   map[int][]wire.Verdict
-	unfinished *wire.TrialKey // armed, and no outcome
+	Plan       *wire.RunPlan
+	Started    bool
+	Ended      bool
+	Verdicts   map[int][]wire.Verdict
+	Unfinished *wire.TrialKey // armed, and no outcome
 }
 
-func (j *journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
-func (j *journal) linePath() string { return filepath.Join(j.dir, "attempts.ndjson") }
+func (j *Journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
+func (j *Journal) linePath() string { return filepath.Join(j.dir, "attempts.ndjson") }
 
-func openJournal(dir string) (*journal, journalState, error) {
-	st := journalState{verdicts: map[int][]wire.Verdict{}}
+func Open(dir string) (*Journal, journalState, error) {
+	st := journalState{Verdicts: map[int][]wire.Verdict{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, st, fmt.Errorf("open run state: %w", err)
 	}
-	j := &journal{dir: dir}
+	j := &Journal{dir: dir}
 	plan, err := os.ReadFile(j.planPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, st, nil
@@ -61,7 +62,7 @@ func openJournal(dir string) (*journal, journalState, error) {
 	if err != nil {
 		return nil, st, fmt.Errorf("open run state: %w", err)
 	}
-	if err := json.Unmarshal(plan, &st.plan); err != nil {
+	if err := json.Unmarshal(plan, &st.Plan); err != nil {
 		return nil, st, fmt.Errorf("read run state %q: %w", j.planPath(), err)
 	}
 	good, err := j.replay(&st)
@@ -82,7 +83,7 @@ func openJournal(dir string) (*journal, journalState, error) {
 }
 
 // replay reads the lines into st and returns how many bytes of them are whole.
-func (j *journal) replay(st *journalState) (int64, error) {
+func (j *Journal) replay(st *journalState) (int64, error) {
 	data, err := os.ReadFile(j.linePath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("read run state: %w", err)
@@ -101,22 +102,22 @@ func (j *journal) replay(st *journalState) (int64, error) {
 		good += int64(len(line))
 		switch {
 		case l.Begun:
-			st.started, st.ended = true, false
+			st.Started, st.Ended = true, false
 		case l.Ended:
-			st.started, st.ended = false, true
+			st.Started, st.Ended = false, true
 		case l.Armed != nil:
-			st.unfinished = l.Armed
+			st.Unfinished = l.Armed
 		case l.Verdict != nil:
-			if k := st.unfinished; k != nil && *k == l.Verdict.TrialKey {
-				st.unfinished = nil
+			if k := st.Unfinished; k != nil && *k == l.Verdict.TrialKey {
+				st.Unfinished = nil
 			}
-			st.verdicts[l.Verdict.Trial] = setVerdict(st.verdicts[l.Verdict.Trial], *l.Verdict)
+			st.Verdicts[l.Verdict.Trial] = SetVerdict(st.Verdicts[l.Verdict.Trial], *l.Verdict)
 		}
 	}
 }
 
-// load replaces whatever run was held by a new one.
-func (j *journal) load(plan wire.RunPlan) error {
+// Load replaces whatever run was held by a new one.
+func (j *Journal) Load(plan wire.RunPlan) error {
 	if j.file != nil {
 		if err := j.file.Close(); err != nil {
 			return fmt.Errorf("close run state: %w", err)
@@ -126,7 +127,7 @@ func (j *journal) load(plan wire.RunPlan) error {
 	if err := os.Remove(j.linePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget former run: %w", err)
 	}
-	if err := j.replacePlan(plan); err != nil {
+	if err := j.ReplacePlan(plan); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -137,8 +138,8 @@ func (j *journal) load(plan wire.RunPlan) error {
 	return nil
 }
 
-// replacePlan rewrites the plan and leaves what was noted of its attempts.
-func (j *journal) replacePlan(plan wire.RunPlan) error {
+// ReplacePlan rewrites the plan and leaves what was noted of its attempts.
+func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 	body, err := json.Marshal(plan)
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
@@ -146,12 +147,12 @@ func (j *journal) replacePlan(plan wire.RunPlan) error {
 	return writeDurably(j.planPath(), body)
 }
 
-func (j *journal) armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
-func (j *journal) kept(v wire.Verdict) error   { return j.append(journalLine{Verdict: &v}) }
-func (j *journal) begun() error                { return j.append(journalLine{Begun: true}) }
-func (j *journal) ended() error                { return j.append(journalLine{Ended: true}) }
+func (j *Journal) Armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
+func (j *Journal) Kept(v wire.Verdict) error   { return j.append(journalLine{Verdict: &v}) }
+func (j *Journal) Begun() error                { return j.append(journalLine{Begun: true}) }
+func (j *Journal) Ended() error                { return j.append(journalLine{Ended: true}) }
 
-func (j *journal) append(l journalLine) error {
+func (j *Journal) append(l journalLine) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("encode run state: %w", err)
@@ -208,4 +209,18 @@ func syncDir(dir string) error {
 		err = cerr
 	}
 	return err
+}
+
+// SetVerdict puts v among a trial's verdicts. A final one replaces a
+// provisional one of the same attempt and is never replaced by it.
+func SetVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
+	for i := range vs {
+		if vs[i].Attempt == v.Attempt {
+			if v.Final || !vs[i].Final {
+				vs[i] = v
+			}
+			return vs
+		}
+	}
+	return append(vs, v)
 }

@@ -1,4 +1,4 @@
-package trial
+package needs
 
 import (
 	"slices"
@@ -38,7 +38,7 @@ func TestChangesOfATrial(t *testing.T) {
 			[]string{forward, "daemon babeld on wlan0 announcing 10.77.0.0/24"}},
 	} {
 		c.trial.Traffic = []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}}
-		_, trial, err := changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")
+		_, trial, err := Changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,16 +57,16 @@ func TestChangesOfATrial(t *testing.T) {
 // A relay's TCP settings stay as they are: no TCP flow ends there.
 func TestARelayMakesNoTransportProfile(t *testing.T) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "relay", MeshPrefix: "10.77.0.3/24"}}}
-	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8),
+	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: new(8),
 		Settings: []tcpcc.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
 	trial := wire.Trial{Routing: wire.Routing{Protocol: "none"}, Traffic: []wire.Flow{
 		{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"},
 		{Name: "beside", Kind: "iperf3_udp", From: "relay", To: "car"}}}
-	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) > 0 {
+	if _, got, err := Changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 	trial.Traffic[1].Kind = "iperf3_tcp"
-	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) != 4 {
+	if _, got, err := Changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) != 4 {
 		t.Errorf("at an end of TCP: %v, %v", got, err)
 	}
 }
