@@ -160,18 +160,18 @@ func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) 
 
 // planJSON is what `plan show --json` prints.
 type planJSON struct {
-	Campaign  string           `json:"campaign"`
-	Title     string           `json:"title"`
-	SHA256    string           `json:"campaign_sha256"`
-	Nodes     []plan.Node      `json:"nodes"`
-	Factors   []plan.Factor    `json:"factors"`
-	Design    plan.Design      `json:"design"`
-	Paper     *plan.Paper      `json:"paper,omitempty"`
-	Site      *environment.Site       `json:"site,omitempty"`
-	Field     *environment.Field      `json:"field,omitempty"`
-	Trials    []wire.Trial     `json:"trials"`
-	Estimate  drive.Estimate   `json:"estimate"`
-	Estimable design.Estimable `json:"estimable"`
+	Campaign  string             `json:"campaign"`
+	Title     string             `json:"title"`
+	SHA256    string             `json:"campaign_sha256"`
+	Nodes     []plan.Node        `json:"nodes"`
+	Factors   []plan.Factor      `json:"factors"`
+	Design    plan.Design        `json:"design"`
+	Paper     *plan.Paper        `json:"paper,omitempty"`
+	Site      *environment.Site  `json:"site,omitempty"`
+	Field     *environment.Field `json:"field,omitempty"`
+	Trials    []wire.Trial       `json:"trials"`
+	Estimate  drive.Estimate     `json:"estimate"`
+	Estimable design.Estimable   `json:"estimable"`
 }
 
 func showPlanJSON(w io.Writer, c *plan.Campaign) error {

@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/metrics/inorder"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/effects"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -95,7 +96,7 @@ func Gather(a *archive.Archive) (*Run, error) {
 	for _, n := range d.Info.Plan.Nodes {
 		d.Nodes = append(d.Nodes, n.Name)
 	}
-	for r, err := range metrics.InOrder(a, func(e archive.Attempt) (*reading, error) { return d.read(a, e) }) {
+	for r, err := range inorder.Read(a, func(e archive.Attempt) (*reading, error) { return d.read(a, e) }) {
 		if err != nil {
 			return nil, fmt.Errorf("gather run %q: %w", d.Info.Run, err)
 		}

@@ -1,4 +1,5 @@
-package metrics
+// Package inorder reads the attempts of an archive, several at once.
+package inorder
 
 import (
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
-// InOrder yields what read makes of every attempt of an archive, in order. Some
+// Read yields what read makes of every attempt of an archive, in order. Some
 // are read at once, for reading takes a processor most of its time; as many are
 // held. read is called from several goroutines.
-func InOrder[T any](a *archive.Archive, read func(archive.Attempt) (T, error)) iter.Seq2[T, error] {
+func Read[T any](a *archive.Archive, read func(archive.Attempt) (T, error)) iter.Seq2[T, error] {
 	type made struct {
 		what T
 		err  error
