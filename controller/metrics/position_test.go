@@ -147,7 +147,8 @@ func TestWhatIsExtrapolatedTellsHowFarItCanBeOff(t *testing.T) {
 // more than it says, and says no more than what can be.
 func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
 	const seed = 19
-	const slowM = track.StandsMps * track.StandsMps / (2 * 3.9) // what a car goes that stands by its fix, and brakes still
+	// What a car goes that stands by its fix, and brakes still.
+	const slowM = track.StandsMps * track.StandsMps / (2 * 3.9)
 	random := rand.New(rand.NewPCG(seed, seed))
 	worst := 0.0
 	for _, hz := range []float64{0.4, 1, 10} {
