@@ -22,34 +22,34 @@ type Check struct {
 	Warnings []string      `json:"warnings"`
 }
 
-// findingJSON is a file that is not as the run wrote it.
-type findingJSON struct {
+// Finding is a file that is not as the run wrote it.
+type Finding struct {
 	Path    string `json:"path"`
 	Problem string `json:"problem"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-func Findings(all []archive.Finding) []findingJSON {
-	out := []findingJSON{}
+func Findings(all []archive.Finding) []Finding {
+	out := []Finding{}
 	for _, f := range all {
-		out = append(out, findingJSON{f.Path, f.Problem, f.Detail})
+		out = append(out, Finding{f.Path, f.Problem, f.Detail})
 	}
 	return out
 }
 
 // Verify is what `verify --json` prints.
 type Verify struct {
-	Run      string        `json:"run"`
-	OK       bool          `json:"ok"`
-	Findings []findingJSON `json:"findings"`
-	Signed   []string      `json:"signed"` // who signed what, as verify says it; null where files were altered
+	Run      string    `json:"run"`
+	OK       bool      `json:"ok"`
+	Findings []Finding `json:"findings"`
+	Signed   []string  `json:"signed"` // who signed what, as verify says it; null where files were altered
 }
 
 // Report is what `report --json` prints.
 type Report struct {
-	Report  string        `json:"report"`
-	Metrics string        `json:"metrics"`
-	Altered []findingJSON `json:"altered"`
+	Report  string    `json:"report"`
+	Metrics string    `json:"metrics"`
+	Altered []Finding `json:"altered"`
 }
 
 // Number is one number of `metrics --json`.
@@ -124,8 +124,8 @@ type estimateJSON struct {
 	High  float64 `json:"high"`
 }
 
-// calibrateJSON is what `calibrate --json` prints; what the run cannot tell is absent.
-type calibrateJSON struct {
+// Calibrated is what `calibrate --json` prints; what the run cannot tell is absent.
+type Calibrated struct {
 	Run               string                  `json:"run"`
 	Scenario          string                  `json:"scenario"`
 	Attempts          int                     `json:"attempts"`
@@ -140,7 +140,7 @@ type calibrateJSON struct {
 	Open              []string                `json:"not_known"`
 }
 
-func Calibration(r *calibrate.Result, scenario string) calibrateJSON {
+func Calibration(r *calibrate.Result, scenario string) Calibrated {
 	one := func(e *calibrate.Estimate) *estimateJSON {
 		if e == nil {
 			return nil
@@ -154,7 +154,7 @@ func Calibration(r *calibrate.Result, scenario string) calibrateJSON {
 		}
 		return out
 	}
-	return calibrateJSON{Run: r.Run, Scenario: scenario, Attempts: r.Attempts, Used: r.Used,
+	return Calibrated{Run: r.Run, Scenario: scenario, Attempts: r.Attempts, Used: r.Used,
 		PathLossExponent: one(r.Exponent), AntennaGainDbi: one(r.GainDbi), ShadowingDb: one(r.ShadowDb),
 		DecorrelationM: one(r.CorrelationM), SampleDb: *one(&r.OwnDb), UnitPowerOffsetDb: each(r.PowerDb),
 		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}

@@ -30,16 +30,18 @@ type End struct {
 	Unmet bool   `json:"unmet,omitempty"` // what was driven is not all accepted
 }
 
-// teller writes lines.
-type teller struct {
+// Teller writes lines.
+type Teller struct {
 	mu  sync.Mutex
 	out *json.Encoder
 	Err error // the first
 }
 
-func NewTeller(out io.Writer) *teller { return &teller{out: json.NewEncoder(out)} }
+// NewTeller writes lines to out.
+func NewTeller(out io.Writer) *Teller { return &Teller{out: json.NewEncoder(out)} }
 
-func (t *teller) Tell(line Line) {
+// Tell writes a line, with the time since the kernel began.
+func (t *Teller) Tell(line Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line.UptimeS = virtual.Uptime().Seconds()
@@ -56,10 +58,12 @@ type Hearer struct {
 	end      *End
 }
 
+// NewHearer shows what a kernel tells, and adds it up with what others do.
 func NewHearer(p *progress.Display, lane string, t *Tally) *Hearer {
 	return &Hearer{progress: p, lane: lane, tally: t}
 }
 
+// Line takes a line from inside.
 func (h *Hearer) Line(raw []byte) error {
 	var l Line
 	if err := json.Unmarshal(raw, &l); err != nil {

@@ -66,6 +66,7 @@ type Attempt struct {
 	SpeedErr *float64
 }
 
+// Accepted reports whether the attempt was accepted.
 func (a Attempt) Accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == wire.Accepted }
 
 // Interrupted reports whether the attempt was ended from outside: it says nothing
@@ -74,6 +75,7 @@ func (a Attempt) Interrupted() bool {
 	return a.Verdict != nil && a.Verdict.Outcome == wire.Interrupted
 }
 
+// Calibration reports whether the attempt is a calibrating pass.
 func (a Attempt) Calibration() bool { return a.Trial.Pass != "" }
 
 // Number is a metric of the whole attempt.
@@ -157,6 +159,7 @@ func (a *Attempt) Pass() design.Pass {
 	return design.Pass{Trial: a.Trial, Section: a.Section, Unit: a.Unit, Sender: a.Sender, Session: a.Session}
 }
 
+// PassesOf are attempts as the model sees them.
 func PassesOf(attempts []Attempt) []design.Pass {
 	var out []design.Pass
 	for _, a := range attempts {
@@ -285,8 +288,10 @@ func Speeds(attempts []Attempt) []float64 {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// Section is an attempt's section, for Levels.
 func Section(a Attempt) string { return a.Section }
 
+// Unit is an attempt's unit, for Levels.
 func Unit(a Attempt) string { return a.Unit }
 
 // course is the course that was driven; all of them when they differ.

@@ -56,6 +56,7 @@ func (d *Run) Spared() int {
 	return n
 }
 
+// DrivenBeyond is how many attempts were driven beyond what was enough.
 func (d *Run) DrivenBeyond() int {
 	n := 0
 	for _, a := range d.Attempts {

@@ -38,7 +38,8 @@ type journalLine struct {
 	Verdict *wire.Verdict  `json:"verdict,omitempty"`
 }
 
-type journalState struct {
+// State is what a journal holds.
+type State struct {
 	Plan       *wire.RunPlan
 	Started    bool
 	Ended      bool
@@ -49,8 +50,9 @@ type journalState struct {
 func (j *Journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
 func (j *Journal) linePath() string { return filepath.Join(j.dir, "attempts.ndjson") }
 
-func Open(dir string) (*Journal, journalState, error) {
-	st := journalState{Verdicts: map[int][]wire.Verdict{}}
+// Open opens the journal in a folder, and reads what it holds.
+func Open(dir string) (*Journal, State, error) {
+	st := State{Verdicts: map[int][]wire.Verdict{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, st, fmt.Errorf("open run state: %w", err)
 	}
@@ -83,7 +85,7 @@ func Open(dir string) (*Journal, journalState, error) {
 }
 
 // replay reads the lines into st and returns how many bytes of them are whole.
-func (j *Journal) replay(st *journalState) (int64, error) {
+func (j *Journal) replay(st *State) (int64, error) {
 	data, err := os.ReadFile(j.linePath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("read run state: %w", err)
@@ -147,10 +149,17 @@ func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 	return writeDurably(j.planPath(), body)
 }
 
+// Armed notes that an attempt was armed.
 func (j *Journal) Armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
-func (j *Journal) Kept(v wire.Verdict) error   { return j.append(journalLine{Verdict: &v}) }
-func (j *Journal) Begun() error                { return j.append(journalLine{Begun: true}) }
-func (j *Journal) Ended() error                { return j.append(journalLine{Ended: true}) }
+
+// Kept notes what became of an attempt.
+func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
+
+// Begun notes that the run has begun.
+func (j *Journal) Begun() error { return j.append(journalLine{Begun: true}) }
+
+// Ended notes that the run has ended.
+func (j *Journal) Ended() error { return j.append(journalLine{Ended: true}) }
 
 func (j *Journal) append(l journalLine) error {
 	b, err := json.Marshal(l)

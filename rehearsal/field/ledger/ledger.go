@@ -38,6 +38,7 @@ type Ledger struct {
 	Namespaces []string `json:"namespaces"`
 }
 
+// Path is the file of a field's ledger.
 func Path(runDir string, id int) string {
 	return filepath.Join(runDir, fmt.Sprintf("field-%d.json", id))
 }
@@ -114,6 +115,7 @@ func LockFolder(ctx context.Context, dir string) (*os.File, error) {
 	}
 }
 
+// Save writes the ledger to disk.
 func (l Ledger) Save(runDir string) error {
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
