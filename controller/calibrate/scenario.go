@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 )
 
 // ErrNoLaw is returned where a run does not tell how signal falls with distance:
@@ -42,8 +43,8 @@ func (r *Result) Scenario(campaign []byte) ([]byte, error) {
 }
 
 // field is the campaign's with the channel replaced.
-func (r *Result) field(old *plan.Field) (plan.Field, error) {
-	var f plan.Field
+func (r *Result) field(old *environment.Field) (environment.Field, error) {
+	var f environment.Field
 	if old != nil {
 		f = *old
 	}
@@ -63,7 +64,7 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 	f.Fading, f.Shadowing = nil, nil
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
 	if r.ShadowDb != nil && r.CorrelationM != nil {
-		f.Shadowing = &plan.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),
+		f.Shadowing = &environment.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),
 			DecorrelationM: *rounded(r.CorrelationM.Value)}
 	}
 	return f, nil
@@ -83,7 +84,7 @@ func values(of map[string]Estimate) map[string]float64 {
 }
 
 // section is the field as it stands in a campaign file, with what it rests on.
-func (r *Result) section(f plan.Field) ([]byte, error) {
+func (r *Result) section(f environment.Field) ([]byte, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("encode field: %w", err)

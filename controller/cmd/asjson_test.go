@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -29,11 +30,11 @@ func printed(t *testing.T, into any, args ...string) error {
 func TestResultsAsJSON(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 3})
 	dir := a.Dir()
-	var verified verifyJSON
+	var verified document.Verify
 	if err := printed(t, &verified, "verify", dir); err != nil || !verified.OK || len(verified.Findings) != 0 {
 		t.Errorf("verify: %v, %+v", err, verified)
 	}
-	var numbers struct{ Numbers []numberJSON }
+	var numbers struct{ Numbers []document.Number }
 	if err := printed(t, &numbers, "metrics", dir); err != nil {
 		t.Error(err)
 	}
@@ -48,7 +49,7 @@ func TestResultsAsJSON(t *testing.T) {
 	}
 	var compared struct {
 		Confidence float64
-		Cells      []cellJSON
+		Cells      []document.Cell
 	}
 	if err := printed(t, &compared, "compare", dir, dir); err != nil || compared.Confidence != 0.95 {
 		t.Errorf("compare: %v, %+v", err, compared)
@@ -58,7 +59,7 @@ func TestResultsAsJSON(t *testing.T) {
 			t.Errorf("a run compared with itself: %+v", c)
 		}
 	}
-	var reported reportJSON
+	var reported document.Report
 	if err := printed(t, &reported, "report", dir); err != nil || reported.Report != filepath.Join(dir, "report.html") {
 		t.Errorf("report: %v, %+v", err, reported)
 	}
@@ -72,7 +73,7 @@ func TestResultsAsJSON(t *testing.T) {
 }
 
 func TestPlanCheckAsJSON(t *testing.T) {
-	var fine checkJSON
+	var fine document.Check
 	if err := printed(t, &fine, "plan", "check", "../../campaigns/velocity.yaml"); err != nil || !fine.OK ||
 		fine.Campaign != "velocity" || fine.Trials != 24 || len(fine.Problems) != 0 || len(fine.Warnings) == 0 {
 		t.Errorf("%v, %+v", err, fine)
@@ -86,7 +87,7 @@ func TestPlanCheckAsJSON(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var faulty checkJSON
+	var faulty document.Check
 	err = printed(t, &faulty, "plan", "check", path)
 	if err == nil || faulty.OK || len(faulty.Problems) != 1 || faulty.Problems[0].Line == 0 ||
 		!strings.Contains(faulty.Problems[0].Message, "duration_s") {

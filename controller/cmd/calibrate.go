@@ -10,6 +10,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 )
 
@@ -43,11 +45,12 @@ func CalibrateCommand() *cobra.Command {
 		if to == "" {
 			to = filepath.Join(a.Dir(), "calibrated.yaml")
 		}
-		if err := replaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err }); err != nil {
+		err = output.ReplaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err })
+		if err != nil {
 			return err
 		}
 		if asJSON {
-			return writeJSON(c.OutOrStdout(), calibrationJSON(r, to))
+			return document.Write(c.OutOrStdout(), document.Calibration(r, to))
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "scenario: %s\n", to)
 		return err
@@ -80,7 +83,7 @@ func CompareCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return compareJSON(c.OutOrStdout(), t)
+				return document.Compare(c.OutOrStdout(), t)
 			}
 			return t.Write(c.OutOrStdout())
 		},

@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -83,9 +84,9 @@ func recording(t *testing.T, c channel) *archive.Archive {
 	t.Cleanup(func() { _ = a.Close() })
 	nodes := []string{"car", "roadside"}
 	cfg := medium.Config{Seed: c.seed, Standard: medium.Standard80211g, Channel: 6, RateMbps: c.rateMbps,
-		Propagation: medium.PropagationConfig{Model: "log_distance", Exponent: c.exponent},
-		Shadowing:   medium.ShadowingConfig{SigmaDb: c.sigmaDb, DecorrelationM: c.d0M},
-		Fading:      medium.FadingConfig{Model: c.fading}}
+		Propagation: propagation.Config{Model: "log_distance", Exponent: c.exponent},
+		Shadowing:   propagation.ShadowingConfig{SigmaDb: c.sigmaDb, DecorrelationM: c.d0M},
+		Fading:      propagation.FadingConfig{Model: c.fading}}
 	for i, name := range nodes {
 		noise := c.sensitiveNoise
 		if noise == 0 {

@@ -1,19 +1,10 @@
 package cmd
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/controller/report"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -23,11 +14,11 @@ func (s *session) conclude(out io.Writer) error {
 	if len(s.archive.Decisions()) == 0 {
 		return nil
 	}
-	path, of, err := writeReport(s.archive)
+	path, of, err := output.Report(s.archive)
 	if err != nil {
 		return err
 	}
-	if err := resultTable(out, s.archive, of.Rows); err != nil {
+	if err := output.Table(out, s.archive, of.Rows); err != nil {
 		return err
 	}
 	accepted, planned := 0, 0
@@ -48,193 +39,4 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, planned, path)
 	return err
-}
-
-// writeReport writes report.html, metrics.csv and a paper's figures into the run's
-// folder and returns the report's path, and what it rests on.
-func writeReport(a *archive.Archive) (path string, of report.Result, err error) {
-	path = filepath.Join(a.Dir(), "report.html")
-	err = replaceFile(path, func(w io.Writer) error {
-		of, err = report.Write(a, w)
-		return err
-	})
-	if err != nil {
-		return "", of, err
-	}
-	if err := writeFigures(filepath.Join(a.Dir(), archive.FiguresFolder), of.Figures); err != nil {
-		return path, of, err
-	}
-	return path, of, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error {
-		return metrics.WriteCSV(w, of.Rows)
-	})
-}
-
-// writeFigures writes a paper's figures, and removes those of an earlier report.
-func writeFigures(dir string, figures []report.FigureFile) error {
-	for _, pattern := range []string{"p?-*.svg", "p?-*.csv"} {
-		old, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			return fmt.Errorf("write figures: %w", err)
-		}
-		for _, path := range old {
-			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("write figures: %w", err)
-			}
-		}
-	}
-	if len(figures) == 0 {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write figures: %w", err)
-	}
-	for _, f := range figures {
-		for ending, text := range map[string][]byte{".svg": f.SVG, ".csv": f.CSV} {
-			if err := os.WriteFile(filepath.Join(dir, f.Name+ending), text, 0o644); err != nil {
-				return fmt.Errorf("write figures: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// replaceFile writes a derived file beside its place and renames it there, so
-// that a reader never sees half of one.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // nothing is left to remove after the rename
-	err = write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
-	}
-	return nil
-}
-
-// cell is one combination of factor levels with the results of its trials that count.
-type cell struct {
-	labels []string
-	values []float64
-}
-
-// resultTable prints the throughput, a line per cell of the design.
-func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
-	of := map[wire.TrialKey][]metrics.Row{}
-	for _, r := range rows {
-		k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
-		of[k] = append(of[k], r)
-	}
-	var factors []string
-	cells := map[string]*cell{}
-	arrived, unit := measured(a.Info().Plan.Trials)
-	decisions := a.Decisions()
-	slices.SortStableFunc(decisions, func(x, y wire.Verdict) int { return cmp.Compare(x.Trial, y.Trial) })
-	for _, v := range decisions {
-		t, ok := a.Trial(v.Trial)
-		if !ok || !archive.Counts(t, &v, a.Stopped()) {
-			continue
-		}
-		value := arrived(t, of[v.TrialKey])
-		if value == nil {
-			continue
-		}
-		if factors == nil {
-			factors = slices.Sorted(maps.Keys(t.Factors))
-		}
-		var labels []string
-		for _, f := range factors {
-			labels = append(labels, t.Factors[f])
-		}
-		key := strings.Join(labels, "\x00")
-		if cells[key] == nil {
-			cells[key] = &cell{labels: labels}
-		}
-		cells[key].values = append(cells[key].values, *value)
-	}
-	trials := a.Info().Plan.Trials
-	if slices.ContainsFunc(trials, wire.Trial.MeasuresDelay) {
-		_, err := fmt.Fprintln(out, "\ndelay: in the report, and delay_round_trip_p50_ms in results.csv")
-		if err != nil {
-			return err
-		}
-	}
-	if len(cells) == 0 {
-		return nil
-	}
-	if !measuresTCP(trials) {
-		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
-			return err
-		}
-	}
-	return printCells(out, factors, cells, unit)
-}
-
-func measuresTCP(trials []wire.Trial) bool {
-	return slices.ContainsFunc(trials, func(t wire.Trial) bool { return len(t.Measured()) > 0 })
-}
-
-// measured reckons an attempt's throughput, by the receiver's kernel as in the report,
-// or, where a campaign measures UDP alone, what arrived by iperf3's own count.
-func measured(trials []wire.Trial) (of func(wire.Trial, []metrics.Row) *float64, unit string) {
-	if measuresTCP(trials) {
-		return func(t wire.Trial, rows []metrics.Row) *float64 {
-			_, mbps := metrics.Measured(t, rows)
-			return mbps
-		}, "Mbit/s"
-	}
-	return func(t wire.Trial, rows []metrics.Row) *float64 {
-		flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool {
-			return f.Background || f.Kind == wire.KindDelay
-		})
-		return metrics.Sum(rows, flows, metrics.Iperf3MB)
-	}, "MB"
-}
-
-func printCells(out io.Writer, factors []string, cells map[string]*cell, unit string) error {
-	sorted := make([]*cell, 0, len(cells))
-	for _, c := range cells {
-		sorted = append(sorted, c)
-	}
-	slices.SortFunc(sorted, func(x, y *cell) int {
-		return slices.CompareFunc(x.labels, y.labels, compareLabels)
-	})
-	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\ttrials\tmean %s\teach\n", strings.Join(factors, "\t"), unit)
-	for _, c := range sorted {
-		var sum float64
-		var each []string
-		for _, v := range c.values {
-			sum += v
-			each = append(each, fmt.Sprintf("%.2f", v))
-		}
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), sum/float64(len(c.values)),
-			strings.Join(each, " "))
-	}
-	return w.Flush()
-}
-
-// compareLabels puts numbers in the order of their size and words in that of
-// the alphabet.
-func compareLabels(x, y string) int {
-	var a, b float64
-	if n, err := fmt.Sscan(x, &a); n == 1 && err == nil {
-		if n, err := fmt.Sscan(y, &b); n == 1 && err == nil && a != b {
-			if a < b {
-				return -1
-			}
-			return 1
-		}
-	}
-	return strings.Compare(x, y)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/reference"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
@@ -32,7 +33,7 @@ func ExplainCommand() *cobra.Command {
 			found := reference.Find(all, word)
 			if word == "" {
 				if asJSON {
-					return writeJSON(c.OutOrStdout(), all)
+					return document.Write(c.OutOrStdout(), all)
 				}
 				return listFormats(c.OutOrStdout())
 			}
@@ -44,7 +45,7 @@ func ExplainCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), found)
+				return document.Write(c.OutOrStdout(), found)
 			}
 			return explain(c.OutOrStdout(), all, found)
 		},

@@ -1,19 +1,17 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -104,7 +102,7 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 	if trial < 1 || trial > len(trials) {
 		return "", misused("--trial %d: the campaign has 1 to %d", trial, len(trials))
 	}
-	cfg, err := sceneConfig(c)
+	cfg, err := scene.Config(c)
 	if err != nil {
 		return "", err
 	}
@@ -116,142 +114,8 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 	return picture.SVG(s), nil
 }
 
-// readCampaign reads a campaign at one of its scales, and leads those of its flows
-// that cross others over their relays, by the links of the emulated field.
-func readCampaign(path, scale string) (*plan.Campaign, error) {
-	c, err := plan.LoadAt(path, scale)
-	if err != nil || !c.Crosses() {
-		return c, err
-	}
-	cfg, err := sceneConfig(c)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]*draw.Links{} // many cells of a repetition have the same
-	return c, c.DrawAcross(func(t wire.Trial, atS float64) (*draw.Links, error) {
-		place := wire.Conditions{}
-		if own := t.Conditions; own != nil {
-			place = wire.Conditions{WidthM: own.WidthM, HeightM: own.HeightM, SpeedMinMps: own.SpeedMinMps,
-				SpeedMaxMps: own.SpeedMaxMps}
-		}
-		key, err := json.Marshal([]any{t.Repetition, t.Still, t.Course, place, t.Radio, t.Nodes(), atS})
-		if err != nil {
-			return nil, fmt.Errorf("name the links of trial %d: %w", t.Number, err)
-		}
-		if known[string(key)] == nil {
-			links, err := field.Links(cfg, t, time.Duration(atS*float64(time.Second)))
-			if err != nil {
-				return nil, err
-			}
-			known[string(key)] = draw.LinksOf(links)
-		}
-		return known[string(key)], nil
-	})
-}
-
-// sceneConfig is what a field must know of a campaign's nodes and field,
-// wherever it is made.
-func sceneConfig(c *plan.Campaign) (field.Config, error) {
-	settings, err := fieldConfig(c)
-	if err != nil {
-		return field.Config{}, err
-	}
-	dir, err := filepath.Abs(filepath.Dir(c.Path))
-	if err != nil {
-		return field.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
-	}
-	cfg := field.Config{Seed: c.Design.Seed, Field: settings, FilesDir: dir}
-	taking := c.Participants()
-	for _, n := range c.Nodes {
-		cfg.Nodes = append(cfg.Nodes, field.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress,
-			Bare: !slices.Contains(taking, n.Name)})
-	}
-	return cfg, nil
-}
-
-// rehearsed makes a campaign's plan one for the emulated field: nodes without
-// an agent are not in it, and every course has the field's site, so that a
-// gate can wait for a place.
-func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
-	field, err := fieldConfig(c)
-	if err != nil {
-		return err
-	}
-	if t := waitsForNobody(p.Trials); t != nil && field.Mobility == nil {
-		return fmt.Errorf("trial %d waits until %s has %g m/s, and in a rehearsal nobody moves it: give trial.course "+
-			"a kind, or run the campaign on real nodes, where `fieldmesh-agent simulate-gps` can stand in for the "+
-			"car's gpsd", t.Number, t.Car, *t.SpeedMps)
-	}
-	for i := range p.Trials {
-		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
-			course.SiteLatDeg, course.SiteLonDeg = field.SiteLatDeg, field.SiteLonDeg
-		}
-	}
-	taking := c.Participants()
-	p.Nodes = slices.DeleteFunc(p.Nodes, func(n wire.PlanNode) bool { return !slices.Contains(taking, n.Name) })
-	return checkScene(c)
-}
-
-// waitsForNobody is the first trial that opens at a speed and has no course, nil for none.
-func waitsForNobody(trials []wire.Trial) *wire.Trial {
-	at := slices.IndexFunc(trials, func(t wire.Trial) bool {
-		return t.Gate.SpeedBand && t.SpeedMps != nil && t.Course.Kind == "none"
-	})
-	if at < 0 {
-		return nil
-	}
-	return &trials[at]
-}
-
-// checkScene works every trial's field out once, so that a movement file with
-// a fault is told before anything is made.
-func checkScene(c *plan.Campaign) error {
-	cfg, err := sceneConfig(c)
-	if err != nil {
-		return err
-	}
-	trials, err := c.Schedule()
-	if err != nil {
-		return err
-	}
-	if err := field.CheckScenes(cfg, trials); err != nil {
-		return fmt.Errorf("%s: %w", c.Path, err)
-	}
-	return nil
-}
-
-// fieldConfig hands the campaign's field section, whose keys are the field's
-// own, to the field; what the file does not say, the field's defaults say.
-func fieldConfig(c *plan.Campaign) (field.Settings, error) {
-	var f field.Settings
-	text, err := json.Marshal(c.Field)
-	if err == nil {
-		err = json.Unmarshal(text, &f)
-	}
-	if err != nil {
-		return f, fmt.Errorf("read the campaign's field: %w", err)
-	}
-	var names []string
-	for _, n := range c.Nodes {
-		names = append(names, n.Name)
-	}
-	if f, err = f.AtTracks(names, filepath.Dir(c.Path)); err != nil {
-		return f, err
-	}
-	return f.WithDefaults()
-}
-
-// checkKernelRadios refuses what cannot be rehearsed with the kernel's own radios.
-func checkKernelRadios(c *plan.Campaign, trials []wire.Trial) error {
-	cfg, err := sceneConfig(c)
-	if err != nil {
-		return err
-	}
-	return field.CheckKernelRadios(cfg, trials)
-}
-
 func (s *session) fieldConfigOf(dir, agent string, identity keys.Identity, keysDir string) (field.Config, error) {
-	cfg, err := sceneConfig(s.campaign)
+	cfg, err := scene.Config(s.campaign)
 	if err != nil {
 		return field.Config{}, err
 	}

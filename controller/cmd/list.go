@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 )
@@ -43,7 +44,7 @@ func RunsCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), all)
+				return document.Write(c.OutOrStdout(), all)
 			}
 			return writeRuns(c.OutOrStdout(), all)
 		},

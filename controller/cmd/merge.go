@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
@@ -61,7 +62,7 @@ func MergeCommand() *cobra.Command {
 					"all the same\n", dir, said, n)
 				return err
 			}
-			path, _, err := writeReport(a)
+			path, _, err := output.Report(a)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 )
 
@@ -26,7 +28,7 @@ func MetricsCommand() *cobra.Command {
 			"of its fault, and the rest is computed all the same.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
 		if asJSON {
-			return metricsJSON(c.OutOrStdout(), a)
+			return document.Metrics(c.OutOrStdout(), a)
 		}
 		if stdout {
 			written, err := metrics.StreamCSV(c.OutOrStdout(), a)
@@ -43,7 +45,7 @@ func MetricsCommand() *cobra.Command {
 func writeMetrics(a *archive.Archive, out io.Writer) error {
 	path := filepath.Join(a.Dir(), "metrics.csv")
 	var written metrics.Streamed
-	if err := replaceFile(path, func(w io.Writer) (err error) {
+	if err := output.ReplaceFile(path, func(w io.Writer) (err error) {
 		written, err = metrics.StreamCSV(w, a)
 		return err
 	}); err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -109,7 +111,7 @@ func findParts(whole string) (*parts, error) {
 // beginParts makes all parts of a new run before one is driven: a folder of
 // parts is there whole, or not at all.
 func (f *rehearseFlags) beginParts(file string) (*parts, error) {
-	c, err := readCampaign(file, f.scale)
+	c, err := scene.Read(file, f.scale)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +210,7 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 		return err
 	}
 	jobs := min(max(f.virtual.jobs, 1), len(left))
-	heard := &tally{begun: time.Now(), total: total.trials, decided: total.decided}
+	heard := &relay.Tally{Begun: time.Now(), Total: total.trials, Decided: total.decided}
 	if _, err := fmt.Fprintf(out, "virtual time: Linux %s, %d parts of %d left, %d at a time, each on one processor "+
 		"with at most %d MB\n", k.Version, len(left), len(p.shards), jobs, f.virtual.memory(total.plan)); err != nil {
 		return err
@@ -234,7 +236,7 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 				if ctx.Err() != nil {
 					return
 				}
-				if err := drivePart(ctx, f, k, shard, newHearer(shown, lane, heard)); err != nil {
+				if err := drivePart(ctx, f, k, shard, relay.NewHearer(shown, lane, heard)); err != nil {
 					first.Do(func() { failed = err })
 					end()
 				}
@@ -250,7 +252,7 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 
 // drivePart drives one part to its end. Trials that were given up are reported with
 // the whole run.
-func drivePart(ctx context.Context, f rehearseFlags, k kernel.Kernel, shard string, heard *hearer) error {
+func drivePart(ctx context.Context, f rehearseFlags, k kernel.Kernel, shard string, heard *relay.Hearer) error {
 	f.resume = shard
 	s, err := resumeSession(f.runFlags)
 	if err != nil {

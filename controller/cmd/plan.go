@@ -1,16 +1,18 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -68,7 +70,7 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 		return 0, nil, err
 	}
 	// What the file names, too: movements have faults of their own.
-	if err := checkScene(c); err != nil {
+	if err := scene.Check(c); err != nil {
 		return 0, nil, err
 	}
 	for _, w := range c.Warnings {
@@ -87,8 +89,8 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 
 // checkPlanJSON prints what is found as one document; faults end it with an error too.
 func checkPlanJSON(w io.Writer, path, scale string) error {
-	out := checkJSON{File: path, Problems: tree.Problems{}, Warnings: []string{}}
-	c, err := readCampaign(path, scale)
+	out := document.Check{File: path, Problems: tree.Problems{}, Warnings: []string{}}
+	c, err := scene.Read(path, scale)
 	if err == nil {
 		var warnings []string
 		out.Campaign = c.Name
@@ -100,7 +102,7 @@ func checkPlanJSON(w io.Writer, path, scale string) error {
 		return err
 	}
 	out.OK, out.Problems = !faulty, append(out.Problems, problems...)
-	if err := writeJSON(w, out); err != nil || !faulty {
+	if err := document.Write(w, out); err != nil || !faulty {
 		return err
 	}
 	return fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
@@ -145,7 +147,7 @@ func planShowCommand() *cobra.Command {
 // loadCampaign reads a campaign and prints each of its faults on a line of its
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
 func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
-	campaign, err := readCampaign(path, scale)
+	campaign, err := scene.Read(path, scale)
 	problems, faulty := problemsOf(err)
 	if !faulty {
 		return campaign, err
@@ -158,18 +160,18 @@ func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) 
 
 // planJSON is what `plan show --json` prints.
 type planJSON struct {
-	Campaign  string           `json:"campaign"`
-	Title     string           `json:"title"`
-	SHA256    string           `json:"campaign_sha256"`
-	Nodes     []plan.Node      `json:"nodes"`
-	Factors   []plan.Factor    `json:"factors"`
-	Design    plan.Design      `json:"design"`
-	Paper     *plan.Paper      `json:"paper,omitempty"`
-	Site      *plan.Site       `json:"site,omitempty"`
-	Field     *plan.Field      `json:"field,omitempty"`
-	Trials    []wire.Trial     `json:"trials"`
-	Estimate  drive.Estimate   `json:"estimate"`
-	Estimable design.Estimable `json:"estimable"`
+	Campaign  string             `json:"campaign"`
+	Title     string             `json:"title"`
+	SHA256    string             `json:"campaign_sha256"`
+	Nodes     []plan.Node        `json:"nodes"`
+	Factors   []plan.Factor      `json:"factors"`
+	Design    plan.Design        `json:"design"`
+	Paper     *plan.Paper        `json:"paper,omitempty"`
+	Site      *environment.Site  `json:"site,omitempty"`
+	Field     *environment.Field `json:"field,omitempty"`
+	Trials    []wire.Trial       `json:"trials"`
+	Estimate  drive.Estimate     `json:"estimate"`
+	Estimable design.Estimable   `json:"estimable"`
 }
 
 func showPlanJSON(w io.Writer, c *plan.Campaign) error {
@@ -177,14 +179,8 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
+	return document.Write(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
 		Factors: c.Factors, Design: c.Design, Paper: c.Paper,
 		Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
 		Estimable: show.Estimable(c, trials)})
-}
-
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
 }

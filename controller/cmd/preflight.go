@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
@@ -70,7 +71,7 @@ and does not fail; --time and --road-m have it checked.`,
 func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 	write := preflightTable
 	if asJSON {
-		write = func(out io.Writer, r preflight.Report) error { return writeJSON(out, r) }
+		write = func(out io.Writer, r preflight.Report) error { return document.Write(out, r) }
 	}
 	if err := write(out, r); err != nil {
 		return fmt.Errorf("print preflight: %w", err)

@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 )
 
 // agentBinary is the agent's program, found beside this one.
@@ -105,7 +107,7 @@ func RehearseCommand() *cobra.Command {
 
 // inFields creates the fields, drives the campaign in them, and takes them away.
 func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.Progress)) (err error) {
-	if _, err := field.Sweep(""); err != nil {
+	if _, err := ledger.Sweep(""); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(filepath.Join(f.dir, filepath.Base(s.archive.Dir())))
@@ -205,7 +207,7 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 	}
 	to := filepath.Join(dir, agentBinary)
 	// Replaced, not written over: a field that is still ending may run it.
-	err = replaceFile(to, func(w io.Writer) error { _, err := w.Write(body); return err })
+	err = output.ReplaceFile(to, func(w io.Writer) error { _, err := w.Write(body); return err })
 	if err == nil {
 		err = os.Chmod(to, 0o755)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -26,7 +28,7 @@ func ReportCommand() *cobra.Command {
 			"figures with this run's points, SVG and CSV, into its folder figures. It only reads what the run " +
 			"recorded, and can be repeated while the run goes.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
-		path, of, err := writeReport(a)
+		path, of, err := output.Report(a)
 		if err != nil {
 			return err
 		}
@@ -35,8 +37,9 @@ func ReportCommand() *cobra.Command {
 				words.Count(n, "file"), a.Dir())
 		}
 		if asJSON {
-			return writeJSON(c.OutOrStdout(), reportJSON{path, filepath.Join(a.Dir(), "metrics.csv"),
-				findingsJSON(of.Altered)})
+			return document.Write(c.OutOrStdout(), document.Report{Report: path,
+				Metrics: filepath.Join(a.Dir(), "metrics.csv"),
+				Altered: document.Findings(of.Altered)})
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
 		return err
@@ -124,7 +127,8 @@ func VerifyCommand() *cobra.Command {
 				findings = append(findings, more...)
 			}
 			if asJSON {
-				err = writeJSON(c.OutOrStdout(), verifyJSON{dir, len(findings) == 0, findingsJSON(findings), signed})
+				err = document.Write(c.OutOrStdout(), document.Verify{Run: dir, OK: len(findings) == 0,
+					Findings: document.Findings(findings), Signed: signed})
 			} else {
 				err = writeFindings(c.OutOrStdout(), signed, findings)
 			}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -97,7 +98,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err := checkRoom(f.runs); err != nil {
 		return nil, err
 	}
-	c, err := readCampaign(file, f.scale)
+	c, err := scene.Read(file, f.scale)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if place == archive.PlaceRehearsal {
 		check := field.CheckRadios
 		if f.radio == archive.RadioMAC80211 {
-			check = func(trials []wire.Trial) error { return checkKernelRadios(c, trials) }
+			check = func(trials []wire.Trial) error { return scene.CheckKernelRadios(c, trials) }
 		}
 		if err := check(p.Trials); err != nil {
 			return nil, fmt.Errorf("rehearse %s: %w", file, err)
@@ -257,7 +258,7 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 		return p, err
 	}
 	if place == archive.PlaceRehearsal {
-		if err := rehearsed(&p, c); err != nil {
+		if err := scene.Rehearsed(&p, c); err != nil {
 			return p, err
 		}
 	} else if c.NeedsSite() {

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -99,7 +101,7 @@ func TestARunIsAnnounced(t *testing.T) {
 }
 
 func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
-	c, err := readCampaign("../../campaigns/reference-tcp.yaml", "smoke")
+	c, err := scene.Read("../../campaigns/reference-tcp.yaml", "smoke")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +115,9 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
-	for draws, want := range map[string]string{"": plan.DrawsPerCampaign,
-		plan.DrawsPerRepetition: plan.DrawsPerRepetition} {
-		c, err := readCampaign(shippedVelocity, "")
+	for draws, want := range map[string]string{"": environment.DrawsPerCampaign,
+		environment.DrawsPerRepetition: environment.DrawsPerRepetition} {
+		c, err := scene.Read(shippedVelocity, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +139,7 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := fieldConfig(s.campaign); err != nil || got.ChannelDraws != want {
+		if got, err := scene.Settings(s.campaign); err != nil || got.ChannelDraws != want {
 			t.Errorf("with %q in run.json it is resumed with %q, want %q (%v)", draws, got.ChannelDraws, want, err)
 		}
 		if err := s.archive.Close(); err != nil {

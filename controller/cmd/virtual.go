@@ -4,19 +4,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
@@ -189,7 +188,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	}
 	if err = kernel.Check(s.plan.Trials); err == nil {
 		shown := progress.New(c.ErrOrStderr(), []string{""})
-		heard := newHearer(shown, "", &tally{begun: time.Now()})
+		heard := relay.NewHearer(shown, "", &relay.Tally{Begun: time.Now()})
 		s.announce(shown, 1)
 		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
@@ -201,7 +200,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 
 // launch drives the run inside a kernel, which it announces on out, and then reads
 // what it has become.
-func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, heard *hearer,
+func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, heard *relay.Hearer,
 	out io.Writer) error {
 	if c := s.archive.Info().Clock; *c != *f.clock {
 		return fmt.Errorf("run %s was begun with kernel %s of configuration %s, and this is %s of %s; name the "+
@@ -224,10 +223,13 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		k.Configuration)); err != nil {
 		return err
 	}
-	o.Line = heard.line
+	o.Line = heard.Line
 	err = errors.Join(virtual.Launch(ctx, o), tail())
 	if err == nil {
-		err = heard.ended()
+		var wanting bool
+		if wanting, err = heard.End(); wanting {
+			err = unmet{err}
+		}
 	}
 	if rerr := s.reopen(); rerr != nil {
 		return errors.Join(err, rerr)
@@ -318,92 +320,4 @@ func (s *session) bootSeed() (uint64, error) {
 	}
 	h.Write(b[:])
 	return h.Sum64(), nil
-}
-
-// hearer takes the lines from inside a kernel.
-type hearer struct {
-	progress *progress.Display
-	lane     string
-	tally    *tally
-	end      *ended
-}
-
-func newHearer(p *progress.Display, lane string, t *tally) *hearer {
-	return &hearer{progress: p, lane: lane, tally: t}
-}
-
-func (h *hearer) line(raw []byte) error {
-	var l told
-	if err := json.Unmarshal(raw, &l); err != nil {
-		return fmt.Errorf("decode line %.80q from virtual time: %w", raw, err)
-	}
-	if l.Step != nil {
-		pace := h.tally.take(h, &l)
-		l.Step.Lane = h.lane
-		h.progress.Step(*l.Step)
-		if l.Step.Verdict != nil {
-			h.progress.Say(pace)
-		}
-	}
-	if l.Ended != nil {
-		h.end = l.Ended
-	}
-	return nil
-}
-
-// ended is how the rehearsal inside said that it ended.
-func (h *hearer) ended() error {
-	switch {
-	case h.end == nil:
-		return errors.New("the rehearsal in virtual time ended without a word; its console says more")
-	case h.end.Unmet:
-		return unmet{errors.New(h.end.Error)}
-	case h.end.Error != "":
-		return errors.New(h.end.Error)
-	}
-	return nil
-}
-
-// tally adds up what is heard of a run's kernels.
-type tally struct {
-	begun   time.Time // by this machine's clock
-	decided int       // trials of the parts that were finished before
-	total   int       // trials of the run; 0: as its only part says
-
-	mu    sync.Mutex
-	parts map[*hearer]heardOf
-}
-
-// heardOf is what was heard of a kernel last.
-type heardOf struct {
-	first, decided int // trials decided: when it began, and now
-	uptimeS        float64
-}
-
-// take makes a step of a kernel one of the whole run, and says how virtual time
-// goes beside this machine's, and what is left by it.
-func (t *tally) take(h *hearer, l *told) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.parts == nil {
-		t.parts = map[*hearer]heardOf{}
-	}
-	part, known := t.parts[h]
-	if !known {
-		part.first = l.Step.Decided
-	}
-	part.decided, part.uptimeS = max(part.decided, l.Step.Decided), max(part.uptimeS, l.UptimeS)
-	t.parts[h] = part
-	decided, before, uptimeS := t.decided, t.decided, 0.0
-	for _, p := range t.parts {
-		decided, before, uptimeS = decided+p.decided, before+p.first, uptimeS+p.uptimeS
-	}
-	l.Step.Decided, l.Step.Total = decided, cmp.Or(t.total, l.Step.Total)
-	took := time.Since(t.begun)
-	text := fmt.Sprintf("        %.0f s of virtual time in %.0f s", uptimeS, took.Seconds())
-	if done := decided - before; done > 0 && l.Step.Total > decided {
-		left := took / time.Duration(done) * time.Duration(l.Step.Total-decided)
-		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
-	}
-	return text
 }

@@ -402,14 +402,7 @@ func TestTrialsSayWhatCounts(t *testing.T) {
 // the data dictionary has each of its columns.
 func TestResultsAreOneRowAnAttempt(t *testing.T) {
 	a, dir := exported(t)
-	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := csvOf(t, filepath.Join(dir, "results.csv"))
 	dictionary, err := os.ReadFile(filepath.Join(dir, "data-dictionary.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -463,14 +456,7 @@ func TestADelayHasColumnsOfItsOwn(t *testing.T) {
 	if _, err := Run(a, dir, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := csvOf(t, filepath.Join(dir, "results.csv"))
 	want := map[string]string{"delay.delay_round_trip_p50_ms": "6.4", "delay.delay_round_trip_p99_ms": "6.4",
 		"delay.datagrams_sent": "500", "delay.datagrams_lost_percent": "2"}
 	for i, name := range lines[0] {
@@ -479,7 +465,7 @@ func TestADelayHasColumnsOfItsOwn(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("results.csv lacks %v:\n%s", want, text)
+		t.Errorf("results.csv lacks %v:\n%v", want, lines)
 	}
 	if rows := rowsOf(t, filepath.Join(dir, "records", "delay.parquet")); len(rows) != 2*(500+490) {
 		t.Errorf("records/delay.parquet has %d rows", len(rows))
@@ -502,14 +488,7 @@ func TestAFlowsNumbersAreItsOwn(t *testing.T) {
 // null.
 func TestResultsAreTyped(t *testing.T) {
 	_, dir := exported(t)
-	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := csvOf(t, filepath.Join(dir, "results.csv"))
 	rows := rowsOf(t, filepath.Join(dir, "results.parquet"))
 	if len(rows) != len(lines)-1 || len(rows) == 0 {
 		t.Fatalf("%d rows, %d lines", len(rows), len(lines)-1)
@@ -583,4 +562,18 @@ func TestResultsAreReadBack(t *testing.T) {
 			t.Errorf("%q is taken for a table of results", bad)
 		}
 	}
+}
+
+// csvOf reads a CSV file, its head included.
+func csvOf(t *testing.T, path string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 )
 
@@ -74,7 +75,7 @@ func speedsOf(fixes []verdict.Fix) (reported, made []speedAt) {
 				continue
 			}
 			if span <= lagGapS {
-				made = append(made, speedAt{seconds(f) + span/2, HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg,
+				made = append(made, speedAt{seconds(f) + span/2, track.HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg,
 					*g.LonDeg) / span})
 			}
 			break

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics/inorder"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -82,7 +83,7 @@ func Load(a *archive.Archive, k wire.TrialKey) (Attempt, error) {
 // Table computes the rows of every attempt of an archive.
 func Table(a *archive.Archive) ([]Row, error) {
 	var out []Row
-	for rows, err := range InOrder(a, func(e archive.Attempt) ([]Row, error) { return Of(a, e.TrialKey) }) {
+	for rows, err := range inorder.Read(a, func(e archive.Attempt) ([]Row, error) { return Of(a, e.TrialKey) }) {
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +207,7 @@ func StreamCSV(w io.Writer, a *archive.Archive) (out Streamed, err error) {
 		rows       []Row
 		unreadable error
 	}
-	for at, err := range InOrder(a, func(e archive.Attempt) (at whole, err error) {
+	for at, err := range inorder.Read(a, func(e archive.Attempt) (at whole, err error) {
 		at.rows, at.unreadable, err = ofWhole(a, e.TrialKey)
 		return at, err
 	}) {

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -126,7 +127,7 @@ func TestHaversine(t *testing.T) {
 		{0, 179.5, 0, -179.5, 2 * math.Pi * 6371008.8 / 360},
 		{52.5, 13.4, 52.5, 13.4 + 1e-3, 6371008.8 * math.Cos(52.5*math.Pi/180) * 1e-3 * math.Pi / 180},
 	} {
-		if got := metrics.HaversineM(c.latA, c.lonA, c.latB, c.lonB); math.Abs(got-c.want) > 1e-3 {
+		if got := track.HaversineM(c.latA, c.lonA, c.latB, c.lonB); math.Abs(got-c.want) > 1e-3 {
 			t.Errorf("%+v: got %g m", c, got)
 		}
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -26,34 +27,30 @@ func (at Attempt) Between(first, second string) func(s float64) *Pair {
 	return between(at.track(first), at.track(second))
 }
 
-func between(a, b track) func(s float64) *Pair {
+func between(a, b track.Track) func(s float64) *Pair {
 	apart := func(s float64) (northM, eastM float64, ok bool) {
-		p, okA := a.place(s)
-		q, okB := b.place(s)
-		return (q.lat - p.lat) * metresPerDeg, (q.lon - p.lon) * metresPerDeg * math.Cos(p.lat*math.Pi/180), okA && okB
+		p, okA := a.Place(s)
+		q, okB := b.Place(s)
+		north, east := (q.Lat-p.Lat)*track.MetresPerDeg, (q.Lon-p.Lon)*track.MetresPerDeg
+		return north, east * math.Cos(p.Lat*math.Pi/180), okA && okB
 	}
 	return func(s float64) *Pair {
 		north, east, ok := apart(s)
 		if !ok {
 			return nil
 		}
-		from, _ := a.place(s)
-		to, _ := b.place(s)
-		p := &Pair{DistanceM: HaversineM(from.lat, from.lon, to.lat, to.lon),
+		from, _ := a.Place(s)
+		to, _ := b.Place(s)
+		p := &Pair{DistanceM: track.HaversineM(from.Lat, from.Lon, to.Lat, to.Lon),
 			BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
 		n0, e0, ok0 := apart(s - relativeSpan/2)
 		n1, e1, ok1 := apart(s + relativeSpan/2)
-		if ok0 && ok1 && a.holds(s-relativeSpan/2, s+relativeSpan/2) && b.holds(s-relativeSpan/2, s+relativeSpan/2) {
+		first, last := s-relativeSpan/2, s+relativeSpan/2
+		if ok0 && ok1 && a.Holds(first, last) && b.Holds(first, last) {
 			p.RelativeSpeedMps = new(math.Hypot(n1-n0, e1-e0) / relativeSpan)
 		}
 		return p
 	}
-}
-
-// holds reports whether fixes reach over a span: of an extrapolated position the
-// speed is that of its fix.
-func (k track) holds(from, to float64) bool {
-	return len(k.s) > 1 && k.s[0] <= from && k.s[len(k.s)-1] >= to
 }
 
 // standing puts the standing of the car and the roadside node to each other, and
@@ -67,7 +64,7 @@ func (s *set) standing() {
 	if len(nodes) < 3 {
 		return
 	}
-	tracks := make([]track, len(nodes)) // each read once: it goes through all records
+	tracks := make([]track.Track, len(nodes)) // each read once: it goes through all records
 	for i, node := range nodes {
 		tracks[i] = s.at.track(node)
 	}

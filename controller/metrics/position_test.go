@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -49,7 +50,7 @@ func (c course) meanM(seconds float64) float64 {
 // told are the records of the car and the roadside node over a window of seconds.
 func (c course) told(seconds float64) []wire.Record {
 	const carNs, sideNs = 1000 * second, 50 * second
-	const perDegree = earthRadiusM * math.Pi / 180
+	const perDegree = track.EarthRadiusM * math.Pi / 180
 	at := func(node string, tNs int64, b wire.Body) wire.Record {
 		return wire.Record{Header: wire.Header{Node: node, TBootNs: tNs}, Body: b}
 	}
@@ -146,7 +147,8 @@ func TestWhatIsExtrapolatedTellsHowFarItCanBeOff(t *testing.T) {
 // more than it says, and says no more than what can be.
 func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
 	const seed = 19
-	const slowM = standsMps * standsMps / (2 * 3.9) // what a car goes that stands by its fix, and brakes still
+	// What a car goes that stands by its fix, and brakes still.
+	const slowM = track.StandsMps * track.StandsMps / (2 * 3.9)
 	random := rand.New(rand.NewPCG(seed, seed))
 	worst := 0.0
 	for _, hz := range []float64{0.4, 1, 10} {
@@ -161,7 +163,7 @@ func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
 					if got == nil || off == nil {
 						t.Fatalf("seed %d: %g m/s, %g Hz: %v ± %v", seed, speed, hz, show(got), show(off))
 					}
-					bound := (speed+speedErrMps)*0.5 + 4*0.5*0.5/2 + 4/(8*hz*hz)
+					bound := (speed+track.SpeedErrMps)*0.5 + 4*0.5*0.5/2 + 4/(8*hz*hz)
 					if truly := c.distanceM(seconds); math.Abs(*got-truly) > *off+slowM || *off > bound+0.01 {
 						t.Fatalf("seed %d: %g m/s, %g Hz, %g s late: %.2f ± %.2f, truly %.2f; ± %.2f at most", seed,
 							speed, hz, late, *got, *off, truly, bound)
@@ -231,13 +233,13 @@ func TestTheDistanceOfTwoThatStandIsCertain(t *testing.T) {
 // Too old a fix tells no place, and one fix of a moving node without a track tells
 // it for its own moment only.
 func TestAPlaceThatNobodyKnowsIsAbsent(t *testing.T) {
-	for name, k := range map[string]track{
-		"old":       {s: []float64{7, 8}, lat: []float64{50, 50}, lon: []float64{8, 8}, v: []velocity{{}, {}}},
-		"one":       {s: []float64{9.5}, lat: []float64{50}, lon: []float64{8}, v: []velocity{{}}},
-		"far fixes": {s: []float64{5, 9.5}, lat: []float64{50, 50}, lon: []float64{8, 8}, v: []velocity{{}, {}}},
+	for name, k := range map[string]track.Track{
+		"old":       {S: []float64{7, 8}, Lat: []float64{50, 50}, Lon: []float64{8, 8}, V: []track.Velocity{{}, {}}},
+		"one":       {S: []float64{9.5}, Lat: []float64{50}, Lon: []float64{8}, V: []track.Velocity{{}}},
+		"far fixes": {S: []float64{5, 9.5}, Lat: []float64{50, 50}, Lon: []float64{8, 8}, V: []track.Velocity{{}, {}}},
 		"nothing":   {},
 	} {
-		if p, ok := k.place(10); ok {
+		if p, ok := k.Place(10); ok {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

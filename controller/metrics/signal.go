@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -26,8 +27,8 @@ type Origin struct{ LatDeg, LonDeg float64 }
 // place is a position on the plane.
 func (o Origin) place(latDeg, lonDeg float64) Place {
 	const rad = math.Pi / 180
-	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
-		NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
+	return Place{EastM: track.EarthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
+		NorthM: track.EarthRadiusM * (latDeg - o.LatDeg) * rad}
 }
 
 // Origin is the attempt's first position; false when it has none.
@@ -69,10 +70,10 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 			newest = signal.s[k]
 			h.S, h.SignalDbm = newest, &signal.v[k]
 		}
-		a, okA := there.place(h.S)
-		b, okB := here.place(h.S)
+		a, okA := there.Place(h.S)
+		b, okB := here.Place(h.S)
 		if okA && okB {
-			h.Of, h.At = o.place(a.lat, a.lon), o.place(b.lat, b.lon)
+			h.Of, h.At = o.place(a.Lat, a.Lon), o.place(b.Lat, b.Lon)
 			out = append(out, h)
 		}
 	}

@@ -2,130 +2,29 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-)
-
-// Field is what a rehearsal assumes of the road: how radio waves spread, what
-// the radios are like, and how the GPS receivers report. On a road it is
-// ignored. A key that is absent leaves the choice to the rehearsal's default.
-// Its JSON has the keys of the file.
-type Field struct {
-	// a radio by name; absent: an ideal receiver with noise_figure_db
-	Radio string `json:"radio,omitempty"`
-	// free_space | log_distance | two_ray_ground | disc
-	Propagation      string   `json:"propagation,omitempty"`
-	PathLossExponent *float64 `json:"path_loss_exponent,omitempty"` // log_distance
-	ReferenceM       *float64 `json:"reference_m,omitempty"`        // log_distance
-	RangeM           *float64 `json:"range_m,omitempty"`            // disc: radius of reception
-	// disc: radius of carrier sense and interference
-	CarrierSenseM  *float64 `json:"carrier_sense_m,omitempty"`
-	AntennaHeightM *float64 `json:"antenna_height_m,omitempty"` // over the road
-	AntennaGainDbi *float64 `json:"antenna_gain_dbi,omitempty"`
-	NoiseFigureDb  *float64 `json:"noise_figure_db,omitempty"`
-	TxPowerDbm     *float64 `json:"tx_power_dbm,omitempty"` // for trials that do not say
-	// hardware unit → dB added to its power
-	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"`
-	// hardware unit → dB added to its antenna's gain
-	UnitGainOffsetDb map[string]float64 `json:"unit_gain_offset_db,omitempty"`
-	// hardware unit → dB added to its noise figure
-	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"`
-	Shadowing         *Shadowing         `json:"shadowing,omitempty"`
-	Fading            *Fading            `json:"fading,omitempty"`
-	ChannelError      *ChannelError      `json:"channel_error,omitempty"`
-	// snr | minstrel; where the trial fixes no rate
-	RateControl string `json:"rate_control,omitempty"`
-	// at which control and broadcast frames go
-	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
-	// power at which a frame whose start is noticed keeps the channel busy
-	CarrierSenseDbm *float64 `json:"carrier_sense_dbm,omitempty"`
-	// summed power of any kind that does
-	EnergyDetectDbm   *float64 `json:"energy_detect_dbm,omitempty"`
-	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
-	LongRetryLimit    *int     `json:"long_retry_limit,omitempty"`
-	ShortPreamble     bool     `json:"short_preamble,omitempty"` // 802.11b
-	LongSlot          bool     `json:"long_slot,omitempty"`      // 802.11g
-	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"`
-	QueueFrames       *int     `json:"queue_frames,omitempty"`
-	// every lost frame on the nodes' feedback sockets
-	FrameLost bool     `json:"frame_lost,omitempty"`
-	NMEAHz    *float64 `json:"nmea_hz,omitempty"`   // fixes a second
-	SpacingM  *float64 `json:"spacing_m,omitempty"` // between nodes that no course places
-	// of the roadside node, where the course does not say
-	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
-	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
-	// absent: nodes that no course places stand in a row
-	Mobility *Mobility      `json:"mobility,omitempty"`
-	Channels map[string]int `json:"channels,omitempty"` // node → channel, where it is not the trial's
-	// which trials have the same shadowing, fading and back-off
-	ChannelDraws string `json:"channel_draws,omitempty"` // per_repetition | per_campaign
-	// Agents is "participants" where a node that takes part in no trial only
-	// forwards: it has no agent, no GPS receiver and no records.
-	Agents string `json:"agents,omitempty"` // all | participants
-}
-
-// The trials of a rehearsal that share one draw of the channel.
-const (
-	DrawsPerRepetition = "per_repetition"
-	DrawsPerCampaign   = "per_campaign"
 )
 
 // ChannelDraws says which trials of a rehearsal share one draw of the channel.
 func (c *Campaign) ChannelDraws() string {
 	if c.Field == nil {
-		return DrawsPerRepetition
+		return environment.DrawsPerRepetition
 	}
-	return cmp.Or(c.Field.ChannelDraws, DrawsPerRepetition)
+	return cmp.Or(c.Field.ChannelDraws, environment.DrawsPerRepetition)
 }
 
 // HaveOneDraw has all repetitions share one draw of the channel.
 func (c *Campaign) HaveOneDraw() {
 	if c.Field == nil {
-		c.Field = &Field{}
+		c.Field = &environment.Field{}
 	}
-	c.Field.ChannelDraws = DrawsPerCampaign
-}
-
-// DrawsText is what a way to draw channels means for a rehearsal's intervals.
-func DrawsText(draws string) string {
-	switch draws {
-	case DrawsPerRepetition:
-		return "each repetition has its own draw of shadowing, fading and back-off: intervals hold for channels of " +
-			"this kind"
-	case DrawsPerCampaign:
-		return "all repetitions have one draw of shadowing, fading and back-off: intervals hold for this draw only, " +
-			"and not for channels of its kind"
-	}
-	return draws
-}
-
-// Shadowing is a log-normal loss that is correlated over distance.
-type Shadowing struct {
-	SigmaDb        float64 `json:"sigma_db"`
-	DecorrelationM float64 `json:"decorrelation_m"` // after which 1/e of the correlation is left
-	// of two links that have one node in common
-	NodeCorrelation float64 `json:"node_correlation,omitempty"`
-}
-
-// Fading is small-scale fading, as fast as the nodes move.
-type Fading struct {
-	Model     string   `json:"model"`                 // rayleigh | rician
-	KFactorDb *float64 `json:"k_factor_db,omitempty"` // rician: line of sight to scattered power
-	// how fast scatterers move
-	ScattererMps float64 `json:"scatterer_mps,omitempty"`
-}
-
-// ChannelError loses data frames in bursts on top of all else: two states.
-type ChannelError struct {
-	Mean        float64  `json:"mean"`                   // share of frames lost
-	BurstFrames *float64 `json:"burst_frames,omitempty"` // mean length of a burst, in frames
-	BurstS      *float64 `json:"burst_s,omitempty"`      // or in seconds
+	c.Field.ChannelDraws = environment.DrawsPerCampaign
 }
 
 // perUnit is decibels by hardware unit.
@@ -203,8 +102,9 @@ func (s schema) fieldModel() object {
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node, where the course does not say").or(8),
 		optional("mobility", s.mobility(), "How nodes move that no course places; absent: they stand in a row"),
-		optional("channel_draws", choice{DrawsPerRepetition, DrawsPerCampaign}, "Which trials share one draw of "+
-			"shadowing, fading and back-off: those of one repetition, or all").or(DrawsPerRepetition),
+		optional("channel_draws", choice{environment.DrawsPerRepetition, environment.DrawsPerCampaign},
+			"Which trials share one draw of shadowing, fading and back-off: those of one repetition, or all").
+			or(environment.DrawsPerRepetition),
 		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords,
 			row: number{1, maxChannel, false, true, ""}},
 			"Channels of nodes, where they are not the trial's"),
@@ -404,43 +304,6 @@ func (p *parse) checkChannels(n *tree.Node) {
 			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", tree.NewText(e.Key, e.At))
 		}
 	}
-}
-
-// Site is the site and vehicle sheet: what a reader must know of the place
-// and the car, in the experimenter's words. It is kept and shown, never judged.
-type Site struct {
-	Place          string   `json:"place,omitempty"`
-	Road           string   `json:"road,omitempty"`
-	Lane           string   `json:"lane,omitempty"`
-	Vehicle        string   `json:"vehicle,omitempty"`
-	Antenna        string   `json:"antenna,omitempty"`
-	AntennaHeightM *float64 `json:"antenna_height_m,omitempty"`
-	Placement      string   `json:"placement,omitempty"`
-	Occupants      *int     `json:"occupants,omitempty"`
-	Weather        string   `json:"weather,omitempty"`
-	TemperatureC   *float64 `json:"temperature_c,omitempty"`
-	Traffic        string   `json:"traffic,omitempty"`
-	Notes          string   `json:"notes,omitempty"`
-}
-
-// Sheet is the site and vehicle sheet as words.
-func (s *Site) Sheet() map[string]string {
-	if s == nil {
-		return nil
-	}
-	fields := map[string]any{}
-	b, err := json.Marshal(s)
-	if err == nil {
-		err = json.Unmarshal(b, &fields)
-	}
-	if err != nil { // cannot be: a Site is strings and numbers
-		return map[string]string{"error": err.Error()}
-	}
-	out := map[string]string{}
-	for k, v := range fields {
-		out[k] = fmt.Sprint(v)
-	}
-	return out
 }
 
 // Participants are the nodes that have an agent in a rehearsal: all, unless

@@ -290,7 +290,7 @@ func TestSchemaTakesEveryCampaign(t *testing.T) {
 	if err != nil || len(shipped) < 10 {
 		t.Fatalf("campaigns are %v: %v", shipped, err)
 	}
-	others := []string{filepath.Join("..", "cmd", "testdata", "many.yaml"),
+	others := []string{filepath.Join("..", "cmd", "scene", "testdata", "many.yaml"),
 		filepath.Join("..", "..", "test", "routingd", "testdata", "detour.yaml")}
 	for _, path := range append(others, shipped...) {
 		raw, err := os.ReadFile(path)

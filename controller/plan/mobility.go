@@ -11,65 +11,10 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
-// Mobility says how the nodes move in a rehearsal where no trial's course
-// places them. Its JSON has the keys of the file.
-type Mobility struct {
-	Model       string            `json:"model"`
-	Area        *Area             `json:"area,omitempty"`
-	SpacingM    *float64          `json:"spacing_m,omitempty"` // chain, grid
-	Columns     *int              `json:"columns,omitempty"`   // grid
-	Start       *Place            `json:"start,omitempty"`     // of the first node of chain or grid
-	Positions   map[string]Place  `json:"positions,omitempty"` // node → where it stands or starts
-	Moves       []Move            `json:"moves,omitempty"`
-	SpeedMinMps *float64          `json:"speed_min_mps,omitempty"` // random_waypoint
-	SpeedMaxMps *float64          `json:"speed_max_mps,omitempty"` // and setdest
-	PauseS      *float64          `json:"pause_s,omitempty"`
-	File        string            `json:"file,omitempty"`   // ns2, bonnmotion; beside the campaign
-	Tracks      map[string]string `json:"tracks,omitempty"` // node → a .gpx or .nmea file beside the campaign
-	Align       string            `json:"align,omitempty"`  // tracks: start | clock
-}
-
-// Area is a rectangle with a corner at the origin; x points east, y north.
-type Area struct {
-	WidthM  float64 `json:"width_m"`
-	HeightM float64 `json:"height_m"`
-}
-
-// Place is a point of the field's plane.
-type Place struct {
-	XM float64 `json:"x_m"`
-	YM float64 `json:"y_m"`
-}
-
-// Move sends a node to a place in a straight line at a constant speed.
-type Move struct {
-	Node     string  `json:"node"`
-	AtS      float64 `json:"at_s"`
-	XM       float64 `json:"x_m"`
-	YM       float64 `json:"y_m"`
-	SpeedMps float64 `json:"speed_mps"`
-}
-
-// files are the movement files that a campaign names, by paths beside it.
-func (f *Field) files() []string {
-	if f == nil || f.Mobility == nil {
-		return nil
-	}
-	var out []string
-	if f.Mobility.File != "" {
-		out = append(out, f.Mobility.File)
-	}
-	for _, path := range f.Mobility.Tracks {
-		out = append(out, path)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // Movement is the movement files that the campaign names, by their base names.
 func (c *Campaign) Movement() (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for _, path := range c.Field.files() {
+	for _, path := range c.Field.Files() {
 		raw, err := os.ReadFile(filepath.Join(filepath.Dir(c.Path), path))
 		if err != nil {
 			return nil, fmt.Errorf("read movement: %w", err)

@@ -23,6 +23,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -41,9 +42,9 @@ type Campaign struct {
 	Control     string // how the controller reaches them: own | mesh; absent: either will do
 	Factors     []Factor
 	Design      Design
-	AttemptsMax int    // of each trial, the first included
-	Site        *Site  // absent: no sheet was filled in
-	Field       *Field // absent: the rehearsal's defaults
+	AttemptsMax int                // of each trial, the first included
+	Site        *environment.Site  // absent: no sheet was filled in
+	Field       *environment.Field // absent: the rehearsal's defaults
 
 	// Warnings are what the file may say, and whoever reads its results should know.
 	Warnings tree.Problems
@@ -163,7 +164,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 	if !p.checkVersion(root) {
 		return nil, p.findings.Problems(name, 0)
 	}
-	root = p.spreadRanges(root)
+	root = tree.SpreadRanges(root, &p.findings)
 	p.defineNodes(root.Child("nodes"))
 	root = p.scaled(root, scale)
 	p.checkFile(root)
@@ -201,8 +202,8 @@ type parse struct {
 	design      design
 	asks        []string
 	paper       *Paper
-	site        *Site
-	field       *Field
+	site        *environment.Site
+	field       *environment.Field
 	attemptsMax int
 	scale       *Scale
 	scales      []string // names
@@ -232,8 +233,8 @@ func (p *parse) checkFile(root *tree.Node) {
 	p.checkField(root)
 	p.fieldTree = root.Child("field")
 	p.paper = tree.As[Paper](&p.findings, root.Child("paper"))
-	p.site = tree.As[Site](&p.findings, root.Child("site"))
-	p.field = tree.As[Field](&p.findings, p.fieldTree)
+	p.site = tree.As[environment.Site](&p.findings, root.Child("site"))
+	p.field = tree.As[environment.Field](&p.findings, p.fieldTree)
 	if n := root.Lookup("acceptance.attempts_max"); n.Fine() {
 		p.attemptsMax = int(n.Number)
 	}

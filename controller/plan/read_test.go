@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 )
 
 // A section that is read by its keys has them all, and no other.
@@ -18,8 +20,9 @@ func TestEveryDeclaredKeyIsRead(t *testing.T) {
 		rule object
 		into any
 	}{
-		{paper(), Paper{}}, {siteSheet(), Site{}}, {schema{}.fieldModel(), Field{}}, {schema{}.mobility(), Mobility{}},
-		{placeRule(), Place{}}, {schema{}.stopWhen(), StopWhen{}},
+		{paper(), Paper{}}, {siteSheet(), environment.Site{}}, {schema{}.fieldModel(), environment.Field{}},
+		{schema{}.mobility(), environment.Mobility{}},
+		{placeRule(), environment.Place{}}, {schema{}.stopWhen(), StopWhen{}},
 	} {
 		var fields []string
 		for i := range reflect.TypeOf(section.into).NumField() {
@@ -55,17 +58,19 @@ design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	field := Field{Propagation: "log_distance", PathLossExponent: new(3.0),
+	field := environment.Field{Propagation: "log_distance", PathLossExponent: new(3.0),
 		UnitPowerOffsetDb: map[string]float64{"laptop-1": -3.5},
-		Shadowing:         &Shadowing{SigmaDb: 4, DecorrelationM: 20}, ShortRetryLimit: new(5),
-		Fading:   &Fading{Model: "rician", KFactorDb: new(6.0)},
+		Shadowing:         &environment.Shadowing{SigmaDb: 4, DecorrelationM: 20}, ShortRetryLimit: new(5),
+		Fading:   &environment.Fading{Model: "rician", KFactorDb: new(6.0)},
 		LongSlot: true,
 		Channels: map[string]int{"alpha": 11},
-		Mobility: &Mobility{Model: "placed", Area: &Area{300, 200}, Moves: []Move{{"alpha", 1.5, 7, 8, 2}},
-			Positions: map[string]Place{"alpha": {1, 2}, "bravo": {3, 4}, "relay-1": {5, 6}}}}
+		Mobility: &environment.Mobility{Model: "placed", Area: &environment.Area{WidthM: 300, HeightM: 200},
+			Moves: []environment.Move{{Node: "alpha", AtS: 1.5, XM: 7, YM: 8, SpeedMps: 2}},
+			Positions: map[string]environment.Place{"alpha": {XM: 1, YM: 2}, "bravo": {XM: 3, YM: 4},
+				"relay-1": {XM: 5, YM: 6}}}}
 	for _, x := range [][2]any{
 		{c.Field, &field},
-		{c.Site, &Site{Road: "straight", Occupants: new(2), TemperatureC: new(-4.5)}},
+		{c.Site, &environment.Site{Road: "straight", Occupants: new(2), TemperatureC: new(-4.5)}},
 		{c.Paper, &Paper{"p2", "chain", []string{"a longer chain"}}},
 		{c.Design.StopWhen, &StopWhen{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1,
 			Confidence: 0.95}},

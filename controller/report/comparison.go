@@ -3,28 +3,29 @@ package report
 import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/effects"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 )
 
 // compare compares the results, once, however many sections speak of it.
-func (d *data) compare() *effects.Comparison {
-	if d.compared != nil {
-		return d.compared
+func compare(d *evidence.Run) *effects.Comparison {
+	if d.Compared != nil {
+		return d.Compared
 	}
-	r := effects.Run{Unit: rate, Level: d.level(), Courses: d.courses()}
+	r := effects.Run{Unit: evidence.RateUnit, Level: d.Level(), Courses: d.Courses()}
 	tcp := map[bool]bool{} // whether an accepted trial measures a flow of it → whether there is such a trial
-	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() {
+	for _, a := range d.Attempts {
+		if a.Accepted() && !a.Calibration() {
 			tcp[len(a.Trial.Measured()) > 0] = true
 		}
 	}
 	r.NoTCP = tcp[false] && !tcp[true]
-	for _, a := range d.results() {
-		r.Results = append(r.Results, effects.Result{Pass: a.pass(), Response: *a.Mbps,
-			SpeedMeanMps: a.number(metrics.SpeedMeanMps), SpeedErrMps: a.speedErr,
-			DistanceMeanM: a.number(metrics.DistanceMeanM), ClockErrorMs: a.number(metrics.ClockErrorMs)})
+	for _, a := range d.Results() {
+		r.Results = append(r.Results, effects.Result{Pass: a.Pass(), Response: *a.Mbps,
+			SpeedMeanMps: a.Number(metrics.SpeedMeanMps), SpeedErrMps: a.SpeedErr,
+			DistanceMeanM: a.Number(metrics.DistanceMeanM), ClockErrorMs: a.Number(metrics.ClockErrorMs)})
 	}
-	d.compared = new(effects.Compare(r))
-	return d.compared
+	d.Compared = new(effects.Compare(r))
+	return d.Compared
 }
 
-func viewComparison(d *data) (any, error) { return d.compare().View(), nil }
+func viewComparison(d *evidence.Run) (any, error) { return compare(d).View(), nil }

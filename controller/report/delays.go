@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
@@ -38,11 +40,11 @@ type delayCell struct{ Mean, Interval string }
 
 // delayed are the accepted attempts that answer the campaign's question and have a
 // flow of kind delay, a pair for each such flow.
-func (d *data) delayed() []delayedFlow {
+func delayed(d *evidence.Run) []delayedFlow {
 	var out []delayedFlow
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		for _, f := range a.Trial.Traffic {
-			if f.Kind == wire.KindDelay && d.counts(a) && metrics.Value(a.rows, f.Name, metrics.DatagramsSent) != nil {
+			if f.Kind == wire.KindDelay && d.Counts(a) && metrics.Value(a.Rows, f.Name, metrics.DatagramsSent) != nil {
 				out = append(out, delayedFlow{a, f.Name})
 			}
 		}
@@ -52,21 +54,21 @@ func (d *data) delayed() []delayedFlow {
 
 // delayedFlow is a flow of kind delay in an attempt.
 type delayedFlow struct {
-	attempt
+	evidence.Attempt
 	flow string
 }
 
-func (f delayedFlow) value(name string) *float64 { return metrics.Value(f.rows, f.flow, name) }
+func (f delayedFlow) value(name string) *float64 { return metrics.Value(f.Rows, f.flow, name) }
 
 // flowFactor stands for the flow's name, where trials have several.
 const flowFactor = "flow"
 
 // delayFactors are what sets the rows apart.
 func delayFactors(all []delayedFlow) []string {
-	var attempts []attempt
+	var attempts []evidence.Attempt
 	flows := map[string]bool{}
 	for _, f := range all {
-		attempts, flows[f.flow] = append(attempts, f.attempt), true
+		attempts, flows[f.flow] = append(attempts, f.Attempt), true
 	}
 	out := factorNames(attempts)
 	if len(flows) > 1 {
@@ -82,12 +84,12 @@ func (f delayedFlow) level(factor string) string {
 	return f.Trial.Factors[factor]
 }
 
-func viewDelays(d *data) (any, error) {
-	all := d.delayed()
+func viewDelays(d *evidence.Run) (any, error) {
+	all := delayed(d)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	v := delayView{Interval: words.Percent(d.level()), Factors: delayFactors(all), Figure: delayFigure(d, all)}
+	v := delayView{Interval: words.Percent(d.Level()), Factors: delayFactors(all), Figure: delayFigure(d, all)}
 	cells := map[string][]delayedFlow{}
 	var order [][]string
 	for _, f := range all {
@@ -103,7 +105,7 @@ func viewDelays(d *data) (any, error) {
 	}
 	slices.SortFunc(order, func(x, y []string) int { return slices.CompareFunc(x, y, wire.CompareLevels) })
 	for _, at := range order {
-		v.Rows = append(v.Rows, d.delayRow(at, cells[strings.Join(at, "\x00")]))
+		v.Rows = append(v.Rows, delayRowOf(d, at, cells[strings.Join(at, "\x00")]))
 	}
 	if n := total(all, metrics.DatagramsUnsent); n > 0 {
 		v.Unsent = fmt.Sprintf("%s not sent, because the agent was late at their times; nothing is known of them.",
@@ -132,9 +134,9 @@ func total(all []delayedFlow, name string) float64 {
 	return sum
 }
 
-func (d *data) delayRow(at []string, cell []delayedFlow) delayRow {
+func delayRowOf(d *evidence.Run, at []string, cell []delayedFlow) delayRow {
 	r := delayRow{Levels: at, N: len(cell)}
-	of := func(name string) delayCell { return d.delayCell(valuesOf(cell, name)) }
+	of := func(name string) delayCell { return delayCellOf(d, valuesOf(cell, name)) }
 	for _, v := range valuesOf(cell, metrics.DelayRoundTripP50Ms) {
 		r.Values = append(r.Values, fmt.Sprintf("%.2f", v))
 	}
@@ -151,7 +153,7 @@ func (d *data) delayRow(at []string, cell []delayedFlow) delayRow {
 		}
 	}
 	if len(rates) > 0 {
-		r.Throughput = fmt.Sprintf("%.2f", summarise(rates).Mean)
+		r.Throughput = fmt.Sprintf("%.2f", stats.Summarise(rates).Mean)
 	}
 	return r
 }
@@ -166,13 +168,13 @@ func valuesOf(cell []delayedFlow, name string) []float64 {
 	return out
 }
 
-func (d *data) delayCell(values []float64) delayCell {
+func delayCellOf(d *evidence.Run, values []float64) delayCell {
 	if len(values) == 0 {
 		return delayCell{Mean: "not known"}
 	}
-	mean := summarise(values).Mean
+	mean := stats.Summarise(values).Mean
 	c := delayCell{Mean: fmt.Sprintf("%.2f", mean)}
-	if half := stats.HalfWidth(d.level(), values); half != nil {
+	if half := stats.HalfWidth(d.Level(), values); half != nil {
 		c.Interval = fmt.Sprintf("%.2f to %.2f", mean-*half, mean+*half)
 	}
 	return c
@@ -181,7 +183,7 @@ func (d *data) delayCell(values []float64) delayCell {
 // delayFigure draws each trial's median round trip by the target speed, with a
 // series for each combination of what else varied. Nil: speed did not vary, or too
 // much else did.
-func delayFigure(d *data, all []delayedFlow) *figureView {
+func delayFigure(d *evidence.Run, all []delayedFlow) *figureView {
 	speed := map[float64]bool{}
 	var factors []string
 	for _, factor := range delayFactors(all) {
@@ -191,7 +193,7 @@ func delayFigure(d *data, all []delayedFlow) *figureView {
 	}
 	series := map[string]*figure.Series{}
 	for _, f := range all {
-		x, driven := f.speedMps()
+		x, driven := f.SpeedMps()
 		y := f.value(metrics.DelayRoundTripP50Ms)
 		if !driven || y == nil {
 			continue
@@ -205,7 +207,7 @@ func delayFigure(d *data, all []delayedFlow) *figureView {
 		if series[name] == nil {
 			series[name] = &figure.Series{}
 		}
-		hint := fmt.Sprintf("trial %d, attempt %d: %.2f ms", f.Trial.Number, f.Attempt, *y)
+		hint := fmt.Sprintf("trial %d, attempt %d: %.2f ms", f.Trial.Number, f.TrialKey.Attempt, *y)
 		if lost := f.value(metrics.DatagramsLostPercent); lost != nil {
 			hint += fmt.Sprintf(", %.1f %% lost", *lost)
 		}
@@ -216,7 +218,7 @@ func delayFigure(d *data, all []delayedFlow) *figureView {
 	}
 	p := figure.Plot{Title: "Round trip by speed", XLabel: "target speed, m/s", YLabel: "round trip, median, ms",
 		YName: "delay_round_trip_p50", YUnit: "ms", Dodge: true}
-	for _, name := range sortedKeys(series) {
+	for _, name := range slices.Sorted(maps.Keys(series)) {
 		s := series[name]
 		s.Name, s.Means = fmt.Sprintf("%s (n = %d)", name, len(s.Points)), meansOf(d, s.Points, "ms")
 		p.Series = append(p.Series, *s)
@@ -232,7 +234,7 @@ func follows(all []delayedFlow, factor string) bool {
 	byLevel := map[string]float64{}
 	speeds := map[float64]bool{}
 	for _, f := range all {
-		x, driven := f.speedMps()
+		x, driven := f.SpeedMps()
 		if before, seen := byLevel[f.level(factor)]; !driven || seen && before != x {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -23,7 +24,7 @@ var planned = map[string]struct {
 // drivenOf is a shipped campaign as if it had been driven for some repetitions,
 // three at most, with made-up numbers. They are drawn from the trial's own factors
 // and claim nothing. Trials that drop says are left out.
-func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) bool) *data {
+func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) bool) *evidence.Run {
 	t.Helper()
 	k, known := planned[name]
 	if !known {
@@ -49,29 +50,29 @@ func drivenOf(t *testing.T, name string, repetitions int, drop func(wire.Trial) 
 		}
 		planned[name] = k
 	}
-	d := &data{info: archive.RunInfo{Run: "made-up", Campaign: k.of.Name, Place: archive.PlaceRehearsal,
+	d := &evidence.Run{Info: archive.RunInfo{Run: "made-up", Campaign: k.of.Name, Place: archive.PlaceRehearsal,
 		Paper: k.of.Paper}}
 	for _, trial := range k.trials {
 		if trial.Repetition > repetitions || drop != nil && drop(trial) {
 			continue
 		}
-		d.info.Plan.Trials = append(d.info.Plan.Trials, trial)
-		d.attempts = append(d.attempts, made(d, trial))
+		d.Info.Plan.Trials = append(d.Info.Plan.Trials, trial)
+		d.Attempts = append(d.Attempts, made(d, trial))
 	}
 	return d
 }
 
 // megabytes is what an attempt's measured flows transferred.
-func megabytes(a attempt) float64 {
-	return *metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB)
+func megabytes(a evidence.Attempt) float64 {
+	return *metrics.Sum(a.Rows, a.Trial.Measured(), metrics.TransferredMB)
 }
 
 // made is an accepted attempt with made-up numbers.
-func made(d *data, t wire.Trial) attempt {
+func made(d *evidence.Run, t wire.Trial) evidence.Attempt {
 	h := fnv.New64a()
 	fmt.Fprint(h, t.Factors, t.Repetition)
 	noise := rand.New(rand.NewPCG(h.Sum64(), 7))
-	a := d.attemptOf(t)
+	a := d.AttemptOf(t)
 	a.TrialKey = wire.TrialKey{Trial: t.Number, Attempt: 1}
 	a.Verdict = &wire.Verdict{Outcome: wire.Accepted, TrialKey: a.TrialKey}
 	mbps := 0.05 + 0.3*noise.Float64()
@@ -85,20 +86,20 @@ func made(d *data, t wire.Trial) attempt {
 		*rows = append(*rows, metrics.Row{Flow: flow, Name: name, Value: v})
 	}
 	for _, f := range t.Measured() {
-		put(&a.rows, f.Name, metrics.TransferredMB, mb/float64(len(t.Measured())))
+		put(&a.Rows, f.Name, metrics.TransferredMB, mb/float64(len(t.Measured())))
 		for name, v := range map[string]float64{"packets_sent": 1000, metrics.PacketLossPercent: 4 * noise.Float64(),
 			metrics.DeliveryFraction: 0.95 + 0.05*noise.Float64(), metrics.OneWayMeanMs: 40 + 300*noise.Float64(),
 			metrics.GoodputRatio: 0.94 + 0.05*noise.Float64(), metrics.ConnectTimeMs: 500 + 7000*noise.Float64()} {
-			put(&a.packets, f.Name, name, v)
+			put(&a.Packets, f.Name, name, v)
 		}
 	}
 	for name, v := range map[string]float64{metrics.RoutingPacketsPS: 400 * noise.Float64(),
 		metrics.RoutingBytesPS: 40_000 * noise.Float64(), metrics.CBRLatencyMs: 300 + 900*noise.Float64(),
 		metrics.CBRDelivery: 0.4 + 0.5*noise.Float64()} {
-		put(&a.packets, "", name, v)
+		put(&a.Packets, "", name, v)
 	}
-	put(&a.rows, "", metrics.MACRoutingPS, 900*noise.Float64())
-	put(&a.rows, "", metrics.HopsMean, 3+6*noise.Float64())
+	put(&a.Rows, "", metrics.MACRoutingPS, 900*noise.Float64())
+	put(&a.Rows, "", metrics.HopsMean, 3+6*noise.Float64())
 	if len(t.Measured()) == 1 && t.Car == "" && t.Repetition == 1 {
 		trace := metrics.Trace{Flow: t.Measured()[0].Name}
 		for s := 0.0; s <= t.DurationS; s += t.DurationS / 300 {
@@ -106,8 +107,8 @@ func made(d *data, t wire.Trial) attempt {
 			acked := mbps / 8 * s
 			trace.Points = append(trace.Points, metrics.TracePoint{S: s, CwndSegments: cwnd, AckedMB: acked})
 		}
-		a.traces = []metrics.Trace{trace}
-		a.points = []metrics.Point{{S: 0}, {S: t.DurationS}}
+		a.Traces = []metrics.Trace{trace}
+		a.Points = []metrics.Point{{S: 0}, {S: t.DurationS}}
 	}
 	return a
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
@@ -26,9 +27,9 @@ type figureView struct {
 }
 
 // viewFigures are the figures beyond that of the head.
-func viewFigures(d *data) (any, error) {
-	drives := func(a attempt) bool { return a.Trial.Car != "" }
-	if results := d.results(); len(results) == 0 || !slices.ContainsFunc(results, drives) {
+func viewFigures(d *evidence.Run) (any, error) {
+	drives := func(a evidence.Attempt) bool { return a.Trial.Car != "" }
+	if results := d.Results(); len(results) == 0 || !slices.ContainsFunc(results, drives) {
 		return nil, nil // of nobody's driving there is nothing to draw
 	}
 	return []figureView{distanceFigure(d)}, nil
@@ -37,12 +38,12 @@ func viewFigures(d *data) (any, error) {
 // headFigure is the one that the answer stands on: throughput by speed where
 // speed varied, else by the factor that the campaign asks about. Nil: there is
 // nothing to draw.
-func headFigure(d *data) *figureView {
-	results := d.results()
+func headFigure(d *evidence.Run) *figureView {
+	results := d.Results()
 	if len(results) == 0 {
 		return nil
 	}
-	if len(speeds(results)) > 1 {
+	if len(evidence.Speeds(results)) > 1 {
 		return new(speedFigure(d))
 	}
 	return factorFigure(d)
@@ -50,9 +51,10 @@ func headFigure(d *data) *figureView {
 
 // seriesBySection makes one series a section from the attempts that have x. detail
 // adds to a point what else its figure shows.
-func seriesBySection(d *data, x func(attempt) *float64, detail func(attempt, *figure.Point)) []figure.Series {
-	results := d.results()
-	names := levels(results, section)
+func seriesBySection(d *evidence.Run, x func(evidence.Attempt) *float64,
+	detail func(evidence.Attempt, *figure.Point)) []figure.Series {
+	results := d.Results()
+	names := evidence.Levels(results, evidence.Section)
 	if len(names) == 0 {
 		names = []string{""}
 	}
@@ -76,12 +78,12 @@ func seriesBySection(d *data, x func(attempt) *float64, detail func(attempt, *fi
 }
 
 // point is an attempt in a figure.
-func point(a attempt, x float64) figure.Point {
+func point(a evidence.Attempt, x float64) figure.Point {
 	text := fmt.Sprintf("trial %d, attempt %d: %.2f Mbit/s", a.Trial.Number, a.Attempt, *a.Mbps)
 	if a.Section != "" {
 		text += ", section " + a.Section
 	}
-	if v := a.number(metrics.SpeedMeanMps); v != nil {
+	if v := a.Number(metrics.SpeedMeanMps); v != nil {
 		text += fmt.Sprintf(", %.1f m/s", *v)
 	}
 	return figure.Point{X: x, Y: *a.Mbps, Trial: a.Trial.Number, Hint: text}
@@ -89,18 +91,18 @@ func point(a attempt, x float64) figure.Point {
 
 // meansOf are the means of a series' points at each x, with their intervals at the
 // run's confidence, the same as in the table of results.
-func meansOf(d *data, points []figure.Point, unit string) []figure.Point {
+func meansOf(d *evidence.Run, points []figure.Point, unit string) []figure.Point {
 	at := map[float64][]float64{}
 	for _, p := range points {
 		at[p.X] = append(at[p.X], p.Y)
 	}
 	var out []figure.Point
 	for _, x := range slices.Sorted(maps.Keys(at)) {
-		m := figure.Point{X: x, Y: summarise(at[x]).Mean, N: len(at[x])}
+		m := figure.Point{X: x, Y: stats.Summarise(at[x]).Mean, N: len(at[x])}
 		m.Hint = fmt.Sprintf("mean of %s: %.2f %s", words.Count(m.N, "trial"), m.Y, unit)
-		if half := stats.HalfWidth(d.level(), at[x]); half != nil {
+		if half := stats.HalfWidth(d.Level(), at[x]); half != nil {
 			m.YLow, m.YHigh = new(m.Y-*half), new(m.Y+*half)
-			m.Hint += fmt.Sprintf(", %s interval %.2f to %.2f", words.Percent(d.level()), *m.YLow, *m.YHigh)
+			m.Hint += fmt.Sprintf(", %s interval %.2f to %.2f", words.Percent(d.Level()), *m.YLow, *m.YHigh)
 		}
 		out = append(out, m)
 	}
@@ -109,7 +111,7 @@ func meansOf(d *data, points []figure.Point, unit string) []figure.Point {
 
 // counted says, for the legend, how many trials the means of a figure are of, and
 // whether they have an interval.
-func counted(d *data, all []figure.Series) string {
+func counted(d *evidence.Run, all []figure.Series) string {
 	least, most := 0, 0
 	for _, s := range all {
 		for _, m := range s.Means {
@@ -126,17 +128,17 @@ func counted(d *data, all []figure.Series) string {
 	if most < 3 {
 		return "horizontal bars: means, " + n
 	}
-	return fmt.Sprintf("horizontal bars: means with their %s CI, %s", words.Percent(d.level()), n)
+	return fmt.Sprintf("horizontal bars: means with their %s CI, %s", words.Percent(d.Level()), n)
 }
 
 // intervals says what the intervals of means are.
 const intervals = "Intervals are Student's t, from three trials on."
 
-func speedFigure(d *data) figureView {
-	all := seriesBySection(d, func(a attempt) *float64 { return a.Trial.SpeedMps },
-		func(attempt, *figure.Point) {})
+func speedFigure(d *evidence.Run) figureView {
+	all := seriesBySection(d, func(a evidence.Attempt) *float64 { return a.Trial.SpeedMps },
+		func(evidence.Attempt, *figure.Point) {})
 	for i := range all {
-		all[i].Means = meansOf(d, all[i].Points, rate)
+		all[i].Means = meansOf(d, all[i].Points, evidence.RateUnit)
 	}
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + intervals}
 	if len(all) > 1 {
@@ -146,10 +148,10 @@ func speedFigure(d *data) figureView {
 		Notes: []string{counted(d, all)}}, "target_speed_mps")
 }
 
-func distanceFigure(d *data) figureView {
-	all := seriesBySection(d, func(a attempt) *float64 { return a.number(metrics.DistanceMeanM) },
-		func(a attempt, p *figure.Point) {
-			open, closing := a.number(metrics.DistanceOpenM), a.number(metrics.DistanceCloseM)
+func distanceFigure(d *evidence.Run) figureView {
+	all := seriesBySection(d, func(a evidence.Attempt) *float64 { return a.Number(metrics.DistanceMeanM) },
+		func(a evidence.Attempt, p *figure.Point) {
+			open, closing := a.Number(metrics.DistanceOpenM), a.Number(metrics.DistanceCloseM)
 			if open != nil && closing != nil {
 				p.XLow, p.XHigh = new(min(*open, *closing)), new(max(*open, *closing))
 				p.Hint += fmt.Sprintf(", %.0f m to %.0f m", *open, *closing)
@@ -168,33 +170,33 @@ const mostSeries, mostLevels = 5, 12
 
 // factorFigure draws throughput by the first factor that the campaign asks about,
 // with a series for each combination of the others.
-func factorFigure(d *data) *figureView {
-	results := d.results()
+func factorFigure(d *evidence.Run) *figureView {
+	results := d.Results()
 	factors := factorNames(results)
 	if len(factors) == 0 {
 		return nil
 	}
 	first := factors[0]
-	for _, asked := range d.asks() {
+	for _, asked := range d.Asks() {
 		if slices.Contains(factors, asked) {
 			first = asked
 			break
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(factors), func(f string) bool { return f == first })
-	of := func(a attempt) string { return a.Trial.Factors[first] }
-	rest := func(a attempt) string {
+	of := func(a evidence.Attempt) string { return a.Trial.Factors[first] }
+	rest := func(a evidence.Attempt) string {
 		var said []string
 		for _, f := range others {
 			said = append(said, f+" "+a.Trial.Factors[f])
 		}
 		return strings.Join(said, ", ")
 	}
-	at := levels(results, of)
+	at := evidence.Levels(results, of)
 	if len(at) > mostLevels {
 		return nil
 	}
-	names := levels(results, rest)
+	names := evidence.Levels(results, rest)
 	pooled := len(names) > mostSeries
 	if len(names) == 0 || pooled {
 		names = []string{""}
@@ -211,7 +213,7 @@ func factorFigure(d *data) *figureView {
 			}
 		}
 		s.Name = fmt.Sprintf("%s (n = %d)", cmp.Or(name, "all trials"), len(s.Points))
-		if s.Means = meansOf(d, s.Points, rate); pooled { // cells that differ are no sample of one
+		if s.Means = meansOf(d, s.Points, evidence.RateUnit); pooled { // cells that differ are no sample of one
 			for i := range s.Means {
 				s.Means[i].YLow, s.Means[i].YHigh = nil, nil
 			}
@@ -233,15 +235,15 @@ var noName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // drawn is the figure with throughput over x; where no series has a point it says
 // only what is missing.
-func (f figureView) drawn(d *data, p figure.Plot, column string) figureView {
+func (f figureView) drawn(d *evidence.Run, p figure.Plot, column string) figureView {
 	p.YLabel, p.YName, p.YUnit = "throughput, Mbit/s", "throughput", "mbps"
 	return f.of(d, p, column)
 }
 
 // of is the figure as its plot draws it.
-func (f figureView) of(d *data, p figure.Plot, column string) figureView {
+func (f figureView) of(d *evidence.Run, p figure.Plot, column string) figureView {
 	if slices.ContainsFunc(p.Series, func(s figure.Series) bool { return len(s.Points) > 0 }) {
-		f.Name = fmt.Sprintf("%s-figure-%d", noName.ReplaceAllString(d.info.Run, "-"), f.Number)
+		f.Name = fmt.Sprintf("%s-figure-%d", noName.ReplaceAllString(d.Info.Run, "-"), f.Number)
 		f.SVG, f.Data, f.Script, f.Missing = p.Draw(), p.CSV(column), p.Script(f.Name, column), ""
 	}
 	return f

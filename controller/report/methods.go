@@ -9,45 +9,46 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // prose is the methods paragraph of a paper on this run: what was really done,
 // from the plan, the records and the model that was fitted.
-func prose(d *data) []string {
+func prose(d *evidence.Run) []string {
 	return slices.DeleteFunc([]string{
-		proseDesign(d), proseTrial(d), proseVerdicts(d), d.compare().Prose(), proseStopping(d), proseCertainty(d),
+		proseDesign(d), proseTrial(d), proseVerdicts(d), compare(d).Prose(), proseStopping(d), proseCertainty(d),
 		proseSoftware(d),
 	}, func(s string) bool { return s == "" })
 }
 
-func proseDesign(d *data) string {
-	all := d.planned()
+func proseDesign(d *evidence.Run) string {
+	all := d.Planned()
 	if len(all) == 0 {
 		return ""
 	}
 	var factors []string
 	for _, name := range factorNames(all) {
 		factors = append(factors, fmt.Sprintf("%s (%s)", name,
-			strings.Join(levels(all, func(a attempt) string { return a.Trial.Factors[name] }), ", ")))
+			strings.Join(evidence.Levels(all, func(a evidence.Attempt) string { return a.Trial.Factors[name] }), ", ")))
 	}
 	where := "on a road"
-	switch d.info.Place {
+	switch d.Info.Place {
 	case archive.PlaceRehearsal:
 		where = "over an emulated radio, with real kernels, applications and GPS daemons"
-		if d.info.Radio == archive.RadioMAC80211 {
+		if d.Info.Radio == archive.RadioMAC80211 {
 			where = "over an emulated air, with the kernel's own 802.11 stack, applications and GPS daemons"
 		}
-		if d.info.Clock.Virtual() {
+		if d.Info.Clock.Virtual() {
 			where += ", in virtual time"
 		}
 	case archive.PlaceBench:
 		where = "on a bench"
 	}
-	blocks := levels(all, func(a attempt) string { return fmt.Sprint(a.Trial.Block) })
-	text := fmt.Sprintf("Campaign %s was driven %s, begun on %s. ", d.info.Campaign, where,
-		d.info.CreatedWall.UTC().Format("2 January 2006"))
+	blocks := evidence.Levels(all, func(a evidence.Attempt) string { return fmt.Sprint(a.Trial.Block) })
+	text := fmt.Sprintf("Campaign %s was driven %s, begun on %s. ", d.Info.Campaign, where,
+		d.Info.CreatedWall.UTC().Format("2 January 2006"))
 	if len(factors) > 0 {
 		text += fmt.Sprintf("Its %s were planned in %s, each of which holds every combination of %s once. ",
 			words.Count(len(all), "trial"), words.Count(len(blocks), "block"), strings.Join(factors, ", "))
@@ -56,18 +57,18 @@ func proseDesign(d *data) string {
 			words.Count(len(blocks), "block"))
 	}
 	text += order(d)
-	if s := d.info.Scale; s != nil {
+	if s := d.Info.Scale; s != nil {
 		text += fmt.Sprintf("It was driven at the scale %q, a declared reduction. ", s.Name)
 	}
 	return text
 }
 
 // factorNames are the factors that vary among attempts.
-func factorNames(all []attempt) []string {
+func factorNames(all []evidence.Attempt) []string {
 	seen := map[string]bool{}
 	for _, a := range all {
 		for name := range a.Trial.Factors {
-			if len(levels(all, func(a attempt) string { return a.Trial.Factors[name] })) > 1 {
+			if len(evidence.Levels(all, func(a evidence.Attempt) string { return a.Trial.Factors[name] })) > 1 {
 				seen[name] = true
 			}
 		}
@@ -76,8 +77,8 @@ func factorNames(all []attempt) []string {
 }
 
 // order says how the trials were put in order, as the campaign file has it.
-func order(d *data) string {
-	c := d.campaign
+func order(d *evidence.Run) string {
+	c := d.Campaign
 	if c == nil {
 		return ""
 	}
@@ -95,13 +96,13 @@ func order(d *data) string {
 	return text + ". "
 }
 
-func proseTrial(d *data) string {
-	all := d.planned()
+func proseTrial(d *evidence.Run) string {
+	all := d.Planned()
 	if len(all) == 0 {
 		return ""
 	}
 	of := func(f func(wire.Trial) string) string {
-		return strings.Join(levels(all, func(a attempt) string { return f(a.Trial) }), ", or ")
+		return strings.Join(evidence.Levels(all, func(a evidence.Attempt) string { return f(a.Trial) }), ", or ")
 	}
 	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a "+
 		"window of %s when its gate's conditions held. "+
@@ -116,10 +117,10 @@ func proseTrial(d *data) string {
 		of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) }))
 }
 
-func proseVerdicts(d *data) string {
+func proseVerdicts(d *evidence.Run) string {
 	tally := map[wire.Outcome]int{}
-	for _, a := range d.attempts {
-		if a.Verdict != nil && !a.calibration() { // one that was cut off is not decided yet
+	for _, a := range d.Attempts {
+		if a.Verdict != nil && !a.Calibration() { // one that was cut off is not decided yet
 			tally[a.Verdict.Outcome]++
 		}
 	}
@@ -131,8 +132,8 @@ func proseVerdicts(d *data) string {
 		"a trial were made, those interrupted not counted. Attempts were judged by covariates, never by "+
 		"what they transferred",
 		words.Count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed],
-		tally[wire.Interrupted], d.info.Plan.AttemptsMax)
-	if all := d.planned(); len(all) > 0 {
+		tally[wire.Interrupted], d.Info.Plan.AttemptsMax)
+	if all := d.Planned(); len(all) > 0 {
 		var said []string
 		for _, r := range rules(all[0].Trial.Acceptance) {
 			said = append(said, r.Name+" "+r.Value)
@@ -144,37 +145,37 @@ func proseVerdicts(d *data) string {
 	return text + ". "
 }
 
-func proseStopping(d *data) string {
-	if d.info.Enough == nil {
+func proseStopping(d *evidence.Run) string {
+	if d.Info.Enough == nil {
 		return ""
 	}
 	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at least, once %s was known, with the "+
 		"error spent in equal shares over all planned looks (repeated confidence intervals, Jennison and Turnbull "+
 		"1989). ",
-		d.info.Enough.MinBlocks, wishOf(d))
-	if d.stop != nil {
-		text += fmt.Sprintf("It stopped after %d blocks: %s. ", d.stop.Blocks, d.stop.Reason)
+		d.Info.Enough.MinBlocks, wishOf(d))
+	if d.Stop != nil {
+		text += fmt.Sprintf("It stopped after %d blocks: %s. ", d.Stop.Blocks, d.Stop.Reason)
 	}
 	return text
 }
 
-func proseCertainty(d *data) string {
+func proseCertainty(d *evidence.Run) string {
 	text := ""
-	if v := numbersOf(d.results(), metrics.ClockErrorMs); len(v) > 0 {
+	if v := evidence.NumbersOf(d.Results(), metrics.ClockErrorMs); len(v) > 0 {
 		text += fmt.Sprintf("The nodes' windows were aligned within %.2g ms (worst of %d accepted trials). ",
 			slices.Max(v), len(v))
 	}
-	if from := d.compare().SpeedError(); from != "" {
+	if from := compare(d).SpeedError(); from != "" {
 		text += fmt.Sprintf("The car's GPS receiver gave its speed's error as %s on average. ", from)
 	}
-	if v := numbersOf(d.results(), metrics.LatenessShare); len(v) > 0 {
+	if v := evidence.NumbersOf(d.Results(), metrics.LatenessShare); len(v) > 0 {
 		text += fmt.Sprintf("The emulated medium was late for at most %.2g %% of a window. ", 100*slices.Max(v))
 	}
 	return text
 }
 
 // proseSoftware names what was in force, as read back from the nodes.
-func proseSoftware(d *data) string {
+func proseSoftware(d *evidence.Run) string {
 	seen := map[string]map[string]bool{}
 	add := func(what, version string) {
 		if version == "" {
@@ -185,15 +186,15 @@ func proseSoftware(d *data) string {
 		}
 		seen[what][version] = true
 	}
-	for _, a := range d.attempts {
-		for _, p := range a.node {
+	for _, a := range d.Attempts {
+		for _, p := range a.Node {
 			add("Linux", p.Kernel)
 			for tool, version := range p.Tools {
 				add(tool, version)
 			}
 		}
 	}
-	said := []string{"Fieldmesh " + cmp.Or(d.info.Version, "of an unknown version")}
+	said := []string{"Fieldmesh " + cmp.Or(d.Info.Version, "of an unknown version")}
 	for _, what := range slices.Sorted(maps.Keys(seen)) {
 		var versions []string
 		for _, v := range slices.Sorted(maps.Keys(seen[what])) {
@@ -201,7 +202,7 @@ func proseSoftware(d *data) string {
 		}
 		said = append(said, what+" "+strings.Join(versions, " and "))
 	}
-	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.info.Plan.CampaignSHA256)
+	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.Info.Plan.CampaignSHA256)
 }
 
 // withoutName is a version without the program's name, which many print before it.

@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
@@ -62,11 +63,11 @@ type figureRow struct {
 	printed, source    string
 }
 
-func viewPaperFigures(d *data) (any, error) {
-	if d.info.Paper == nil {
+func viewPaperFigures(d *evidence.Run) (any, error) {
+	if d.Info.Paper == nil {
 		return nil, nil
 	}
-	paper, known := papers.Of(d.info.Paper.Name)
+	paper, known := papers.Of(d.Info.Paper.Name)
 	if !known {
 		return nil, nil
 	}
@@ -96,8 +97,8 @@ func viewPaperFigures(d *data) (any, error) {
 }
 
 // figureFiles are the figures of the run's paper as files.
-func figureFiles(d *data) ([]FigureFile, error) {
-	if d.info.Paper == nil {
+func figureFiles(d *evidence.Run) ([]FigureFile, error) {
+	if d.Info.Paper == nil {
 		return nil, nil
 	}
 	figures, err := drawPaper(d)
@@ -114,10 +115,10 @@ func figureFiles(d *data) ([]FigureFile, error) {
 			return nil, err
 		}
 		paper, _ := papers.Of(f.Paper)
-		below := fmt.Sprintf("After %s, “%s”, %s. Run %s, %s.", paper.Authors, paper.Title, f.Number, d.info.Run,
-			d.info.Place)
-		if d.info.Scale != nil {
-			below += fmt.Sprintf(" Driven at the scale %s.", d.info.Scale.Name)
+		below := fmt.Sprintf("After %s, “%s”, %s. Run %s, %s.", paper.Authors, paper.Title, f.Number, d.Info.Run,
+			d.Info.Place)
+		if d.Info.Scale != nil {
+			below += fmt.Sprintf(" Driven at the scale %s.", d.Info.Scale.Name)
 		}
 		out = append(out, FigureFile{f.fileName(), []byte(figure.Sheet(f.Number+": "+f.Caption, f.panels,
 			strings.Join(append([]string{below}, f.said...), " "))), table})
@@ -140,17 +141,17 @@ func (f drawnFigure) fileName() string {
 }
 
 // drawPaper makes all figures of the run's paper.
-func drawPaper(d *data) ([]drawnFigure, error) {
+func drawPaper(d *evidence.Run) ([]drawnFigure, error) {
 	published, err := papers.Read()
 	if err != nil {
 		return nil, err
 	}
 	trials := paperTrials(d)
 	var out []drawnFigure
-	for _, f := range papers.Figures(d.info.Paper.Name) {
+	for _, f := range papers.Figures(d.Info.Paper.Name) {
 		one := drawnFigure{Figure: f}
 		switch {
-		case f.Scenario != "" && f.Scenario != d.info.Paper.Scenario:
+		case f.Scenario != "" && f.Scenario != d.Info.Paper.Scenario:
 			one.missing = []string{"it is of the scenario " + f.Scenario + ", which this run is not of"}
 		case f.Kind == papers.Sweep:
 			one.sweep(published.Plotted(f, trials, ofInterval))
@@ -308,11 +309,11 @@ func hintOf(series string, k papers.Mark, unit string) string {
 const tracePoints = 240
 
 // overlay takes a figure of traces.
-func (f *drawnFigure) overlay(d *data) {
-	var attempts []attempt
+func (f *drawnFigure) overlay(d *evidence.Run) {
+	var attempts []evidence.Attempt
 	var trials []papers.Trial
-	for _, a := range d.attempts {
-		if d.counts(a) && len(a.traces) > 0 && len(a.points) > 0 {
+	for _, a := range d.Attempts {
+		if d.Counts(a) && len(a.Traces) > 0 && len(a.Points) > 0 {
 			attempts = append(attempts, a)
 			trials = append(trials, paperTrial(a))
 		}
@@ -365,14 +366,14 @@ func (f *drawnFigure) overlay(d *data) {
 
 // tracePath is what a measure of an attempt's connection was over the time since
 // the first of its flows began.
-func tracePath(a attempt, m papers.Measure) (path []figure.Place, why string) {
-	warmup, seconds := a.Trial.WarmupS(), a.points[len(a.points)-1].S
+func tracePath(a evidence.Attempt, m papers.Measure) (path []figure.Place, why string) {
+	warmup, seconds := a.Trial.WarmupS(), a.Points[len(a.Points)-1].S
 	if m.Value == papers.CwndMovingMean {
 		moments := make([]float64, tracePoints+1)
 		for i := range moments {
 			moments[i] = seconds * float64(i) / tracePoints
 		}
-		for i, v := range metrics.MovingCwnd(a.traces, moments) {
+		for i, v := range metrics.MovingCwnd(a.Traces, moments) {
 			path = append(path, figure.Place{X: warmup + moments[i], Y: v})
 		}
 		return path, ""
@@ -385,7 +386,7 @@ func tracePath(a attempt, m papers.Measure) (path []figure.Place, why string) {
 	if m.Value == papers.AckedPackets && payload == 0 {
 		return nil, "the campaign does not say how long its packets are"
 	}
-	for i, t := range a.traces {
+	for i, t := range a.Traces {
 		if i > 0 {
 			path = append(path, figure.Place{X: warmup}) // another connection: the line breaks
 		}

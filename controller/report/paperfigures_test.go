@@ -16,6 +16,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -200,13 +201,13 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 		campaign, number, panel string
 		// which gives series and x of a trial; "": it is none of the panel's.
 		which func(wire.Trial) (string, float64)
-		value func(attempt) float64
+		value func(evidence.Attempt) float64
 		want  int // points
 	}
-	packet := func(a attempt, name string) float64 {
+	packet := func(a evidence.Attempt, name string) float64 {
 		sum, flows := 0.0, a.Trial.Measured()
 		for _, f := range flows {
-			sum += *metrics.Value(a.packets, f.Name, name) / float64(len(flows)) // all have sent alike
+			sum += *metrics.Value(a.Packets, f.Name, name) / float64(len(flows)) // all have sent alike
 		}
 		return sum
 	}
@@ -223,19 +224,21 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 				return "", 0
 			}
 			return names2(w.TCP.Variant), float64(len(w.Traffic))
-		}, func(a attempt) float64 { return packet(a, metrics.PacketLossPercent) }, 25},
+		}, func(a evidence.Attempt) float64 { return packet(a, metrics.PacketLossPercent) }, 25},
 		{"variants-random", "Figure 11", "(c) AODV", func(w wire.Trial) (string, float64) {
 			if w.Routing.Protocol != "aodv" {
 				return "", 0
 			}
 			return names2(w.TCP.Variant), float64(len(w.Traffic))
-		}, func(a attempt) float64 { return *a.Mbps * 1000 / float64(len(a.Trial.Traffic)) }, 25},
+		}, func(a evidence.Attempt) float64 { return *a.Mbps * 1000 / float64(len(a.Trial.Traffic)) }, 25},
 		{"fixed-rto", "Figure 12", "routing data at IP", func(w wire.Trial) (string, float64) {
 			if w.Factors["tcp"] != "reno" || !strings.HasSuffix(w.Factors["load"], "_cbr10_100") {
 				return "", 0
 			}
 			return names[w.Routing.Protocol], float64(len(w.Measured()))
-		}, func(a attempt) float64 { return *metrics.Value(a.packets, "", metrics.RoutingBytesPS) * 8 / 1000 }, 12},
+		}, func(a evidence.Attempt) float64 {
+			return *metrics.Value(a.Packets, "", metrics.RoutingBytesPS) * 8 / 1000
+		}, 12},
 		{"fixed-rto", "Figure 4", "connect time", func(w wire.Trial) (string, float64) {
 			load, _ := strings.CutPrefix(w.Factors["load"], "tcp1_cbr40_")
 			x, err := strconv.ParseFloat(load, 64)
@@ -243,14 +246,14 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 				return "", 0
 			}
 			return names[w.Routing.Protocol], x
-		}, func(a attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 12},
+		}, func(a evidence.Attempt) float64 { return packet(a, metrics.ConnectTimeMs) / 1000 }, 12},
 		{"reference-tcp", "Figure 3", "mobility only", func(w wire.Trial) (string, float64) {
 			x, err := strconv.ParseFloat(w.Factors["node_speed"], 64)
 			if w.Factors["congestion"] != "none" || w.Factors["error"] != "0" || err != nil {
 				return "", 0
 			}
 			return names[w.TCP.Variant], x
-		}, func(a attempt) float64 { return *a.Mbps * 1e6 }, 14},
+		}, func(a evidence.Attempt) float64 { return *a.Mbps * 1e6 }, 14},
 		{"reference-tcp-settings", "Figure 5, plot 1", "", func(w wire.Trial) (string, float64) {
 			window, of := strings.CutPrefix(w.Factors["setting"], "window_")
 			if w.Factors["setting"] == "default" {
@@ -261,13 +264,13 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 				return "", 0
 			}
 			return names[w.TCP.Variant], x
-		}, func(a attempt) float64 { return *a.Mbps * 1e6 }, 12},
+		}, func(a evidence.Attempt) float64 { return *a.Mbps * 1e6 }, 12},
 		{"six-variants", "Figure 6", "", func(w wire.Trial) (string, float64) {
 			if w.Factors["nodes"] != "n200" || w.Factors["mobility"] != "high" {
 				return "", 0
 			}
 			return names2(w.TCP.Variant), float64(len(w.Traffic))
-		}, func(a attempt) float64 { return *a.Mbps * 1000 }, 30},
+		}, func(a evidence.Attempt) float64 { return *a.Mbps * 1000 }, 30},
 		{"velocity", "Figures 2 and 3", "", func(w wire.Trial) (string, float64) {
 			return map[string]string{"A": "section A: the client moves",
 				"B": "section B: the server moves"}[w.Factors["section"]], *w.SpeedMps
@@ -279,7 +282,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string][]float64{}
-		for _, a := range d.attempts {
+		for _, a := range d.Attempts {
 			if series, x := k.which(a.Trial); series != "" {
 				key := fmt.Sprintf("%s %g", series, x)
 				want[key] = append(want[key], k.value(a))
@@ -334,7 +337,7 @@ func TestTracesLieOverEachOther(t *testing.T) {
 			for _, r := range f.rows {
 				last = max(last, r.x)
 			}
-			if length := d.attempts[0].Trial.WarmupS() + d.attempts[0].Trial.DurationS; math.Abs(last-length) > 2 {
+			if length := d.Attempts[0].Trial.WarmupS() + d.Attempts[0].Trial.DurationS; math.Abs(last-length) > 2 {
 				t.Errorf("%s ends at %g s, want %g", f.Number, last, length)
 			}
 			if f.Number == "Figure 2" { // packets of 1460 bytes
@@ -344,7 +347,7 @@ func TestTracesLieOverEachOther(t *testing.T) {
 						packets[r.series] = r.y
 					}
 				}
-				for _, a := range d.attempts {
+				for _, a := range d.Attempts {
 					w := a.Trial.Factors
 					if w["node_speed"] == "5" && w["congestion"] == "none" && w["error"] == "0" &&
 						a.Trial.TCP.Variant == "newreno" {
@@ -401,10 +404,10 @@ func TestTheSectionOfThePapersFigures(t *testing.T) {
 			t.Errorf("%s: %.200s %.100s", f.Name, f.SVG, f.CSV)
 		}
 	}
-	d.attempts[0].packets = slices.DeleteFunc(d.attempts[0].packets, func(r metrics.Row) bool {
+	d.Attempts[0].Packets = slices.DeleteFunc(d.Attempts[0].Packets, func(r metrics.Row) bool {
 		return r.Name == metrics.RoutingPacketsPS
 	})
-	d.attempts[0].traces = nil
+	d.Attempts[0].Traces = nil
 	if html := page1(t, d); strings.Count(html, "1 accepted trial without routing packets is in no point.") != 1 {
 		t.Error("it does not say what is in no point")
 	}

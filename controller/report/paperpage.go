@@ -14,7 +14,9 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -92,17 +94,17 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 		}
-		if d.info.Paper == nil || d.info.Paper.Name != id {
+		if d.Info.Paper == nil || d.Info.Paper.Name != id {
 			continue
 		}
-		driven[[3]string{d.info.Campaign, scaleOf(d), d.info.Plan.CampaignSHA256}] = true
-		named[d.info.Campaign] = true
+		driven[[3]string{d.Info.Campaign, scaleOf(d), d.Info.Plan.CampaignSHA256}] = true
+		named[d.Info.Campaign] = true
 		one, err := out.run(d)
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 		}
 		for _, c := range campaigns {
-			if c.Name == d.info.Campaign && c.SHA256 != d.info.Plan.CampaignSHA256 {
+			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
 				one.Doubts = append(one.Doubts, "The campaign's file has changed since; what ships now was not driven.")
 				break
 			}
@@ -136,12 +138,12 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 }
 
 // read reads the run. Whatever only records tell is absent.
-func (r Tables) read() (*data, error) {
+func (r Tables) read() (*evidence.Run, error) {
 	a, err := archive.Read(r.Dir)
 	if err != nil {
 		return nil, err
 	}
-	d := &data{info: a.Info(), campaign: campaignOf(a.Info()), stop: a.Stopped()}
+	d := &evidence.Run{Info: a.Info(), Campaign: evidence.CampaignOf(a.Info()), Stop: a.Stopped()}
 	decisions := a.Decisions()
 	slices.SortFunc(decisions, func(x, y wire.Verdict) int {
 		return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
@@ -152,36 +154,37 @@ func (r Tables) read() (*data, error) {
 			return nil, fmt.Errorf("read run %q without its records: its journal decides trial %d, which its "+
 				"schedule does not have", r.Dir, verdict.Trial)
 		}
-		at := d.attemptOf(t)
+		at := d.AttemptOf(t)
 		at.TrialKey, at.Verdict = verdict.TrialKey, &verdict
 		own, there := r.Numbers[verdict.TrialKey]
-		if there != at.accepted() {
+		if there != at.Accepted() {
 			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s; there are numbers "+
 				"of it: %v; they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
 		}
-		at.rows, at.packets = own, own
+		at.Rows, at.Packets = own, own
 		_, at.Mbps = metrics.Measured(t, own)
-		d.attempts = append(d.attempts, at)
+		d.Attempts = append(d.Attempts, at)
 	}
 	return d, nil
 }
 
-func scaleOf(d *data) string {
-	if d.info.Scale != nil {
-		return d.info.Scale.Name
+func scaleOf(d *evidence.Run) string {
+	if d.Info.Scale != nil {
+		return d.Info.Scale.Name
 	}
 	return plan.FullScale
 }
 
 // run adds a run's drawings to the page, and returns what is said of it.
-func (out *PaperPage) run(d *data) (runView, error) {
+func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 	published, err := papers.Read()
 	if err != nil {
 		return runView{}, err
 	}
-	v := runView{Title: fmt.Sprintf("%s at the scale %s", d.info.Campaign, scaleOf(d)), Means: ourMeans(d),
-		About: aboutRun(d), Deviations: d.info.Paper.Deviations}
-	for _, c := range []check{emulated, reduced, fewRepetitions, undriven, noConnection, mediumLateness} {
+	v := runView{Title: fmt.Sprintf("%s at the scale %s", d.Info.Campaign, scaleOf(d)), Means: ourMeans(d),
+		About: aboutRun(d), Deviations: d.Info.Paper.Deviations}
+	for _, c := range []threats.Check{threats.Emulated, threats.Reduced, threats.FewRepetitions, threats.Undriven,
+		threats.NoConnection, threats.MediumLateness} {
 		if t, clear := c(d); t != nil {
 			v.Doubts = append(v.Doubts, t.Title+": "+t.Text)
 		} else if clear != "" {
@@ -193,12 +196,12 @@ func (out *PaperPage) run(d *data) (runView, error) {
 	if err != nil {
 		return v, err
 	}
-	tables := published.Tables(d.info.Paper.Scenario, trials, ofInterval)
+	tables := published.Tables(d.Info.Paper.Scenario, trials, ofInterval)
 	for _, f := range figures {
 		switch {
 		case len(f.panels) > 0:
 			v.Figures = append(v.Figures, out.drawn(d, f))
-		case f.Kind == papers.Printed && f.Scenario == d.info.Paper.Scenario && len(tables) > 0:
+		case f.Kind == papers.Printed && f.Scenario == d.Info.Paper.Scenario && len(tables) > 0:
 			v.Figures = append(v.Figures, out.table(d, f, tables[0]))
 			tables = tables[1:]
 		case f.Kind == papers.Printed && f.Scenario == "":
@@ -209,37 +212,37 @@ func (out *PaperPage) run(d *data) (runView, error) {
 		}
 	}
 	var p publishedView
-	p.claims(published.Claims(d.info.Paper.Name, d.info.Paper.Scenario), trials)
+	p.claims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials)
 	v.Counts, v.Claims, v.NotAsked = p.Counts, p.Claims, p.NotAsked
 	return v, nil
 }
 
 // aboutRun says what was driven, with what and when.
-func aboutRun(d *data) [][2]string {
+func aboutRun(d *evidence.Run) [][2]string {
 	out := [][2]string{
-		{"campaign", fmt.Sprintf("%s, SHA-256 %.16s…", d.info.Campaign, d.info.Plan.CampaignSHA256)},
+		{"campaign", fmt.Sprintf("%s, SHA-256 %.16s…", d.Info.Campaign, d.Info.Plan.CampaignSHA256)},
 		{"scale", scaleOf(d)},
-		{"driven", d.info.CreatedWall.UTC().Format("2 January 2006") + ", by fieldmesh " + d.info.Version},
-		{"place", d.info.Place},
+		{"driven", d.Info.CreatedWall.UTC().Format("2 January 2006") + ", by fieldmesh " + d.Info.Version},
+		{"place", d.Info.Place},
 	}
 	clock := [2]string{"clock", "real; each node's kernel is in its trials' provenance, which is not in these tables"}
-	if c := d.info.Clock; c.Virtual() {
+	if c := d.Info.Clock; c.Virtual() {
 		clock[1] = fmt.Sprintf("virtual: Linux %s of configuration %s, %d ns a system call", c.Kernel, c.Configuration,
 			c.CallNs)
 	}
-	return append(out, clock, [2]string{"seed", fmt.Sprint(d.info.Seed)}, [2]string{"trials", d.counted()})
+	return append(out, clock, [2]string{"seed", fmt.Sprint(d.Info.Seed)}, [2]string{"trials", attemptsCounted(d)})
 }
 
 // put adds a drawing of a figure to the page.
-func (out *PaperPage) put(d *data, f drawnFigure, p figure.Panel) pageDrawing {
-	name := fmt.Sprintf("%s-%s-%s", d.info.Campaign, scaleOf(d), strings.TrimPrefix(f.fileName(), f.Paper+"-"))
+func (out *PaperPage) put(d *evidence.Run, f drawnFigure, p figure.Panel) pageDrawing {
+	name := fmt.Sprintf("%s-%s-%s", d.Info.Campaign, scaleOf(d), strings.TrimPrefix(f.fileName(), f.Paper+"-"))
 	path := fmt.Sprintf("%s/%s-%d.svg", f.Paper, name, len(out.Drawings)+1)
 	out.Drawings[path] = []byte(figure.Sheet("", []figure.Panel{p}, ""))
 	return pageDrawing{p.Label, path}
 }
 
 // drawn is a figure that the report draws, with its numbers.
-func (out *PaperPage) drawn(d *data, f drawnFigure) pageFigure {
+func (out *PaperPage) drawn(d *evidence.Run, f drawnFigure) pageFigure {
 	v := pageFigure{Number: f.Number, Caption: f.Caption, Said: f.said,
 		Head: []string{"panel", "series", axisLabel(f.X.Label, f.X.Unit), "ours", "n", "paper"}}
 	for _, p := range f.panels {
@@ -305,7 +308,7 @@ func valueOf(m papers.Mark, unit string) string {
 
 // table is one of the paper's tables, a plot for those that stand and one for those
 // that move, and a row a cell.
-func (out *PaperPage) table(d *data, f drawnFigure, t papers.Table) pageFigure {
+func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) pageFigure {
 	v := pageFigure{Number: f.Number, Caption: f.Caption,
 		Head: []string{"routing, motion, variant", "ours, " + t.Unit, "paper", "ours ÷ paper", "n"}}
 	var motions []string

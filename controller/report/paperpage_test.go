@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -59,7 +60,7 @@ func TestAPageWithoutRecordsHasTheReportsFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := gather(a)
+	d, err := evidence.Gather(a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
@@ -68,15 +70,15 @@ type oursView struct {
 
 // ofInterval is the report's own mean and interval.
 func ofInterval(values []float64) (float64, *float64) {
-	s := summarise(values)
+	s := stats.Summarise(values)
 	return s.Mean, s.HalfWide
 }
 
-func viewPublished(d *data) (any, error) {
-	if d.info.Paper == nil {
+func viewPublished(d *evidence.Run) (any, error) {
+	if d.Info.Paper == nil {
 		return nil, nil
 	}
-	paper, known := papers.Of(d.info.Paper.Name)
+	paper, known := papers.Of(d.Info.Paper.Name)
 	if !known {
 		return nil, nil
 	}
@@ -84,17 +86,17 @@ func viewPublished(d *data) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := publishedView{Paper: paper, Scenario: d.info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d),
+	v := publishedView{Paper: paper, Scenario: d.Info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d),
 		Means: ourMeans(d)}
-	if d.info.Scale != nil {
-		v.Scale = d.info.Scale.Name
+	if d.Info.Scale != nil {
+		v.Scale = d.Info.Scale.Name
 	}
-	if incomplete, _ := incompleteCaptures(d); incomplete != nil {
+	if incomplete, _ := threats.IncompleteCaptures(d); incomplete != nil {
 		v.Lacking = incomplete.Text
 	}
 	trials := paperTrials(d)
 	v.ADV = slices.ContainsFunc(trials, func(t papers.Trial) bool { return t.Facts["routing"] == "adv" })
-	if asksP1(d) {
+	if evidence.AsksP1(d) {
 		v.Table = "The paper's table stands beside ours under “Results”."
 	}
 	v.claims(all.Claims(paper.ID, v.Scenario), trials)
@@ -118,8 +120,8 @@ func viewPublished(d *data) (any, error) {
 }
 
 // ourMeans says what was real in this run and what was not.
-func ourMeans(d *data) string {
-	if d.info.Place == archive.PlaceRehearsal {
+func ourMeans(d *evidence.Run) string {
+	if d.Info.Place == archive.PlaceRehearsal {
 		return "This run's kernels, sockets and routing are real; its radio and movement are emulated."
 	}
 	return "This run was measured on real hardware."
@@ -145,14 +147,14 @@ func hasValue(t papers.Trial, name string) bool {
 }
 
 // paperTrials are the trials that count as the papers look at them.
-func paperTrials(d *data) []papers.Trial {
+func paperTrials(d *evidence.Run) []papers.Trial {
 	var out []papers.Trial
-	for _, a := range d.attempts {
-		if !d.counts(a) {
+	for _, a := range d.Attempts {
+		if !d.Counts(a) {
 			continue
 		}
 		t := paperTrial(a)
-		if p := d.info.Paper; p != nil && p.Name == "p3" {
+		if p := d.Info.Paper; p != nil && p.Name == "p3" {
 			t.ApartFromP3(a.Trial.Routing.Protocol)
 		}
 		out = append(out, t)
@@ -162,14 +164,14 @@ func paperTrials(d *data) []papers.Trial {
 }
 
 // paperTrial is an attempt as the papers look at it.
-func paperTrial(a attempt) papers.Trial {
+func paperTrial(a evidence.Attempt) papers.Trial {
 	return papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Factors: a.Trial.Factors,
 		Values: paperValues(a), Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}}
 }
 
 // paperValues are an attempt's numbers by the papers' definitions: of a packet's
 // fate over the packets of all its measured connections together.
-func paperValues(a attempt) map[string]float64 {
+func paperValues(a evidence.Attempt) map[string]float64 {
 	out := map[string]float64{}
 	put := func(name string, v *float64) {
 		if v != nil && !math.IsNaN(*v) {
@@ -185,12 +187,12 @@ func paperValues(a attempt) map[string]float64 {
 		put(papers.ThroughputPerConnection, new(*a.Mbps*1e3/float64(connections)))
 	}
 	if a.Trial.DurationS == 10 {
-		put(papers.TransferredIn10S, metrics.Sum(a.rows, a.Trial.Measured(), metrics.TransferredMB))
+		put(papers.TransferredIn10S, metrics.Sum(a.Rows, a.Trial.Measured(), metrics.TransferredMB))
 	}
-	put(papers.HopsMean, a.number(metrics.HopsMean))
-	sent := func(flow string) *float64 { return metrics.Value(a.packets, flow, "packets_sent") }
+	put(papers.HopsMean, a.Number(metrics.HopsMean))
+	sent := func(flow string) *float64 { return metrics.Value(a.Packets, flow, "packets_sent") }
 	arrived := func(flow string) *float64 {
-		n, share := sent(flow), metrics.Value(a.packets, flow, metrics.DeliveryFraction)
+		n, share := sent(flow), metrics.Value(a.Packets, flow, metrics.DeliveryFraction)
 		if n != nil && *n == 0 { // it never connected: none of the packets is its
 			return n
 		}
@@ -199,26 +201,26 @@ func paperValues(a attempt) map[string]float64 {
 		}
 		return new(*n * *share)
 	}
-	put(metrics.PacketLossPercent, a.weighted(metrics.PacketLossPercent, sent))
-	put(metrics.GoodputRatio, a.weighted(metrics.GoodputRatio, sent))
-	put(metrics.DeliveryFraction, a.weighted(metrics.DeliveryFraction, sent))
-	put(metrics.OneWayMeanMs, a.weighted(metrics.OneWayMeanMs, arrived))
-	put(metrics.ConnectTimeMs, a.weighted(metrics.ConnectTimeMs, func(string) *float64 { return new(1.0) }))
+	put(metrics.PacketLossPercent, weighted(a, metrics.PacketLossPercent, sent))
+	put(metrics.GoodputRatio, weighted(a, metrics.GoodputRatio, sent))
+	put(metrics.DeliveryFraction, weighted(a, metrics.DeliveryFraction, sent))
+	put(metrics.OneWayMeanMs, weighted(a, metrics.OneWayMeanMs, arrived))
+	put(metrics.ConnectTimeMs, weighted(a, metrics.ConnectTimeMs, func(string) *float64 { return new(1.0) }))
 	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs,
 		metrics.CBRDelivery} {
-		put(name, metrics.Value(a.packets, "", name))
+		put(name, metrics.Value(a.Packets, "", name))
 	}
-	put(metrics.MACRoutingPS, a.number(metrics.MACRoutingPS))
+	put(metrics.MACRoutingPS, a.Number(metrics.MACRoutingPS))
 	return out
 }
 
 // connectTimes are how long each measured connection took, those among them that
 // had none when the window closed.
-func connectTimes(a attempt) (out []stats.Duration) {
+func connectTimes(a evidence.Attempt) (out []stats.Duration) {
 	for _, f := range a.Trial.Measured() {
-		if v := metrics.Value(a.packets, f.Name, metrics.ConnectTimeMs); v != nil {
+		if v := metrics.Value(a.Packets, f.Name, metrics.ConnectTimeMs); v != nil {
 			out = append(out, stats.Duration{Value: *v})
-		} else if v := metrics.Value(a.packets, f.Name, metrics.ConnectCensoredMs); v != nil {
+		} else if v := metrics.Value(a.Packets, f.Name, metrics.ConnectCensoredMs); v != nil {
 			out = append(out, stats.Duration{Value: *v, Censored: true})
 		}
 	}
@@ -244,7 +246,7 @@ func times(all []stats.Duration) string {
 
 // weighted is the weighted mean of a number over the measured connections;
 // absent when a connection with some weight has none, or all weigh nothing.
-func (a attempt) weighted(name string, weight func(flow string) *float64) *float64 {
+func weighted(a evidence.Attempt, name string, weight func(flow string) *float64) *float64 {
 	var sum, total float64
 	for _, f := range a.Trial.Measured() {
 		w := weight(f.Name)
@@ -254,7 +256,7 @@ func (a attempt) weighted(name string, weight func(flow string) *float64) *float
 		if *w == 0 {
 			continue
 		}
-		v := metrics.Value(a.packets, f.Name, name)
+		v := metrics.Value(a.Packets, f.Name, name)
 		if v == nil {
 			return nil
 		}
@@ -392,18 +394,18 @@ func (v *publishedView) cells(trials []papers.Trial) {
 
 // fieldCheck holds the loss by captures against what the emulated field says of
 // itself; empty where no field told.
-func fieldCheck(d *data) string {
+func fieldCheck(d *evidence.Run) string {
 	var more []float64 // packets that captures miss and the field did not lose, a flow
 	var sent, missed, lost float64
 	agree := 0
-	for _, a := range d.attempts {
-		if !a.accepted() {
+	for _, a := range d.Attempts {
+		if !a.Accepted() {
 			continue
 		}
 		for _, f := range a.Trial.Traffic {
-			n, seen, truth := metrics.Value(a.packets, f.Name, metrics.LinkSent),
-				metrics.Value(a.packets, f.Name, metrics.LinkLossPercent),
-				metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
+			n, seen, truth := metrics.Value(a.Packets, f.Name, metrics.LinkSent),
+				metrics.Value(a.Packets, f.Name, metrics.LinkLossPercent),
+				metrics.Value(a.Packets, f.Name, metrics.TrueLossPercent)
 			if n == nil || seen == nil || truth == nil {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -19,8 +20,8 @@ import (
 type connection struct{ sent, lossPercent, delayMs float64 }
 
 // beside makes an accepted attempt of the chain with its connections.
-func beside(variant, routing string, repetition int, mbps float64, connections ...connection) attempt {
-	a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &mbps,
+func beside(variant, routing string, repetition int, mbps float64, connections ...connection) evidence.Attempt {
+	a := evidence.Attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &mbps,
 		Trial: wire.Trial{Repetition: repetition, Still: true, Routing: wire.Routing{Protocol: routing},
 			TCP: wire.TCP{Variant: variant}}}
 	for i, c := range connections {
@@ -29,7 +30,7 @@ func beside(variant, routing string, repetition int, mbps float64, connections .
 		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.LinkSent: c.sent,
 			metrics.PacketLossPercent: c.lossPercent, metrics.LinkLossPercent: c.lossPercent,
 			metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
-			a.packets = append(a.packets, metrics.Row{Flow: flow, Name: name, Value: v})
+			a.Packets = append(a.Packets, metrics.Row{Flow: flow, Name: name, Value: v})
 		}
 	}
 	return a
@@ -41,33 +42,6 @@ func says(t *testing.T, text string, words ...string) {
 		if !strings.Contains(text, w) {
 			t.Errorf("it does not say %q: %.300s", w, text)
 		}
-	}
-}
-
-// Flows in which iperf3 left no total are those in which something happened:
-// the comparison names them.
-func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
-	flow := func(kernel float64, own ...float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &kernel,
-			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
-			rows:  []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
-		for _, mb := range own {
-			a.rows = append(a.rows, metrics.Row{Flow: "bulk", Name: metrics.Iperf3MB, Value: mb})
-		}
-		return a
-	}
-	threat, clear := iperf3Differs(&data{attempts: []attempt{flow(8.8, 8.9), flow(4.64), flow(0)}})
-	if threat != nil {
-		t.Errorf("a threat: %+v", threat)
-	}
-	says(t, clear, "at most 1.1 % (1 flows have both", "Of 2 flows iperf3 left no amount", "4.64 MB at most")
-	if threat, _ := iperf3Differs(&data{attempts: []attempt{flow(8, 9), flow(4.64)}}); threat == nil {
-		t.Error("12 % apart are no threat")
-	} else {
-		says(t, threat.Text, "12.5 %", "Of 1 flow iperf3 left no amount")
-	}
-	if _, clear := iperf3Differs(&data{attempts: []attempt{flow(0)}}); !strings.Contains(clear, "Of 1 flow") {
-		t.Errorf("none has both: %q", clear)
 	}
 }
 
@@ -83,7 +57,7 @@ func TestPapersValuesAreOverAllPackets(t *testing.T) {
 	}
 	a := beside("reno", "dsr-ns2", 1, 0.3, connection{1000, 10, 20})
 	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unconnected", Kind: "iperf3_tcp"})
-	a.packets = append(a.packets, metrics.Row{Flow: "unconnected", Name: "packets_sent", Value: 0})
+	a.Packets = append(a.Packets, metrics.Row{Flow: "unconnected", Name: "packets_sent", Value: 0})
 	if delay := paperValues(a)[metrics.OneWayMeanMs]; delay != 20 {
 		t.Errorf("the delay of packets that arrived is %g ms, want 20: a connection that never was has none", delay)
 	}
@@ -96,10 +70,10 @@ func TestPapersValuesAreOverAllPackets(t *testing.T) {
 // A run of a paper's campaign has the paper's figures beside its own, remarks on
 // orders, and answers to claims; another run has none of it.
 func TestARunBesideThePapersFigures(t *testing.T) {
-	d := &data{info: archive.RunInfo{Run: "r", Paper: &plan.Paper{Name: "p2", Scenario: "chain"}}}
+	d := &evidence.Run{Info: archive.RunInfo{Run: "r", Paper: &plan.Paper{Name: "p2", Scenario: "chain"}}}
 	for rep := 1; rep <= 3; rep++ {
 		off := 0.001 * float64(rep)
-		d.attempts = append(d.attempts, beside("tahoe", "dsr-ns2", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
+		d.Attempts = append(d.Attempts, beside("tahoe", "dsr-ns2", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
 			beside("vegas1995", "dsr-ns2", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
 	}
 	view, err := viewPublished(d)
@@ -130,7 +104,7 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	}
 	says(t, b.String(), "Oo and Othman", "cannot be decided by it", "one_way_delay_mean_ms",
 		"paired t interval, n = 3: contradicted")
-	d.info.Paper = nil
+	d.Info.Paper = nil
 	if view, err := viewPublished(d); view != nil || err != nil {
 		t.Errorf("a run of nobody's question stands beside %v, %v", view, err)
 	}
@@ -139,16 +113,16 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 // A connection that had not come about when the window closed is told as such:
 // it is in no mean, and the median knows of it.
 func TestConnectionsThatNeverWereAreTold(t *testing.T) {
-	d := &data{}
-	d.info.Paper = &plan.Paper{Name: "p3"}
+	d := &evidence.Run{}
+	d.Info.Paper = &plan.Paper{Name: "p3"}
 	for i, ms := range []float64{400, 500, 0, 0, 600} {
 		a := beside("reno", "dsr-ns2", i, 0.2, connection{1000, 1, 100})
 		name, v := metrics.ConnectTimeMs, ms
 		if ms == 0 {
 			name, v = metrics.ConnectCensoredMs, 9000
 		}
-		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: name, Value: v})
-		d.attempts = append(d.attempts, a)
+		a.Packets = append(a.Packets, metrics.Row{Flow: "f0", Name: name, Value: v})
+		d.Attempts = append(d.Attempts, a)
 	}
 	cell := func() string {
 		t.Helper()
@@ -164,23 +138,23 @@ func TestConnectionsThatNeverWereAreTold(t *testing.T) {
 		return v.Cells[0].Values[at]
 	}
 	says(t, cell(), "median 600, 3 of 5 connected")
-	d.attempts = d.attempts[:4]
-	d.attempts = append(d.attempts, d.attempts[2])
+	d.Attempts = d.Attempts[:4]
+	d.Attempts = append(d.Attempts, d.Attempts[2])
 	says(t, cell(), "median > 9000, 2 of 5 connected")
 }
 
 // What the emulated field knows of losses is set against the captures.
 func TestCapturesAgainstTheFieldsWord(t *testing.T) {
-	d := &data{}
+	d := &evidence.Run{}
 	for i, truth := range []float64{1, 0.95, 0.2} {
 		a := beside("reno", "dsr-ns2", i, 0.2, connection{1000, 1, 100})
-		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: metrics.TrueLossPercent, Value: truth})
-		d.attempts = append(d.attempts, a)
+		a.Packets = append(a.Packets, metrics.Row{Flow: "f0", Name: metrics.TrueLossPercent, Value: truth})
+		d.Attempts = append(d.Attempts, a)
 	}
 	says(t, fieldCheck(d), "over 3 flows of 3000 packets: 1 % and 0.717 % in all; flow by flow within 0.1 percentage "+
 		"points in 2", "from +0 to +8 packets")
 	alone := beside("reno", "dsr-ns2", 1, 1, connection{1, 0, 1})
-	if text := fieldCheck(&data{attempts: []attempt{alone}}); text != "" {
+	if text := fieldCheck(&evidence.Run{Attempts: []evidence.Attempt{alone}}); text != "" {
 		t.Errorf("no field told anything: %q", text)
 	}
 }
@@ -188,11 +162,11 @@ func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 // Trials that nodes drove after the run had enough are in no figure beside a
 // paper's, as they are in no mean and no model.
 func TestTrialsBeyondEnoughAreInNoPapersFigure(t *testing.T) {
-	d := &data{stop: &archive.Stop{Blocks: 2}}
+	d := &evidence.Run{Stop: &archive.Stop{Blocks: 2}}
 	for block := 1; block <= 3; block++ {
 		a := beside("tahoe", "dsr-ns2", block, float64(block), connection{100, 1, 5})
 		a.Trial.Block = block
-		d.attempts = append(d.attempts, a)
+		d.Attempts = append(d.Attempts, a)
 	}
 	if got := paperTrials(d); len(got) != 2 || got[0].Values["throughput_kbit_s"] != 1000 ||
 		got[1].Values["throughput_kbit_s"] != 2000 {

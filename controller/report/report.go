@@ -12,6 +12,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 )
 
 //go:embed page/*.html page/paper.tmpl page/style.css
@@ -22,13 +24,13 @@ var page embed.FS
 type part struct {
 	ID    string // also the template's name
 	Title string
-	view  func(*data) (any, error)
+	view  func(*evidence.Run) (any, error)
 }
 
 // parts is the report, in order.
 func parts() []part {
 	return []part{
-		{"threats", "Threats to validity in this run", viewThreats},
+		{"threats", "Threats to validity in this run", threats.View},
 		{"results", "Results", viewResults},
 		{"figures", "Throughput by distance", viewFigures},
 		{"delays", "Delay", viewDelays},
@@ -63,18 +65,18 @@ type whole struct {
 // Write writes the report of a run, and returns the rows that it is made of,
 // those of metrics.Table. The archive is only read.
 func Write(a *archive.Archive, w io.Writer) (Result, error) {
-	d, err := gather(a)
+	d, err := evidence.Gather(a)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := write(d, w); err != nil {
-		return Result{}, fmt.Errorf("write report of %q: %w", d.info.Run, err)
+		return Result{}, fmt.Errorf("write report of %q: %w", d.Info.Run, err)
 	}
 	figures, err := figureFiles(d)
 	if err != nil {
-		return Result{}, fmt.Errorf("draw the figures of %q: %w", d.info.Run, err)
+		return Result{}, fmt.Errorf("draw the figures of %q: %w", d.Info.Run, err)
 	}
-	return Result{d.table, d.altered, figures}, nil
+	return Result{d.Table, d.Altered, figures}, nil
 }
 
 // Result is what a report rests on.
@@ -84,7 +86,7 @@ type Result struct {
 	Figures []FigureFile      // of the paper whose question the campaign puts
 }
 
-func write(d *data, w io.Writer) error {
+func write(d *evidence.Run, w io.Writer) error {
 	pages, err := template.ParseFS(page, "page/*.html")
 	if err != nil {
 		return err

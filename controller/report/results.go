@@ -12,7 +12,9 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -30,75 +32,76 @@ type head struct {
 	Cautions, Findings                     []string
 }
 
-func viewHead(d *data) head {
+func viewHead(d *evidence.Run) head {
 	h := head{
-		Campaign: d.info.Campaign, Run: d.info.Run, Place: d.info.Place, Version: d.info.Version, Seed: d.info.Seed,
-		Created: d.info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.courses(), ", "),
-		Rehearsal: d.info.Place == archive.PlaceRehearsal, Counts: d.counted(),
+		Campaign: d.Info.Campaign, Run: d.Info.Run, Place: d.Info.Place, Version: d.Info.Version, Seed: d.Info.Seed,
+		Created: d.Info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.Courses(), ", "),
+		Rehearsal: d.Info.Place == archive.PlaceRehearsal, Counts: attemptsCounted(d),
 	}
-	if d.campaign != nil {
-		h.Title, h.Question = strings.TrimSpace(d.campaign.Title), strings.TrimSpace(d.campaign.Question)
+	if d.Campaign != nil {
+		h.Title, h.Question = strings.TrimSpace(d.Campaign.Title), strings.TrimSpace(d.Campaign.Question)
 	}
-	h.Title = cmp.Or(h.Title, d.info.Campaign)
-	answer, rest := d.compare().Headline(design.Asked(d.asks(), passesOf(d.results())))
+	h.Title = cmp.Or(h.Title, d.Info.Campaign)
+	answer, rest := compare(d).Headline(design.Asked(d.Asks(), evidence.PassesOf(d.Results())))
 	h.Answer, h.Findings = answer, findings(d, rest)
 	h.Figure = headFigure(d)
 	if h.Rehearsal {
 		h.Cautions = append(h.Cautions, "A rehearsal is no evidence about velocity, only about the campaign.")
 	}
-	if t, _ := speedWithDistance(d); t != nil {
+	if t, _ := threats.SpeedWithDistance(d); t != nil {
 		h.Cautions = append(h.Cautions, t.Title+". An effect of speed may be one of distance.")
 	}
 	return h
 }
 
-// counted says how many attempts came to what.
-func (d *data) counted() string {
+// attemptsCounted says how many attempts came to what.
+func attemptsCounted(d *evidence.Run) string {
 	accepted := map[int]bool{}
 	rejected, failed, interrupted := 0, 0, 0
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		switch {
-		case d.beyond(a.Trial): // told where it says why it was enough
-		case a.accepted():
+		case d.Beyond(a.Trial): // told where it says why it was enough
+		case a.Accepted():
 			accepted[a.Trial.Number] = true
 		case a.Verdict != nil && a.Verdict.Outcome == wire.Rejected:
 			rejected++
-		case a.interrupted():
+		case a.Interrupted():
 			interrupted++
 		case a.Verdict != nil:
 			failed++
 		}
 	}
 	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), words.Count(len(d.attempts), "attempt"), rejected, failed,
+		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts), "attempt"), rejected, failed,
 		interrupted)
-	if d.stop != nil {
-		text += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
+	if d.Stop != nil {
+		text += fmt.Sprintf(" Stopped after block %d: %s.", d.Stop.Blocks, d.Stop.Reason)
 	}
 	return text
 }
 
 // findings stand below the answer: what each section did from the slowest to the
 // fastest, then the answers to all else that the campaign asks.
-func findings(d *data, answers []string) []string {
+func findings(d *evidence.Run, answers []string) []string {
 	var out []string
-	results := d.results()
-	all := speeds(results)
-	for _, s := range levels(results, section) {
+	results := d.Results()
+	all := evidence.Speeds(results)
+	for _, s := range evidence.Levels(results, evidence.Section) {
 		if len(all) < 2 {
 			break
 		}
-		slow, fast := cellOf(d, s, all[0]), cellOf(d, s, all[len(all)-1])
+		slow, fast := evidence.CellOf(d, s, all[0]), evidence.CellOf(d, s, all[len(all)-1])
 		if slow.N > 0 && fast.N > 0 {
 			out = append(out, fmt.Sprintf("Section %s (%s): %.2f %s on average at %g m/s, %.2f %s at %g m/s.",
-				s, sectionMeaning(results, s), slow.Mean, rate, all[0], fast.Mean, rate, all[len(all)-1]))
+				s, sectionMeaning(results, s), slow.Mean, evidence.RateUnit, all[0], fast.Mean, evidence.RateUnit,
+				all[len(all)-1]))
 		}
 	}
-	return slices.Concat(out, answers, d.compare().Aliased)
+	return slices.Concat(out, answers, compare(d).Aliased)
 }
 
 // sectionMeaning says who sends, if that is the same in all of the section.
-func sectionMeaning(results []attempt, name string) string {
+func sectionMeaning(results []evidence.Attempt, name string) string {
 	meaning := ""
 	for _, a := range results {
 		if a.Section != name {
@@ -121,28 +124,6 @@ func sectionMeaning(results []attempt, name string) string {
 	return meaning
 }
 
-// cellOf summarises the responses of one section at one speed.
-func cellOf(d *data, sectionName string, speed float64) summary {
-	var values []float64
-	for _, a := range d.results() {
-		if v, ok := a.speedMps(); ok && v == speed && a.Section == sectionName {
-			values = append(values, *a.Mbps)
-		}
-	}
-	return summarise(values)
-}
-
-// zeros counts the accepted trials that transferred nothing.
-func zeros(d *data) int {
-	n := 0
-	for _, a := range d.results() {
-		if *a.Mbps == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // cellView is one cell of a table of results.
 type cellView struct {
 	Values   []string
@@ -151,15 +132,15 @@ type cellView struct {
 	Few      bool // too few for an interval
 }
 
-func makeCell(d *data, attempts []attempt) cellView {
+func makeCell(d *evidence.Run, attempts []evidence.Attempt) cellView {
 	var values []float64
 	var c cellView
 	for _, a := range attempts {
 		values = append(values, *a.Mbps)
 		c.Values = append(c.Values, fmt.Sprintf("%.2f", *a.Mbps))
 	}
-	s := summarise(values)
-	half := stats.HalfWidth(d.level(), values)
+	s := stats.Summarise(values)
+	half := stats.HalfWidth(d.Level(), values)
 	c.Few = half == nil
 	switch {
 	case s.N == 0:
@@ -222,15 +203,15 @@ type genericRow struct {
 	Cell   cellView
 }
 
-func viewResults(d *data) (any, error) {
-	v := resultsView{Unit: rate, Interval: words.Percent(d.level())}
-	if n := zeros(d); n > 0 {
+func viewResults(d *evidence.Run) (any, error) {
+	v := resultsView{Unit: evidence.RateUnit, Interval: words.Percent(d.Level())}
+	if n := evidence.Zeros(d); n > 0 {
 		v.Zero = words.Count(n, "trial") + " had no connection and counts as 0."
 		if n > 1 {
 			v.Zero = words.Count(n, "trial") + " had no connection and count as 0."
 		}
 	}
-	if !speedBySection(d) {
+	if !evidence.SpeedBySection(d) {
 		v.Factors, v.Generic = genericTable(d)
 		return v, nil
 	}
@@ -243,19 +224,19 @@ func viewResults(d *data) (any, error) {
 
 // bySpeed is P1's table: a row a speed, with what P1 published beside it where
 // the campaign puts P1's question.
-func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
-	v.Paper = asksP1(d)
-	all := d.planned()
-	names := levels(all, section)
+func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) resultsView {
+	v.Paper = evidence.AsksP1(d)
+	all := d.Planned()
+	names := evidence.Levels(all, evidence.Section)
 	for i, s := range names {
 		v.Sections = append(v.Sections, sectionHead{s, sectionMeaning(all, s), figure.Key(i)})
 	}
-	for _, speed := range speeds(all) {
+	for _, speed := range evidence.Speeds(all) {
 		row := speedRow{Speed: fmt.Sprintf("%g", speed)}
-		var atSpeed []attempt
+		var atSpeed []evidence.Attempt
 		for _, s := range names {
-			cell := slices.DeleteFunc(d.results(), func(a attempt) bool {
-				v, ok := a.speedMps()
+			cell := slices.DeleteFunc(d.Results(), func(a evidence.Attempt) bool {
+				v, ok := a.SpeedMps()
 				return !ok || v != speed || a.Section != s
 			})
 			atSpeed = append(atSpeed, cell...)
@@ -264,7 +245,7 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 				row.Paper = append(row.Paper, asRate(published.Velocity[s][speed]))
 			}
 		}
-		row.GPSSpeed = span("%.1f", numbersOf(atSpeed, metrics.SpeedMeanMps))
+		row.GPSSpeed = span("%.1f", evidence.NumbersOf(atSpeed, metrics.SpeedMeanMps))
 		row.Distance = distances(atSpeed)
 		v.Rows = append(v.Rows, row)
 	}
@@ -273,27 +254,17 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 
 // distances reports where the window opened and closed, on average, and by how
 // much one of them may be off where a position was extrapolated.
-func distances(attempts []attempt) string {
-	open, closing := numbersOf(attempts, metrics.DistanceOpenM), numbersOf(attempts, metrics.DistanceCloseM)
+func distances(attempts []evidence.Attempt) string {
+	open := evidence.NumbersOf(attempts, metrics.DistanceOpenM)
+	closing := evidence.NumbersOf(attempts, metrics.DistanceCloseM)
 	if len(open) == 0 || len(closing) == 0 {
 		return "not measured"
 	}
-	out := fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
-	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM),
-		numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
+	out := fmt.Sprintf("%.0f → %.0f", stats.Summarise(open).Mean, stats.Summarise(closing).Mean)
+	off := append(evidence.NumbersOf(attempts, metrics.DistanceOpenUncertaintyM),
+		evidence.NumbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
 	if len(off) > 0 && slices.Max(off) >= 0.5 {
 		out += fmt.Sprintf(" (± %.0f)", slices.Max(off))
-	}
-	return out
-}
-
-// numbersOf collects a metric where it was measured.
-func numbersOf(attempts []attempt, name string) []float64 {
-	var out []float64
-	for _, a := range attempts {
-		if v := a.number(name); v != nil {
-			out = append(out, *v)
-		}
 	}
 	return out
 }
@@ -311,12 +282,12 @@ func span(format string, values []float64) string {
 }
 
 // genericTable has one row for each combination of the factors that vary.
-func genericTable(d *data) (factors []string, rows []genericRow) {
-	all := d.planned()
+func genericTable(d *evidence.Run) (factors []string, rows []genericRow) {
+	all := d.Planned()
 	factors = factorNames(all)
-	byLevels := map[string][]attempt{}
+	byLevels := map[string][]evidence.Attempt{}
 	var order [][]string
-	combination := func(a attempt) []string {
+	combination := func(a evidence.Attempt) []string {
 		var out []string
 		for _, f := range factors {
 			out = append(out, a.Trial.Factors[f])
@@ -326,11 +297,11 @@ func genericTable(d *data) (factors []string, rows []genericRow) {
 	for _, a := range all {
 		l := combination(a)
 		if k := strings.Join(l, "\x00"); byLevels[k] == nil {
-			byLevels[k] = []attempt{}
+			byLevels[k] = []evidence.Attempt{}
 			order = append(order, l)
 		}
 	}
-	for _, a := range d.results() {
+	for _, a := range d.Results() {
 		k := strings.Join(combination(a), "\x00")
 		byLevels[k] = append(byLevels[k], a)
 	}

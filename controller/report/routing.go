@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/topology"
@@ -37,9 +38,9 @@ type meshPicture struct {
 // picturesMost bounds the page: one picture a protocol, of its first trial.
 const picturesMost = 8
 
-func viewRouting(d *data) (any, error) {
+func viewRouting(d *evidence.Run) (any, error) {
 	var v routingView
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		for _, p := range pathsOf(a) {
 			if p.Whole {
 				v.HopsMost = max(v.HopsMost, float64(p.Hops()))
@@ -47,15 +48,15 @@ func viewRouting(d *data) (any, error) {
 		}
 	}
 	drawn := map[string]bool{}
-	for _, a := range d.attempts {
-		if a.mesh == nil {
+	for _, a := range d.Attempts {
+		if a.Mesh == nil {
 			continue
 		}
 		v.Rows = append(v.Rows, routingOf(a, v.HopsMost))
-		if a.mesh.HasDaemon() && !drawn[a.mesh.Protocol] && len(drawn) < picturesMost {
-			drawn[a.mesh.Protocol] = true
-			title := fmt.Sprintf("trial %d.%d, %s", a.Trial.Number, a.Attempt, a.mesh.Protocol)
-			v.Pictures = append(v.Pictures, meshPicture{title, template.HTML(a.mesh.SVG(title, a.mesh.Seconds/2))})
+		if a.Mesh.HasDaemon() && !drawn[a.Mesh.Protocol] && len(drawn) < picturesMost {
+			drawn[a.Mesh.Protocol] = true
+			title := fmt.Sprintf("trial %d.%d, %s", a.Trial.Number, a.Attempt, a.Mesh.Protocol)
+			v.Pictures = append(v.Pictures, meshPicture{title, template.HTML(a.Mesh.SVG(title, a.Mesh.Seconds/2))})
 		}
 	}
 	if len(v.Rows) == 0 {
@@ -64,17 +65,17 @@ func viewRouting(d *data) (any, error) {
 	return v, nil
 }
 
-func pathsOf(a attempt) []topology.Path {
-	if a.mesh == nil || !a.mesh.HasDaemon() {
+func pathsOf(a evidence.Attempt) []topology.Path {
+	if a.Mesh == nil || !a.Mesh.HasDaemon() {
 		return nil
 	}
-	return a.mesh.PathsInWindow()
+	return a.Mesh.PathsInWindow()
 }
 
 const unknown = "—"
 
-func routingOf(a attempt, hopsMost float64) routingRow {
-	m, cost := a.mesh, a.mesh.Cost()
+func routingOf(a evidence.Attempt, hopsMost float64) routingRow {
+	m, cost := a.Mesh, a.Mesh.Cost()
 	row := routingRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Protocol: m.Protocol,
 		Outcome: outcome(a),
 		Path:    unknown, Changes: unknown, Ready: unknown, Route: unknown, Ping: unknown, TCP: unknown,
@@ -104,13 +105,13 @@ func routingOf(a attempt, hopsMost float64) routingRow {
 
 // costs are what routing sent: as its daemons count it, as captures have it
 // where they do not, and as it was on the air.
-func (row *routingRow) costs(a attempt, cost topology.Cost) {
+func (row *routingRow) costs(a evidence.Attempt, cost topology.Cost) {
 	packets, bytes := cost.PacketsPerS, cost.BytesPerS
 	by := fmt.Sprintf("daemons of %s", words.Count(cost.Nodes, "node"))
-	nodes := metrics.Value(a.heard, "", "nodes_captured")
+	nodes := metrics.Value(a.Heard, "", "nodes_captured")
 	if packets == nil && nodes != nil {
-		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"),
-			metrics.Value(a.heard, "", "routing_bytes_per_s")
+		packets, bytes = metrics.Value(a.Heard, "", "routing_packets_per_s"),
+			metrics.Value(a.Heard, "", "routing_bytes_per_s")
 		if packets != nil {
 			packets, bytes = new(*packets / *nodes), new(*bytes / *nodes)
 			by = fmt.Sprintf("captures of %s", words.Count(int(*nodes), "node"))
@@ -123,17 +124,17 @@ func (row *routingRow) costs(a attempt, cost topology.Cost) {
 	for _, k := range cost.Messages {
 		kinds = append(kinds, fmt.Sprintf("%s %.2f/s, %.0f B/s", k.Kind, k.PerS, k.BytesPerS))
 	}
-	for _, r := range a.heard {
+	for _, r := range a.Heard {
 		if kind, is := strings.CutPrefix(r.Name, "captured_messages_"); is && r.Unit == "messages/s" {
 			kind = strings.TrimSuffix(kind, "_per_s")
 			text := fmt.Sprintf("%s %.2f/s", kind, r.Value)
-			if bytes := metrics.Value(a.heard, "", "captured_messages_"+kind+"_bytes_per_s"); bytes != nil {
+			if bytes := metrics.Value(a.Heard, "", "captured_messages_"+kind+"_bytes_per_s"); bytes != nil {
 				text += fmt.Sprintf(", %.0f B/s", *bytes)
 			}
 			kinds = append(kinds, text)
 		}
 	}
-	if cut := metrics.Value(a.heard, "", "routing_packets_cut"); cut != nil {
+	if cut := metrics.Value(a.Heard, "", "routing_packets_cut"); cut != nil {
 		kinds = append(kinds, fmt.Sprintf("%.0f packets were not captured whole", *cut))
 	}
 	row.Why = strings.Join(kinds, "; ")
@@ -143,7 +144,7 @@ func (row *routingRow) costs(a attempt, cost topology.Cost) {
 			all += n
 		}
 		row.Frames = fmt.Sprintf("%.1f of %.0f", f["routing"], all)
-	} else if n := a.number("radio_frames_per_s"); n != nil {
+	} else if n := a.Number("radio_frames_per_s"); n != nil {
 		row.Frames = fmt.Sprintf("%.0f in all", *n)
 	}
 }

@@ -9,24 +9,26 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // calibrationRow is a parked pass at a marked distance.
 type calibrationRow struct{ Trial, Mark, Distance, Section, Mbps, Signal, Outcome string }
 
-func viewCalibration(d *data) (any, error) {
+func viewCalibration(d *evidence.Run) (any, error) {
 	var rows []calibrationRow
-	for _, a := range d.attempts {
-		if !a.calibration() {
+	for _, a := range d.Attempts {
+		if !a.Calibration() {
 			continue
 		}
 		r := calibrationRow{
 			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Section: a.Section, Outcome: outcome(a), Mark: "—",
 			Mbps:     maybe("%.2f", a.Mbps),
-			Distance: maybe("%.0f", a.number(metrics.DistanceMeanM)),
-			Signal:   maybe("%.0f", a.number(metrics.SignalMeanDbm)),
+			Distance: maybe("%.0f", a.Number(metrics.DistanceMeanM)),
+			Signal:   maybe("%.0f", a.Number(metrics.SignalMeanDbm)),
 		}
 		if a.Trial.Course.MarkM != nil {
 			r.Mark = fmt.Sprintf("%g", *a.Trial.Course.MarkM)
@@ -57,9 +59,9 @@ type checkView struct {
 	Pass bool
 }
 
-func viewVerdicts(d *data) (any, error) {
+func viewVerdicts(d *evidence.Run) (any, error) {
 	var rows []verdictRow
-	for _, a := range d.attempts {
+	for _, a := range d.Attempts {
 		r := verdictRow{
 			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Block: fmt.Sprint(a.Trial.Block), Cell: what(a),
 			Direction: a.Trial.Direction, Outcome: outcome(a), Mbps: maybe("%.2f", a.Mbps),
@@ -67,7 +69,7 @@ func viewVerdicts(d *data) (any, error) {
 		if a.Verdict != nil {
 			r.Reason = a.Verdict.Reason.String()
 			if w := a.Verdict.Word; w != nil {
-				r.Reason = strings.TrimPrefix(r.Reason+"; "+wordText(*w), "; ")
+				r.Reason = strings.TrimPrefix(r.Reason+"; "+threats.WordText(*w), "; ")
 			}
 			for _, c := range a.Verdict.Checks {
 				r.Checks = append(r.Checks, checkView{checkText(c), c.Pass})
@@ -126,22 +128,22 @@ type provenanceRow struct {
 	Differ bool // between the nodes, or within one
 }
 
-func viewSetup(d *data) (any, error) {
-	v := setupView{Run: runPairs(d), Nodes: d.nodes, Provenance: provenance(d)}
-	for _, k := range slices.Sorted(maps.Keys(d.info.Site)) {
-		v.Site = append(v.Site, pair{k, d.info.Site[k]})
+func viewSetup(d *evidence.Run) (any, error) {
+	v := setupView{Run: runPairs(d), Nodes: d.Nodes, Provenance: provenance(d)}
+	for _, k := range slices.Sorted(maps.Keys(d.Info.Site)) {
+		v.Site = append(v.Site, pair{k, d.Info.Site[k]})
 	}
-	for _, n := range d.notes {
+	for _, n := range d.Notes {
 		v.Notes = append(v.Notes, pair{n.Wall.UTC().Format("15:04:05"), n.Text})
 	}
 	return v, nil
 }
 
 // runPairs tell what all trials had in common, or the values that they had.
-func runPairs(d *data) []pair {
-	all := d.planned()
+func runPairs(d *evidence.Run) []pair {
+	all := d.Planned()
 	of := func(f func(wire.Trial) string) string {
-		return strings.Join(levels(all, func(a attempt) string { return f(a.Trial) }), ", ")
+		return strings.Join(evidence.Levels(all, func(a evidence.Attempt) string { return f(a.Trial) }), ", ")
 	}
 	out := []pair{
 		{"course", of(func(t wire.Trial) string { return courseText(t.Course) })},
@@ -150,16 +152,16 @@ func runPairs(d *data) []pair {
 		{"congestion control", of(func(t wire.Trial) string { return t.TCP.Variant })},
 		{"routing", of(func(t wire.Trial) string { return t.Routing.Protocol })},
 		{"radio", of(func(t wire.Trial) string { return radioText(t.Radio) })},
-		{"campaign file, SHA-256", d.info.Plan.CampaignSHA256},
-		{"plan, sealed before the first trial, SHA-256", d.sealed.SHA256},
-		{"signed by key", d.signed.Pin},
-		{"seed of the order", fmt.Sprint(d.info.Seed)},
-		{"clock", clockText(d.info.Clock)},
-		{"nodes' radios", radiosText(d.info)},
-		{"channel", drawsText(d.info)},
-		{"fieldmesh", d.info.Version},
+		{"campaign file, SHA-256", d.Info.Plan.CampaignSHA256},
+		{"plan, sealed before the first trial, SHA-256", d.Sealed.SHA256},
+		{"signed by key", d.Signed.Pin},
+		{"seed of the order", fmt.Sprint(d.Info.Seed)},
+		{"clock", clockText(d.Info.Clock)},
+		{"nodes' radios", radiosText(d.Info)},
+		{"channel", drawsText(d.Info)},
+		{"fieldmesh", d.Info.Version},
 	}
-	for _, n := range d.info.Plan.Nodes {
+	for _, n := range d.Info.Plan.Nodes {
 		out = append(out, pair{"node " + n.Name, strings.TrimPrefix(n.Unit+", "+n.MeshPrefix, ", ")})
 	}
 	return slices.DeleteFunc(out, func(p pair) bool { return p.Value == "" })
@@ -193,7 +195,7 @@ func drawsText(info archive.RunInfo) string {
 	if info.Place != archive.PlaceRehearsal {
 		return ""
 	}
-	return plan.DrawsText(cmp.Or(info.ChannelDraws, plan.DrawsPerCampaign))
+	return environment.DrawsText(cmp.Or(info.ChannelDraws, environment.DrawsPerCampaign))
 }
 
 func courseText(c wire.Course) string {
@@ -281,10 +283,10 @@ func properties(p wire.Provenance) map[string]string {
 // propertyOrder puts what people ask for first; the rest follows by name.
 var propertyOrder = []string{"machine", "kernel", "architecture", "interface", "driver", "MAC", "agent"}
 
-func provenance(d *data) []provenanceRow {
+func provenance(d *evidence.Run) []provenanceRow {
 	counts := map[string]map[string]map[string]int{} // property → node → value → trials
-	for _, a := range d.attempts {
-		for node, p := range a.node {
+	for _, a := range d.Attempts {
+		for node, p := range a.Node {
 			for name, value := range properties(p) {
 				if value == "" {
 					continue
@@ -309,7 +311,7 @@ func provenance(d *data) []provenanceRow {
 	for _, name := range names {
 		row := provenanceRow{Name: name}
 		distinct := map[string]bool{}
-		for _, node := range d.nodes {
+		for _, node := range d.Nodes {
 			text := valuesText(counts[name][node])
 			row.Values = append(row.Values, text)
 			distinct[text] = true
@@ -343,18 +345,18 @@ type methodsView struct {
 	Attempts    int
 }
 
-func viewMethods(d *data) (any, error) {
-	v := methodsView{Prose: prose(d), Attempts: d.info.Plan.AttemptsMax}
+func viewMethods(d *evidence.Run) (any, error) {
+	v := methodsView{Prose: prose(d), Attempts: d.Info.Plan.AttemptsMax}
 	seen := map[string]bool{}
-	for _, a := range d.attempts {
-		for _, r := range a.rows {
+	for _, a := range d.Attempts {
+		for _, r := range a.Rows {
 			if !seen[r.Name] {
 				seen[r.Name] = true
 				v.Definitions = append(v.Definitions, r)
 			}
 		}
 	}
-	if all := d.planned(); len(all) > 0 {
+	if all := d.Planned(); len(all) > 0 {
 		v.Rules = rules(all[0].Trial.Acceptance)
 	}
 	return v, nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 )
 
 // A rehearsal's report tells if its intervals hold for one draw of the channel or for
@@ -15,14 +16,14 @@ func TestReportSaysWhatWasDrawn(t *testing.T) {
 		info archive.RunInfo
 		says string
 	}{
-		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: plan.DrawsPerRepetition},
+		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: environment.DrawsPerRepetition},
 			"channels of this kind"},
-		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: plan.DrawsPerCampaign}, "this draw only"},
+		{archive.RunInfo{Place: archive.PlaceRehearsal, ChannelDraws: environment.DrawsPerCampaign}, "this draw only"},
 		{archive.RunInfo{Place: archive.PlaceRehearsal}, "this draw only"}, // of a run from before there was a choice
 		{archive.RunInfo{Place: archive.PlaceRoad}, ""},
 	} {
 		said := ""
-		for _, p := range runPairs(&data{info: v.info}) {
+		for _, p := range runPairs(&evidence.Run{Info: v.info}) {
 			if p.Name == "channel" {
 				said = p.Value
 			}

@@ -9,20 +9,21 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
-func gathered(t *testing.T, o synthetic.Options) *data {
+func gathered(t *testing.T, o synthetic.Options) *evidence.Run {
 	t.Helper()
-	d, err := gather(synthetic.Run(t, o))
+	d, err := evidence.Gather(synthetic.Run(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func page1(t *testing.T, d *data) string {
+func page1(t *testing.T, d *evidence.Run) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := write(d, &b); err != nil {
@@ -36,16 +37,16 @@ func page1(t *testing.T, d *data) string {
 func TestARunThatHadEnough(t *testing.T) {
 	d := gathered(t, synthetic.Options{Seed: 3, Speeds: []float64{2.8, 8.3}, Repetitions: 5,
 		MB: func(_ wire.Trial, noise *rand.Rand) float64 { return 20 + 0.1*noise.NormFloat64() }})
-	d.info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
+	d.Info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
 		Confidence: 0.95}
-	d.stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
+	d.Stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
 	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.", "12 of 12 planned trials accepted",
 		"every difference between levels of section to ± 10 % of the mean", "There can be 3 looks, from block 3 to "+
 			"block 5",
 		"98.3 % interval", "B − A: ", "8 attempts of later blocks had been driven", "The unit of analysis is the "+
 			"pass (n = 12)",
 		"It stopped after 3 blocks: precise enough", "All of it is one session")
-	if n := len(d.results()); n != 12 {
+	if n := len(d.Results()); n != 12 {
 		t.Errorf("%d results, want those of three blocks", n)
 	}
 }
@@ -64,7 +65,8 @@ func TestPublishedColumnsChangeNoMeasuredCell(t *testing.T) {
 			changed.Velocity[section][speed] = "9999"
 		}
 	}
-	before, after := resultsView{Paper: asksP1(d)}.bySpeed(d, true1), resultsView{Paper: asksP1(d)}.bySpeed(d, changed)
+	view := resultsView{Paper: evidence.AsksP1(d)}
+	before, after := view.bySpeed(d, true1), view.bySpeed(d, changed)
 	if !before.Paper || reflect.DeepEqual(before, after) {
 		t.Fatal("the published columns are not shown, or did not change")
 	}
@@ -86,7 +88,8 @@ func TestSessionsAreARandomEffect(t *testing.T) {
 		"session as a random effect",
 		"Holm", "Speed and distance cannot be separated in this run", "moves a window", "Passes needed for a given "+
 			"precision")
-	if sessions := levels(d.results(), func(a attempt) string { return a.Session }); len(sessions) < 6 {
+	sessions := evidence.Levels(d.Results(), func(a evidence.Attempt) string { return a.Session })
+	if len(sessions) < 6 {
 		t.Errorf("%d sessions", len(sessions))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 )
 
@@ -64,18 +65,18 @@ type timelineRow struct {
 	Strips                     []template.HTML
 }
 
-func viewTimelines(d *data) (any, error) {
+func viewTimelines(d *evidence.Run) (any, error) {
 	v := timelinesView{Tracks: tracks()}
-	shown := slices.DeleteFunc(slices.Clone(d.attempts), func(a attempt) bool { return len(a.points) == 0 })
+	shown := slices.DeleteFunc(slices.Clone(d.Attempts), func(a evidence.Attempt) bool { return len(a.Points) == 0 })
 	if len(shown) == 0 {
 		return nil, nil
 	}
 	for i := range v.Tracks {
 		v.Tracks[i].measure(shown)
 	}
-	slices.SortStableFunc(shown, func(a, b attempt) int {
-		sa, _ := a.speedMps()
-		sb, _ := b.speedMps()
+	slices.SortStableFunc(shown, func(a, b evidence.Attempt) int {
+		sa, _ := a.SpeedMps()
+		sb, _ := b.SpeedMps()
 		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(sa, sb))
 	})
 	for _, a := range shown {
@@ -93,9 +94,9 @@ func viewTimelines(d *data) (any, error) {
 }
 
 // what names an attempt's cell.
-func what(a attempt) string {
+func what(a evidence.Attempt) string {
 	text := ""
-	if a.calibration() {
+	if a.Calibration() {
 		text = a.Trial.Pass
 		if a.Trial.Course.MarkM != nil {
 			text += fmt.Sprintf(" at %g m", *a.Trial.Course.MarkM)
@@ -104,13 +105,13 @@ func what(a attempt) string {
 	if a.Section != "" {
 		text += " " + a.Section
 	}
-	if v, ok := a.speedMps(); ok {
+	if v, ok := a.SpeedMps(); ok {
 		text += fmt.Sprintf(", %g m/s", v)
 	}
 	return strings.TrimLeft(text, " ,")
 }
 
-func outcome(a attempt) string {
+func outcome(a evidence.Attempt) string {
 	if a.Verdict == nil {
 		return "undecided"
 	}
@@ -118,10 +119,10 @@ func outcome(a attempt) string {
 }
 
 // measure finds the range of a column over all attempts.
-func (t *track) measure(attempts []attempt) {
+func (t *track) measure(attempts []evidence.Attempt) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, a := range attempts {
-		for _, p := range a.points {
+		for _, p := range a.Points {
 			if v := t.of(p); v != nil {
 				low, high = min(low, *v), max(high, *v)
 			}
@@ -136,13 +137,13 @@ func (t *track) measure(attempts []attempt) {
 	t.low, t.high = figure.Range(low, high)
 }
 
-func (t track) strip(a attempt) figure.Strip {
-	s := figure.Strip{Seconds: a.points[len(a.points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
-	for _, p := range a.points {
+func (t track) strip(a evidence.Attempt) figure.Strip {
+	s := figure.Strip{Seconds: a.Points[len(a.Points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
+	for _, p := range a.Points {
 		s.S = append(s.S, p.S)
 		s.V = append(s.V, t.of(p))
 	}
-	target, ok := a.speedMps()
+	target, ok := a.SpeedMps()
 	if band := a.Trial.Acceptance.SpeedBandMps; t.Name == "speed" && ok && band != nil {
 		s.BandLow, s.BandHigh = new(max(target-*band, t.low)), new(min(target+*band, t.high))
 	}

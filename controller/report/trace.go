@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 )
 
@@ -30,8 +31,8 @@ const (
 	traceTotal    = 12_000
 )
 
-func viewTraces(d *data) (any, error) {
-	shown := slices.DeleteFunc(slices.Clone(d.attempts), func(a attempt) bool { return len(a.traces) == 0 })
+func viewTraces(d *evidence.Run) (any, error) {
+	shown := slices.DeleteFunc(slices.Clone(d.Attempts), func(a evidence.Attempt) bool { return len(a.Traces) == 0 })
 	if len(shown) == 0 {
 		return nil, nil
 	}
@@ -40,8 +41,8 @@ func viewTraces(d *data) (any, error) {
 	out := make([]traceView, 0, len(shown))
 	for i, a := range shown {
 		out = append(out, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
-			Outcome: outcome(a), Streams: len(a.traces), Told: toldEvents(a.traces),
-			SVG: figure.Traces(a.traces, a.points[len(a.points)-1].S, bins), Open: i == 0})
+			Outcome: outcome(a), Streams: len(a.Traces), Told: toldEvents(a.Traces),
+			SVG: figure.Traces(a.Traces, a.Points[len(a.Points)-1].S, bins), Open: i == 0})
 	}
 	return out, nil
 }

@@ -77,10 +77,15 @@ func (f radioField) becomes(t *testing.T, when, before string) {
 }
 
 // caps is what the agent reads of the radio.
-func (f radioField) caps(t *testing.T) (caps wire.Caps) {
+func (f radioField) caps(t *testing.T) wire.Caps {
+	t.Helper()
+	return f.capsOf(t, radio.NewKernel(device))
+}
+
+func (f radioField) capsOf(t *testing.T, k *radio.Kernel) (caps wire.Caps) {
 	t.Helper()
 	f.ns.Do(t, func() error {
-		read, err := radio.NewKernel(device).Caps()
+		read, err := k.Caps()
 		if err == nil && read == nil {
 			err = errors.New("the agent sees no radio")
 		}

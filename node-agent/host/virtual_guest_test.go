@@ -3,7 +3,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -32,19 +31,9 @@ func beside(channel int) []change.Change {
 }
 
 // besideCaps is what the agent reads of the radio that is shared.
-func (f radioField) besideCaps(t *testing.T) (caps wire.Caps) {
+func (f radioField) besideCaps(t *testing.T) wire.Caps {
 	t.Helper()
-	f.ns.Do(t, func() error {
-		read, err := radio.NewKernelBeside(besideDevice, device).Caps()
-		if err == nil && read == nil {
-			err = errors.New("the agent sees no radio")
-		}
-		if err == nil {
-			caps = *read
-		}
-		return err
-	})
-	return caps
+	return f.capsOf(t, radio.NewKernelBeside(besideDevice, device))
 }
 
 // runBeside has a laptop stay in its owner's network, on channel 11, while an

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -216,12 +217,12 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		return nil, err
 	}
 	if !e.started {
-		if err := e.journal.begun(); err != nil {
+		if err := e.journal.Begun(); err != nil {
 			return nil, err
 		}
 		e.started, e.ended = true, false
 	}
-	if err := e.journal.armed(k); err != nil {
+	if err := e.journal.Armed(k); err != nil {
 		return nil, err
 	}
 	e.current = newAttempt(e, k, t)
@@ -308,7 +309,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 // watchRouting watches the trial's routing daemon: one that goes ends the
 // attempt, as failed.
 func (a *attempt) watchRouting(ctx context.Context) error {
-	if !hasDaemon(a.trial.Routing) || a.engine.deps.Routing == nil {
+	if !needs.HasDaemon(a.trial.Routing) || a.engine.deps.Routing == nil {
 		return nil
 	}
 	w, err := a.engine.deps.Routing(ctx, a.trial.Routing.Protocol, func(err error) {
@@ -343,7 +344,7 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 	if err := a.resolveTransport(); err != nil {
 		return err
 	}
-	run, trial, err := changes(*e.plan, a.trial, a.transport, e.cfg.Node, e.cfg.Interface)
+	run, trial, err := needs.Changes(*e.plan, a.trial, a.transport, e.cfg.Node, e.cfg.Interface)
 	if err != nil {
 		return err
 	}

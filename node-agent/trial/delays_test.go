@@ -35,13 +35,7 @@ func TestDelaysAreMeasuredBesideTheBulkFlow(t *testing.T) {
 		tr.Traffic = append(tr.Traffic[:1:1], flow) // the two hold one plan
 		r.mu.Unlock()
 	}
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	for _, r := range []*rig{road, car} {
-		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	k := keepFirst(t, car, road, plan)
 	for _, r := range []*rig{car, road} {
 		for _, one := range r.spool.kinds(k, "iperf3") {
 			if b := one.Body.(*wire.Iperf3); b.Flow != "bulk" {

@@ -20,6 +20,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -154,7 +155,7 @@ type Engine struct {
 	lease    lease
 	active   time.Time // when something last happened of the run: a lease, an attempt's beginning or end
 	stopped  bool
-	journal  *journal
+	journal  *journal.Journal
 	live     liveView
 	others   heardPlaces
 
@@ -175,12 +176,12 @@ type lease struct {
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}),
 		verdicts: map[int][]wire.Verdict{}}
-	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
+	j, state, err := journal.Open(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err
 	}
-	e.journal, e.plan, e.started, e.ended, e.verdicts = j, state.plan, state.started, state.ended, state.verdicts
-	if k := state.unfinished; k != nil && e.plan != nil {
+	e.journal, e.plan, e.started, e.ended, e.verdicts = j, state.Plan, state.Started, state.Ended, state.Verdicts
+	if k := state.Unfinished; k != nil && e.plan != nil {
 		if err := e.buryUnfinished(ctx, *k); err != nil {
 			return nil, err
 		}
@@ -201,9 +202,9 @@ func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
 	if err := e.deps.Spool.Sync(ctx); err != nil {
 		return fmt.Errorf("record unfinished trial: %w", err)
 	}
-	e.verdicts[k.Trial] = setVerdict(e.verdicts[k.Trial], v)
+	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)
 	e.lastKey = &k
-	return e.journal.kept(v)
+	return e.journal.Kept(v)
 }
 
 // record appends a record of an attempt at the present time.
@@ -277,20 +278,6 @@ func (e *Engine) planNode(name string) (wire.PlanNode, bool) {
 		}
 	}
 	return wire.PlanNode{}, false
-}
-
-// setVerdict puts v among a trial's verdicts. A final one replaces a
-// provisional one of the same attempt and is never replaced by it.
-func setVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
-	for i := range vs {
-		if vs[i].Attempt == v.Attempt {
-			if v.Final || !vs[i].Final {
-				vs[i] = v
-			}
-			return vs
-		}
-	}
-	return append(vs, v)
 }
 
 // refuse returns a refusal that a caller can act on.

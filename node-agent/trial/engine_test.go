@@ -441,13 +441,7 @@ func TestNoAttemptBeginsAmongAnothersSockets(t *testing.T) {
 // A node tells for how long it stood still in its window.
 func TestAStandstillIsRecorded(t *testing.T) {
 	car, road, plan := pair(t, 1)
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	for _, r := range []*rig{road, car} {
-		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	k := keepFirst(t, car, road, plan)
 	for _, r := range []*rig{car, road} {
 		told := map[string]*wire.Lateness{}
 		for _, rec := range r.spool.kinds(k, "lateness") {

@@ -343,3 +343,16 @@ func wantCode(t *testing.T, err error, code string) {
 		t.Fatalf("error %v, want code %s", err, code)
 	}
 }
+
+// keepFirst arms both nodes for the first attempt at the first trial and waits until they have kept it.
+func keepFirst(t *testing.T, car, road *rig, plan wire.RunPlan) wire.TrialKey {
+	t.Helper()
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	return k
+}

@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -139,49 +138,5 @@ func TestAForsakenNodeIsNotBusy(t *testing.T) {
 	road.active = time.Now().Add(-forsakenAfter)
 	if road.Busy() {
 		t.Error("a forsaken node is busy")
-	}
-}
-
-// fullDisk takes a few bytes of a line and then no more.
-type fullDisk struct {
-	*os.File
-	full bool
-}
-
-func (d *fullDisk) WriteAt(b []byte, at int64) (int, error) {
-	if !d.full {
-		return d.File.WriteAt(b, at)
-	}
-	n, err := d.File.WriteAt(b[:len(b)/2], at)
-	return n, errors.Join(err, errors.New("no space left"))
-}
-
-// A line that a full disk tore must not take those with it that come later.
-func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
-	dir := t.TempDir()
-	j, _, err := openJournal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.load(wire.RunPlan{Run: "r1"}); err != nil {
-		t.Fatal(err)
-	}
-	disk := &fullDisk{File: j.file.(*os.File)}
-	j.file = disk
-	verdict := func(trial int) wire.Verdict {
-		return wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: "accepted"}
-	}
-	for trial := 1; trial <= 3; trial++ {
-		disk.full = trial == 2
-		if err := j.kept(verdict(trial)); (err != nil) != disk.full {
-			t.Fatalf("trial %d: %v", trial, err)
-		}
-	}
-	if err := disk.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, st, err := openJournal(dir)
-	if err != nil || len(st.verdicts[1]) != 1 || len(st.verdicts[2]) != 0 || len(st.verdicts[3]) != 1 {
-		t.Errorf("after a restart: %v, %v", st.verdicts, err)
 	}
 }

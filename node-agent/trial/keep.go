@@ -10,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -193,10 +194,10 @@ func outcomeOf(reason error) wire.Outcome {
 func (e *Engine) kept(a *attempt, v wire.Verdict) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.journal.kept(v); err != nil {
+	if err := e.journal.Kept(v); err != nil {
 		e.deps.Log.Error("keep verdict", "error", err)
 	}
-	e.verdicts[a.key.Trial] = setVerdict(e.verdicts[a.key.Trial], v)
+	e.verdicts[a.key.Trial] = journal.SetVerdict(e.verdicts[a.key.Trial], v)
 	k := a.key
 	e.current, e.lastKey, e.active = nil, &k, time.Now()
 	e.bump()

@@ -82,3 +82,5 @@ func (l *liveView) reset() {
 	defer l.mu.Unlock()
 	l.ticks = nil
 }
+
+func ptr[T any](v T) *T { return &v }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -124,7 +125,7 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	for _, what := range report.Failed { // the node's status tells it too
 		e.deps.Log.Error("what the former run changed is not put back", "change", what)
 	}
-	if err := e.journal.load(plan); err != nil {
+	if err := e.journal.Load(plan); err != nil {
 		return wire.CampaignView{}, err
 	}
 	e.deps.Spool.Begin(plan.Run)
@@ -158,7 +159,7 @@ func (e *Engine) readdress(plan wire.RunPlan) error {
 	if e.current != nil || slices.Equal(e.plan.Nodes, plan.Nodes) {
 		return nil
 	}
-	if err := e.journal.replacePlan(plan); err != nil {
+	if err := e.journal.ReplacePlan(plan); err != nil {
 		return err
 	}
 	e.plan = &plan
@@ -268,10 +269,10 @@ func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdi
 	}
 	for _, v := range vs {
 		v.Final = true
-		if err := e.journal.kept(v); err != nil {
+		if err := e.journal.Kept(v); err != nil {
 			return wire.CampaignView{}, err
 		}
-		e.verdicts[v.Trial] = setVerdict(e.verdicts[v.Trial], v)
+		e.verdicts[v.Trial] = journal.SetVerdict(e.verdicts[v.Trial], v)
 	}
 	if len(vs) > 0 {
 		e.bump()
@@ -295,7 +296,7 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	a := e.current
 	var unwritten error
 	if e.plan != nil && !e.ended {
-		unwritten = e.journal.ended()
+		unwritten = e.journal.Ended()
 		e.started, e.ended = false, true
 		e.bump()
 	}

@@ -15,13 +15,7 @@ func TestProbesThatComeBackAreRecorded(t *testing.T) {
 		r.plan.Trials[0].DurationS = 2 // a busy machine may be late by half a second
 		r.mu.Unlock()
 	}
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	for _, r := range []*rig{road, car} {
-		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	k := keepFirst(t, car, road, plan)
 	came := car.spool.kinds(k, "probe")
 	w := car.spool.kinds(k, "window")[0].Body.(*wire.Window)
 	if len(came) == 0 || len(road.spool.kinds(k, "probe")) != 0 {

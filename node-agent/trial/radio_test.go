@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -46,7 +47,7 @@ func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
 			plan.Trials = append(plan.Trials, wire.Trial{Car: "car", Radio: r, Routing: wire.Routing{Protocol: "none"}})
 		}
 		at := slices.IndexFunc(plan.Trials, func(t wire.Trial) bool { return t.Radio.Mode == "adhoc" })
-		run, trial, err := changes(plan, plan.Trials[at], tcp.Profile{Kernel: "reno"}, "car", "wlan0")
+		run, trial, err := needs.Changes(plan, plan.Trials[at], tcp.Profile{Kernel: "reno"}, "car", "wlan0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestAHotspotIsTheFirstOfARunsChanges(t *testing.T) {
 		"road": {`hotspot "m" on channel 6, kept on wlan0`, "address 10.77.0.2/24 on wlan0",
 			"look-up of 10.77.0.0/24 in main first"},
 	} {
-		run, _, err := changes(plan, plan.Trials[0], tcp.Profile{Kernel: "reno"}, node, "wlan0")
+		run, _, err := needs.Changes(plan, plan.Trials[0], tcp.Profile{Kernel: "reno"}, node, "wlan0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,7 @@ package trial
 
 import (
 	"fmt"
-	"net/netip"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 )
 
@@ -26,31 +24,4 @@ func (a *attempt) resolveTransport() error {
 		return fmt.Errorf("transport: %w", err)
 	}
 	return nil
-}
-
-// transportChanges makes a profile. The congestion control comes when what it
-// needs is there, so that it is the first to go; the route comes last, as
-// nothing else depends on it.
-func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []change.Change {
-	var out []change.Change
-	for _, s := range p.Settings {
-		out = append(out, change.Sysctl{Key: s.Key, Value: s.Value})
-	}
-	if p.Program != "" {
-		out = append(out, change.BPFCongestion{Program: p.Program})
-	}
-	if p.HoldRTO {
-		out = append(out, change.HeldRTO{Peers: own.Masked(), Reference: p.Reference})
-	}
-	if p.Window != nil {
-		out = append(out, change.WindowClamp{Peers: own.Masked(), Segments: *p.Window})
-	}
-	out = append(out, change.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: p.Kernel})
-	if p.Immediate {
-		// In place of the kernel's own route to the tested network: what comes
-		// from there is acknowledged by the route back.
-		source := own.Addr()
-		out = append(out, change.Route{Destination: own.Masked(), Interface: iface, Source: &source, QuickAck: true})
-	}
-	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -37,7 +38,7 @@ func (a *attempt) checkFlowsWays() error {
 		}
 	}
 	slices.Sort(ends)
-	if err := a.waysLeave(slices.Compact(ends), hasDaemon(a.trial.Routing), true); err != nil {
+	if err := a.waysLeave(slices.Compact(ends), needs.HasDaemon(a.trial.Routing), true); err != nil {
 		return fault{wire.ReasonMisrouted, err}
 	}
 	return nil

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/goccy/go-yaml"
+
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
-	"github.com/goccy/go-yaml"
 )
 
 const (

@@ -9,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // channel is what the field wants of an emulated radio channel that runs in
@@ -129,18 +130,18 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
 	if c.Propagation != "" || c.Radio == medium.RadioDisc {
-		m.Propagation = medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
+		m.Propagation = propagation.Config{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
 	}
 	if s := c.Shadowing; s != nil {
-		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM,
+		m.Shadowing = propagation.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM,
 			NodeCorrelation: s.NodeCorrelation}
 	}
 	if s := c.Fading; s != nil {
-		m.Fading = medium.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb, ScattererMps: s.ScattererMps}
+		m.Fading = propagation.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb, ScattererMps: s.ScattererMps}
 	}
 	if e := c.ChannelError; e != nil {
-		m.ChannelError = medium.ChannelErrorConfig{Mean: e.Mean, BurstFrames: e.BurstFrames, BurstS: e.BurstS}
+		m.ChannelError = propagation.ChannelErrorConfig{Mean: e.Mean, BurstFrames: e.BurstFrames, BurstS: e.BurstS}
 	}
 	if r.RateMbps != nil {
 		m.RateMbps = *r.RateMbps
@@ -175,7 +176,7 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 		m.QueueFrames = *c.QueueFrames
 	}
 	if c.ChannelErrorMean != nil {
-		m.ChannelError = medium.ChannelErrorConfig{Mean: *c.ChannelErrorMean,
+		m.ChannelError = propagation.ChannelErrorConfig{Mean: *c.ChannelErrorMean,
 			BurstFrames: orZero(c.ChannelErrorBurstFrames)}
 	}
 	return m

@@ -5,12 +5,13 @@ import (
 	"net/netip"
 	"os"
 
-	"fieldmesh.dev/fieldmesh/rehearsal/drops"
-	"fieldmesh.dev/fieldmesh/rehearsal/gps"
-	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/drops"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
+	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 )
 
 // builders is how many threads make namespaces at a time. The kernel makes

@@ -19,6 +19,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 )
 
 // Client steers a field in a process of its own. Its calls are made one after
@@ -58,7 +59,7 @@ func Start(ctx context.Context, command []string, cfg Config) (*Client, error) {
 	c := &Client{answers: make(chan response, 16), ended: make(chan struct{}), log: &tail{}, runDir: cfg.RunDir}
 	c.cmd = exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], "--dir", cfg.Dir)...)
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
-	c.cmd.WaitDelay = 2 * stopWithin
+	c.cmd.WaitDelay = 2 * ledger.StopWithin
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.Stderr = c.log
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
@@ -181,13 +182,13 @@ func (c *Client) Close() error {
 	c.once.Do(func() {
 		closing := c.stdin.Close()
 		// The process ends when it has destroyed the field; a hung one is killed.
-		hung := time.AfterFunc(3*stopWithin, func() { _ = c.cmd.Process.Kill() })
+		hung := time.AfterFunc(3*ledger.StopWithin, func() { _ = c.cmd.Process.Kill() })
 		defer hung.Stop()
 		for range c.answers { //nolint:revive // answers that nobody waits for any more
 		}
 		err := c.cmd.Wait()
 		if err != nil {
-			_, swept := Sweep(c.runDir)
+			_, swept := ledger.Sweep(c.runDir)
 			err = errors.Join(fmt.Errorf("end field: %w%s", err, c.lastWords()), swept)
 		}
 		c.waited = errors.Join(err, closing)

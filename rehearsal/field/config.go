@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
@@ -236,7 +237,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Field, err = c.Field.WithDefaults(); err != nil {
 		return c, err
 	}
-	c.FaceUser, c.RunDir, c.QuotaBytes = or(c.FaceUser, "nobody"), or(c.RunDir, DefaultRunDir), or(c.QuotaBytes, 1<<30)
+	c.FaceUser, c.RunDir = or(c.FaceUser, "nobody"), or(c.RunDir, ledger.DefaultRunDir)
+	c.QuotaBytes = or(c.QuotaBytes, 1<<30)
 	if !filepath.IsAbs(c.Dir) {
 		return c, fmt.Errorf("check field: folder %q is not an absolute path", c.Dir)
 	}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
-	"golang.org/x/sync/errgroup"
 )
 
 // placeWithin bounds the wait for GPS after the nodes were put in their places.

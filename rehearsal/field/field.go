@@ -12,12 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/drops"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
-	"golang.org/x/sync/errgroup"
 )
 
 // Info says where things are in a created field.
@@ -55,7 +57,7 @@ func (n *node) listen() string    { return fmt.Sprintf("%s:%d", n.control.IP, ap
 // Field is a created field. Its methods but Close are for one caller at a time.
 type Field struct {
 	cfg    Config
-	ledger ledger
+	ledger ledger.Ledger
 	inUse  *os.File // lock of the folder
 	lock   *os.File // lock of the number
 	thread *thread
@@ -119,18 +121,18 @@ func (f *Field) claim(ctx context.Context) (err error) {
 	if err := reachable(f.cfg.Dir); err != nil {
 		return err
 	}
-	if f.inUse, err = lockFolder(ctx, f.cfg.Dir); err != nil {
+	if f.inUse, err = ledger.LockFolder(ctx, f.cfg.Dir); err != nil {
 		return err
 	}
-	if _, err := Sweep(f.cfg.RunDir); err != nil {
+	if _, err := ledger.Sweep(f.cfg.RunDir); err != nil {
 		return err
 	}
-	id, lock, err := claim(f.cfg.RunDir)
+	id, lock, err := ledger.Claim(f.cfg.RunDir)
 	if err != nil {
 		return err
 	}
 	f.lock = lock
-	f.ledger = ledger{ID: id, OwnerPID: os.Getpid(), Dir: f.cfg.Dir}
+	f.ledger = ledger.Ledger{ID: id, OwnerPID: os.Getpid(), Dir: f.cfg.Dir}
 	f.ctlNS = fmt.Sprintf("fm%d-ctl", id)
 	f.ledger.Namespaces = []string{f.ctlNS}
 	for i, n := range f.cfg.Nodes {
@@ -152,7 +154,7 @@ func (f *Field) claim(ctx context.Context) (err error) {
 				name)
 		}
 	}
-	return f.ledger.save(f.cfg.RunDir)
+	return f.ledger.Save(f.cfg.RunDir)
 }
 
 // controlAddr is a host's address in a field's control network.
@@ -241,7 +243,7 @@ func (f *Field) Close() error {
 		f.thread = nil
 	}
 	if f.lock != nil {
-		_, err := sweepOne(f.cfg.RunDir, f.ledger.ID)
+		_, err := ledger.SweepOne(f.cfg.RunDir, f.ledger.ID)
 		errs = append(errs, err, f.lock.Close())
 		f.lock = nil
 	}

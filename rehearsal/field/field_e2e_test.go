@@ -15,12 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
+
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/test/testnet"
-	"github.com/vishvananda/netns"
 )
 
 // TestMain makes the test binary serve as the owner process of a field.
@@ -297,7 +299,7 @@ func TestKilledOwnerIsSweptUpAfter(t *testing.T) {
 	if err := c.Close(); err == nil || !strings.Contains(err.Error(), "--resume") {
 		t.Errorf("a killed field closes with %v, and nothing of how to go on", err)
 	}
-	removed, err := Sweep("")
+	removed, err := ledger.Sweep("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +349,7 @@ func gone(t *testing.T, id int, processes []int) {
 	if got := testnet.Namespaces(t, fmt.Sprintf("fm%d-", id)); len(got) != 0 {
 		t.Errorf("namespaces %v are left", got)
 	}
-	if _, err := os.Stat(ledgerPath(DefaultRunDir, id)); err == nil {
+	if _, err := os.Stat(ledger.Path(ledger.DefaultRunDir, id)); err == nil {
 		t.Error("the ledger is left")
 	}
 }
@@ -386,7 +388,7 @@ func TestAnAgentThatEndsIsStartedAgain(t *testing.T) {
 		f.mu.Lock()
 		noted := len(f.events) > 0
 		f.mu.Unlock()
-		pids, err := processesIn(map[string]netns.NsHandle{"": ns})
+		pids, err := ledger.ProcessesIn(map[string]netns.NsHandle{"": ns})
 		if err != nil {
 			t.Fatal(err)
 		}

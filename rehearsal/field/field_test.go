@@ -1,9 +1,7 @@
 package field
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
-	"github.com/goccy/go-yaml"
 )
 
 func TestBinsOfAWindowAreJoined(t *testing.T) {
@@ -241,39 +240,6 @@ func TestNodesFilesAreKeptByASecondField(t *testing.T) {
 	}
 }
 
-func TestLocksNumberFieldsAndSweepSparesTheLiving(t *testing.T) {
-	dir := t.TempDir()
-	a, lockA, err := claim(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lockA.Close()
-	b, lockB, err := claim(dir)
-	if err != nil || a != 0 || b != 1 {
-		t.Fatalf("numbers %d and %d (%v)", a, b, err)
-	}
-	for _, id := range []int{a, b} {
-		if err := (ledger{ID: id}).save(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := lockB.Close(); err != nil { // its owner dies
-		t.Fatal(err)
-	}
-	if _, err := Sweep(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(ledgerPath(dir, a)); err != nil {
-		t.Errorf("the living field's ledger: %v", err)
-	}
-	if _, err := os.Stat(ledgerPath(dir, b)); err == nil {
-		t.Error("the dead field's ledger is left")
-	}
-	if _, err := (ledger{ID: 1, Namespaces: []string{"production"}}).remove(); err == nil {
-		t.Error("a ledger may name any namespace")
-	}
-}
-
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"call":"place","trial":{"number":1,"car":"a"},"attempt":1}`))
 	f.Add([]byte(`{"id":2,"call":"settle","open_boot_ns":5,"close_boot_ns":6}`))
@@ -298,50 +264,6 @@ func TestAnswersCarryRecordsWhole(t *testing.T) {
 	}
 	if tr, ok := back.Records[0].Body.(*wire.Truth); !ok || tr.SpeedMps != 3 || back.Records[0].TBootNs != 7 {
 		t.Errorf("%+v", back.Records[0])
-	}
-}
-
-// A field that is ending holds its folder, and the next one waits for it.
-func TestAFolderHasOneFieldAtATime(t *testing.T) {
-	dir := t.TempDir()
-	first, err := lockFolder(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := lockFolder(impatient, dir); !errors.Is(err, context.Canceled) {
-		t.Errorf("two fields in one folder: %v", err)
-	}
-	time.AfterFunc(50*time.Millisecond, func() { _ = first.Close() })
-	second, err := lockFolder(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// What a killed field leaves of sockets goes with its namespaces.
-func TestSweepTakesSocketsAlong(t *testing.T) {
-	dir := t.TempDir()
-	if err := (ledger{ID: 3}).save(dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"field-3-car.sock", "field-31-car.sock"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Sweep(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "field-3-car.sock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the dead field's socket: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "field-31-car.sock")); err != nil {
-		t.Errorf("another field's socket: %v", err)
 	}
 }
 

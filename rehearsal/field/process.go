@@ -11,16 +11,13 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 )
 
-const (
-	// restartAfter is how long a process that ended by itself stays down, as
-	// a service manager would leave it.
-	restartAfter = time.Second
-	// stopWithin is how long a process may take to put things back after TERM.
-	stopWithin = 8 * time.Second
-)
+// restartAfter is how long a process that ended by itself stays down, as
+// a service manager would leave it.
+const restartAfter = time.Second
 
 // process is a program that the field keeps running in a namespace.
 type process struct {
@@ -78,8 +75,8 @@ func (p *process) once(ctx context.Context, log *os.File) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(stopWithin):
-		p.note("warning", "%s did not end within %v and was killed", p.name, stopWithin)
+	case <-time.After(ledger.StopWithin):
+		p.note("warning", "%s did not end within %v and was killed", p.name, ledger.StopWithin)
 		return errors.Join(c.Process.Kill(), <-ended)
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
-	"golang.org/x/sync/errgroup"
 )
 
 // start runs a GPS receiver, a gpsd and an agent per node.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // captureRatio is how much stronger than all else a frame must be for a
@@ -156,13 +158,13 @@ func (c *Core) energyMw(s *station) float64 {
 	if c.cfg.EnergyDetectDbm != nil {
 		dbm = *c.cfg.EnergyDetectDbm
 	}
-	return max(dbToRatio(dbm), c.carrierMw)
+	return max(propagation.DbToRatio(dbm), c.carrierMw)
 }
 
 // fades reports whether the fading of a transmission counts: what is too weak to be noticed or
 // sensed in the best of fades adds its mean to the interference.
 func (c *Core) fades(r *station, meanMw float64) bool {
-	return c.cfg.Fading.Model != "" && meanMw*fadingHeadroom >= min(c.leastNoticedMw(r), c.carrierMw)
+	return c.cfg.Fading.Model != "" && meanMw*propagation.FadingHeadroom >= min(c.leastNoticedMw(r), c.carrierMw)
 }
 
 // interrupt ends what a station that begins to send was receiving.
@@ -428,7 +430,7 @@ func (s *station) unlucky(tx *transmission) bool {
 	if cfg.Mean == 0 || tx.kind != kindData || tx.to != toAll && tx.to != s.index {
 		return false
 	}
-	return s.peers[tx.from].markov.loses(cfg, s.core.cfg.Seed, tx.from, s.index, s.core.now)
+	return s.peers[tx.from].markov.Loses(cfg, s.core.cfg.Seed, tx.from, s.index, s.core.now)
 }
 
 // missAt is why a station did not get a frame, or NotLost.

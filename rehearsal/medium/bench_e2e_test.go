@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -113,9 +114,9 @@ func grid(columns int, spacingM float64) Locate {
 func crowd(t testing.TB) (c *Core, frames *int) {
 	const nodes = 200
 	cfg := testConfig(Standard80211g, 24, nodes)
-	cfg.Propagation = PropagationConfig{Model: "two_ray_ground"}
-	cfg.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
-	cfg.Fading = FadingConfig{Model: fadingRayleigh}
+	cfg.Propagation = propagation.Config{Model: "two_ray_ground"}
+	cfg.Shadowing = propagation.ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
+	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 	frames = new(int)
 	cfg.Trace = func(e Trace) {
 		if e.Event == "tx" {

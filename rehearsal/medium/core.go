@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Sink takes what the medium hands up. Its methods run inside Advance and must
@@ -56,7 +58,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	n := len(cfg.Nodes)
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
 		byMAC: make(map[MAC]int, n), interferes: 1,
-		carrierMw: dbToRatio(*cfg.CarrierSenseDbm),
+		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
 	r, err := radioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
@@ -238,7 +240,7 @@ func (c *Core) SetDead(dead bool) { c.dead = dead }
 // SetTxPower changes a node's transmit power from its next frame on.
 func (c *Core) SetTxPower(node int, txPowerDbm float64) {
 	c.stations[node].txPowerDbm = txPowerDbm
-	c.stations[node].txPowerMw = dbToRatio(txPowerDbm)
+	c.stations[node].txPowerMw = propagation.DbToRatio(txPowerDbm)
 	c.stations[node].energyMw = c.energyMw(c.stations[node])
 	c.links.forget(node)
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // recorder is a sink that remembers which numbered frame came to whom.
@@ -50,7 +52,7 @@ func line(spacingM float64) Locate {
 
 func testConfig(standard string, rateMbps float64, nodes int) Config {
 	cfg := Config{Seed: 1, Standard: standard, Channel: 6, RateMbps: rateMbps,
-		Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}}
+		Propagation: propagation.Config{Model: "log_distance", Exponent: 3}}
 	if standard == Standard80211a {
 		cfg.Channel = 36
 	}
@@ -153,7 +155,7 @@ func TestSaturationThroughputOfOneLinkAgainstTheory(t *testing.T) {
 			base := testConfig(standard, 0, 2)
 			base.Radio = r.name
 			if r.ownPropagation {
-				base.Propagation = PropagationConfig{}
+				base.Propagation = propagation.Config{}
 			}
 			if r.name == RadioDisc {
 				base.Propagation.RangeM = 100
@@ -496,37 +498,37 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		},
 		"queue":          func(c *Config) { c.QueueFrames = -1 },
 		"node's channel": func(c *Config) { c.Nodes[1].Channel = 36 },
-		"disc":           func(c *Config) { c.Propagation = PropagationConfig{Model: "disc"} },
+		"disc":           func(c *Config) { c.Propagation = propagation.Config{Model: "disc"} },
 		"carrier sense": func(c *Config) {
-			c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200}
+			c.Propagation = propagation.Config{Model: "disc", RangeM: 250, CarrierSenseM: 200}
 		},
 		"faded disc": func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
 		"shadowed disc": func(c *Config) {
 			*c = disc(*c, 550)
-			c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
+			c.Shadowing = propagation.ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
 		},
 		"node correlation": func(c *Config) {
-			c.Shadowing = ShadowingConfig{SigmaDb: 6, DecorrelationM: 20, NodeCorrelation: 0.6}
+			c.Shadowing = propagation.ShadowingConfig{SigmaDb: 6, DecorrelationM: 20, NodeCorrelation: 0.6}
 		},
 		"scatterers without fading": func(c *Config) { c.Fading.ScattererMps = 1 },
 		"energy below carrier sense": func(c *Config) {
 			low := -90.0
 			c.EnergyDetectDbm = &low
 		},
-		"shadowing":     func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
-		"decorrelation": func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
+		"shadowing":     func(c *Config) { c.Shadowing = propagation.ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
+		"decorrelation": func(c *Config) { c.Shadowing = propagation.ShadowingConfig{SigmaDb: 6} },
 		"fading":        func(c *Config) { c.Fading.Model = "nakagami" },
-		"K factor":      func(c *Config) { c.Fading = FadingConfig{Model: "rician", KFactorDb: math.NaN()} },
-		"error mean":    func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
-		"error burst":   func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1} },
+		"K factor":      func(c *Config) { c.Fading.Model, c.Fading.KFactorDb = "rician", math.NaN() },
+		"error mean":    func(c *Config) { c.ChannelError = propagation.ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
+		"error burst":   func(c *Config) { c.ChannelError = propagation.ChannelErrorConfig{Mean: 0.1} },
 		"two error bursts": func(c *Config) {
-			c.ChannelError = ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1}
+			c.ChannelError = propagation.ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1}
 		},
-		"impossible burst": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.9, BurstFrames: 2} },
+		"impossible burst": func(c *Config) { c.ChannelError.Mean, c.ChannelError.BurstFrames = 0.9, 2 },
 		"rate control":     func(c *Config) { c.RateControl = "oracle" },
 		"radio":            func(c *Config) { c.Radio = "orinoco" },
 		"ns-2's as 802.11g": func(c *Config) {
-			c.Radio, c.Propagation = RadioNS2WaveLAN, PropagationConfig{}
+			c.Radio, c.Propagation = RadioNS2WaveLAN, propagation.Config{}
 		},
 		"ns-2's with a loss": func(c *Config) { *c = ns2Config(2, 2); c.Propagation.Model = "free_space" },
 		"retry limit":        func(c *Config) { c.LongRetryLimit = -1 },
@@ -558,9 +560,9 @@ func benchmarkHop(b *testing.B, c *Core) {
 // What shadowing, fading and burst errors cost beside a moving peer.
 func BenchmarkSaturatedHopInAllWeathers(b *testing.B) {
 	cfg := testConfig(Standard80211g, 0, 2)
-	cfg.Shadowing = ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}
-	cfg.Fading = FadingConfig{Model: "rician", KFactorDb: 6}
-	cfg.ChannelError = ChannelErrorConfig{Mean: 0.01, BurstS: 0.01}
+	cfg.Shadowing = propagation.ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}
+	cfg.Fading = propagation.FadingConfig{Model: "rician", KFactorDb: 6}
+	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.01, BurstS: 0.01}
 	c := mustCore(b, cfg, func(n int, at time.Duration) (float64, float64) {
 		return 5 * float64(n), 10 * math.Sin(at.Seconds()) * float64(n)
 	}, sinkFunc(func(int, time.Duration) {}))

@@ -3,6 +3,8 @@ package medium
 import (
 	"math"
 	"sync"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // curve is the error rate of a mode over the SNR, tabulated: the negative logarithm of the
@@ -33,7 +35,7 @@ func (s scheme) curve() curve {
 	}
 	c := make(curve, int(math.Round((curveToDb-curveFromDb)/curveStepDb))+1)
 	for i := range c {
-		rate := s.symbolErrorRate(dbToRatio(curveFromDb + float64(i)*curveStepDb))
+		rate := s.symbolErrorRate(propagation.DbToRatio(curveFromDb + float64(i)*curveStepDb))
 		c[i] = math.Max(neverWrong, math.Log(-math.Log1p(-rate)))
 	}
 	curves.Store(s, c)
@@ -42,7 +44,7 @@ func (s scheme) curve() curve {
 
 // at is the negative logarithm of the chance that one decision is right.
 func (c curve) at(snr float64) float64 {
-	x := (ratioToDb(snr) - curveFromDb) / curveStepDb
+	x := (propagation.RatioToDb(snr) - curveFromDb) / curveStepDb
 	switch {
 	case !(x > 0):
 		return math.Exp(c[0])

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // contend lets n stations in one cell send to a sink, always having a frame, and returns the
@@ -14,7 +16,7 @@ import (
 func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration, tune func(*Core)) (mbps,
 	failed, fails float64) {
 	t.Helper()
-	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 1000} // no capture, no noise
+	cfg.Propagation = propagation.Config{Model: "disc", RangeM: 1000} // no capture, no noise
 	// More than a station sends between two looks at its queue.
 	cfg.QueueFrames = 8
 	sink := newRecorder(n + 1)

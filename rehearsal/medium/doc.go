@@ -10,11 +10,10 @@
 //
 // The parts, each behind its own type:
 //
-//   - Propagation: loss of power between two antennas; shadowing and fading on
-//     top of it,
+//   - package propagation: loss of power between two antennas; shadowing and fading on
+//     top of it; errors in bursts, of a given mean,
 //   - links: who can hear whom, so that a frame costs by its hearers only,
 //   - Mode: one rate of the PHY with its airtime and its error rate,
-//   - markovLink: errors in bursts, of a given mean,
 //   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
 //   - air.go: who hears what, interference, capture, carrier sense; ns2.go: the
 //     receiver of ns-2,

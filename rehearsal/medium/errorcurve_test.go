@@ -3,6 +3,8 @@ package medium
 import (
 	"math"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // The curves of every rate at five SNRs, against closed forms that share no code
@@ -140,13 +142,13 @@ func TestErrorCurvesOfEveryRateAgainstClosedForms(t *testing.T) {
 				low, high := -15.0, 40.0 // the SNR at which theory loses this share
 				for high-low > 1e-6 {
 					mid := (low + high) / 2
-					if want(dbToRatio(mid)) > share {
+					if want(propagation.DbToRatio(mid)) > share {
 						low = mid
 					} else {
 						high = mid
 					}
 				}
-				snr := dbToRatio(high)
+				snr := propagation.DbToRatio(high)
 				got := -math.Expm1(m.logSuccess(snr, payloadBits(m, bytes)))
 				t.Logf("%s %4g Mbit/s at %6.2f dB: %.5f of the frames lost, theory %.5f", standard, m.RateMbps, high,
 					got, share)

@@ -4,9 +4,11 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
-const testWaveM = speedOfLightMps / 2437e6
+const fadingWaveM = propagation.SpeedOfLightMps / 2437e6
 
 // fadeStats is what happened at one level.
 type fadeStats struct{ lcrHz, afdS float64 }
@@ -14,11 +16,11 @@ type fadeStats struct{ lcrHz, afdS float64 }
 // crossings lets node 1 move and counts, over independent links, how often per
 // second the envelope rises through ρ times its root mean square, and how long
 // it stays below on average.
-func crossings(t *testing.T, fading FadingConfig, speedMps float64, rhos []float64,
+func crossings(t *testing.T, fading propagation.FadingConfig, speedMps float64, rhos []float64,
 	path func(s float64) (x, y float64)) []fadeStats {
 	const links, waves, stepsPerWave = 120, 40, 100
 	const steps = waves * stepsPerWave
-	stepS := testWaveM / stepsPerWave / speedMps
+	stepS := fadingWaveM / stepsPerWave / speedMps
 	up, below := make([]float64, len(rhos)), make([]float64, len(rhos))
 	for seed := range uint64(links) {
 		cfg := testConfig(Standard80211g, 6, 2)
@@ -57,8 +59,8 @@ func crossings(t *testing.T, fading FadingConfig, speedMps float64, rhos []float
 func TestRayleighLevelCrossingsAndFadeDurations(t *testing.T) {
 	rhos := []float64{0.1, 0.3, 1}
 	for _, speed := range []float64{1.4, 8.3, 16.7} {
-		doppler := speed / testWaveM
-		got := crossings(t, FadingConfig{Model: "rayleigh"}, speed, rhos, func(s float64) (x, y float64) {
+		doppler := speed / fadingWaveM
+		got := crossings(t, propagation.FadingConfig{Model: "rayleigh"}, speed, rhos, func(s float64) (x, y float64) {
 			return 500 + 0.6*s, 0.8 * s
 		})
 		for j, rho := range rhos {
@@ -81,10 +83,10 @@ func TestRicianLevelCrossingsAndFadeDurations(t *testing.T) {
 	}
 	rhos := []float64{0.3, 0.5, 1}
 	const kDb = 3.0
-	k := dbToRatio(kDb)
+	k := propagation.DbToRatio(kDb)
 	for _, speed := range []float64{1.4, 8.3, 16.7} {
-		doppler := speed / testWaveM
-		got := crossings(t, FadingConfig{Model: "rician", KFactorDb: kDb}, speed, rhos, circle)
+		doppler := speed / fadingWaveM
+		got := crossings(t, propagation.FadingConfig{Model: "rician", KFactorDb: kDb}, speed, rhos, circle)
 		for j, rho := range rhos {
 			wantLCR := math.Sqrt(2*math.Pi*(k+1)) * doppler * rho * math.Exp(-k-(k+1)*rho*rho) *
 				besselI0(2*rho*math.Sqrt(k*(k+1)))
@@ -123,79 +125,12 @@ func riceBelow(k, rho float64) float64 {
 	return sum
 }
 
-// The autocorrelation of the scattered part is J0(2π f_d τ) = J0(2π d/λ)
-// (Clarke; Jakes, Microwave Mobile Communications, 1974).
-func TestFadingDecorrelatesAsBessel(t *testing.T) {
-	const links = 20000
-	for _, d := range []float64{0.1, 0.25, 0.38, 0.6} { // in wavelengths; J0 is 0 at 0.38
-		// For a complex Gaussian the powers' correlation is the field's squared.
-		var p0, p1, both float64
-		for i := range links {
-			f := newFader(6, i, i+1, newFaderKind(FadingConfig{Model: "rayleigh"}, testWaveM))
-			a, b := f.power(100, 20, 0), f.power(100, 20+d*testWaveM, 0)
-			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
-		}
-		got, want := both/(p0*p1)-1, math.Pow(math.J0(2*math.Pi*d), 2)
-		t.Logf("moved by %g wavelengths: correlation of power %.3f, want %.3f; mean power %.3f", d, got, want, p0)
-		// 20 waves take 1/20 off a Gaussian's.
-		if math.Abs(got-want) > 0.07 || math.Abs(p0-1) > 0.03 {
-			t.Errorf("moved by %g wavelengths: correlation %g, want %g; mean power %g, want 1", d, got, want, p0)
-		}
-	}
-}
-
-// With scatterers that move, the field of two nodes that stand decorrelates as the bell of the TGn
-// models says: exp(-2π f_d τ / 3), a bell without its cut-off being Lorentz's.
-func TestMovingScatterersFadeStandingNodes(t *testing.T) {
-	const links, speedMps = 20000, 0.5
-	kind := newFaderKind(FadingConfig{Model: "rayleigh", ScattererMps: speedMps}, testWaveM)
-	for _, seconds := range []float64{0.02, 0.05, 0.1, 0.3} {
-		var p0, p1, both float64
-		for i := range links {
-			f := newFader(6, i, i+1, kind)
-			a, b := f.power(100, 20, time.Second), f.power(100, 20, time.Second+time.Duration(seconds*1e9))
-			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
-		}
-		got, want := both/(p0*p1)-1, math.Exp(-2*2*math.Pi*speedMps/testWaveM*seconds/3)
-		t.Logf("after %g s: correlation of power %.3f, want %.3f; mean power %.3f", seconds, got, want, p0)
-		if math.Abs(got-want) > 0.07 || math.Abs(p1-1) > 0.03 { // as for Bessel
-			t.Errorf("after %g s: correlation %g, want %g; mean power %g, want 1", seconds, got, want, p1)
-		}
-	}
-}
-
-// The tables of phasors against the sum of cosines that they stand for, in powers that
-// matter: 30 dB below the mean and above.
-func TestFaderAgainstItsFormula(t *testing.T) {
-	for _, cfg := range []FadingConfig{{Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}} {
-		kind, worst := newFaderKind(cfg, testWaveM), 0.0
-		for i := range 5000 {
-			f := newFader(3, i, i+1, kind)
-			x, y := 3000*math.Sin(float64(i)), 3000*math.Cos(float64(i))
-			sin, cos := math.Sincos(2*math.Pi*(math.Hypot(x, y)/testWaveM) + f.phase0*2*math.Pi/phasorSteps)
-			re, im := kind.line*cos, kind.line*sin
-			for _, w := range f.waves {
-				turns := (x*float64(w.cos)+y*float64(w.sin))/(1<<15)/testWaveM + float64(w.phase)/phasorSteps
-				s, c := math.Sincos(2 * math.Pi * turns)
-				re, im = re+kind.scatter*c, im+kind.scatter*s
-			}
-			if want := re*re + im*im; want > 1e-3 {
-				worst = math.Max(worst, math.Abs(ratioToDb(f.power(x, y, 0)/want)))
-			}
-		}
-		t.Logf("%s: at most %.3f dB from the formula", cfg.Model, worst)
-		if worst > 0.2 {
-			t.Errorf("%s: %g dB from the formula", cfg.Model, worst)
-		}
-	}
-}
-
 // A frame that is longer than the channel stays the same is lost as often as the error rate
 // says that goes with the power of each moment, and not as its start alone would have it.
 func TestFadingWithinLongFrames(t *testing.T) {
 	const frames, bytes, speedMps, parts = 4000, 1000, 17.0, 400
 	cfg := testConfig(Standard80211b, 1, 2) // 8.6 ms: 1.2 wavelengths
-	cfg.Fading = FadingConfig{Model: "rayleigh"}
+	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 	cfg.Nodes[0].TxPowerDbm = 14
 	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 		sin, cos := math.Sincos(speedMps / 160 * at.Seconds())
@@ -238,7 +173,7 @@ func TestFadingFollowsRelativeMotion(t *testing.T) {
 		moves  bool
 	}{{"convoy", [2]float64{16.7, 16.7}, false}, {"pass", [2]float64{16.7, 0}, true}} {
 		cfg := testConfig(Standard80211g, 6, 2)
-		cfg.Fading = FadingConfig{Model: "rayleigh"}
+		cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 			return 5*float64(n) + v.speeds[n]*at.Seconds(), 0
 		}, newRecorder(2))
@@ -263,7 +198,7 @@ func TestFadingFollowsRelativeMotion(t *testing.T) {
 // rate averaged over the exponential power of Rayleigh fading.
 func TestFramesLostInFadesAreChannelErrors(t *testing.T) {
 	cfg := testConfig(Standard80211g, 6, 2)
-	cfg.Fading = FadingConfig{Model: "rayleigh"}
+	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 		sin, cos := math.Sincos(0.1 * at.Seconds())
 		return 160 * float64(n) * cos, 160 * float64(n) * sin // 16 m/s, always 160 m away

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Nodes are numbered at random in each draw, so that their numbers are
@@ -94,14 +96,15 @@ func shares(t *testing.T, cfg Config, locate Locate, from []int, to, bytes int) 
 // ring some are hidden from each other (log_distance) or heard and not understood (disc).
 func TestNoFavourites(t *testing.T) {
 	channels := []Config{
-		{Propagation: PropagationConfig{Model: "free_space"}},
-		{Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}},
-		{Propagation: PropagationConfig{Model: "two_ray_ground"}},
-		{Propagation: PropagationConfig{Model: "disc", RangeM: 200}},
-		{Propagation: PropagationConfig{Model: "free_space"},
-			Shadowing: ShadowingConfig{SigmaDb: 4, DecorrelationM: 20}, Fading: FadingConfig{Model: "rayleigh"}},
+		{Propagation: propagation.Config{Model: "free_space"}},
+		{Propagation: propagation.Config{Model: "log_distance", Exponent: 3}},
+		{Propagation: propagation.Config{Model: "two_ray_ground"}},
+		{Propagation: propagation.Config{Model: "disc", RangeM: 200}},
+		{Propagation: propagation.Config{Model: "free_space"},
+			Shadowing: propagation.ShadowingConfig{SigmaDb: 4, DecorrelationM: 20},
+			Fading:    propagation.FadingConfig{Model: "rayleigh"}},
 		{Radio: RadioNS2WaveLAN},
-		{Radio: RadioOFDMRecent, Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}},
+		{Radio: RadioOFDMRecent, Propagation: propagation.Config{Model: "log_distance", Exponent: 3}},
 	}
 	traffic := []struct {
 		name         string

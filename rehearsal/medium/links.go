@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 const (
@@ -28,8 +30,8 @@ const (
 // place is where a radio was found last.
 type place struct {
 	xM, yM float64
-	moved  int64 // step at which it was last found elsewhere
-	cell   cell  // of the shadowing
+	moved  int64            // step at which it was last found elsewhere
+	cell   propagation.Cell // of the shadowing
 }
 
 // link is what two radios make of each other's power, on average over fading.
@@ -37,13 +39,13 @@ type place struct {
 type link struct {
 	ratio  float64
 	step   int64 // at which it was worked out; 0 is never
-	fader  *fader
+	fader  *propagation.Fader
 	shadow *shadowLink
 }
 
 // shadowLink is the last shadow of a link.
 type shadowLink struct {
-	from, to cell
+	from, to propagation.Cell
 	gainDb   float64
 }
 
@@ -57,10 +59,10 @@ type links struct {
 	moved    int64 // step at which any radio was last found elsewhere
 	pairs    []link
 	reach    []reach
-	props    []Propagation // by station
-	faders   []*faderKind  // by station
-	disc     *Disc         // nil for the other models
-	shadow   *shadowField
+	props    []propagation.Model      // by station
+	faders   []*propagation.FaderKind // by station
+	disc     *propagation.Disc        // nil for the other models
+	shadow   *propagation.ShadowField
 	headroom float64 // dB that shadowing may add to the mean
 	exact    []exactPlace
 }
@@ -91,21 +93,22 @@ func newLinks(c *Core) (*links, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w (node %q)", err, node.Name)
 		}
-		prop, err := newPropagation(c.cfg.Propagation, freq)
+		prop, err := propagation.New(c.cfg.Propagation, freq)
 		if c.ns2() {
-			prop, err = TwoRayGround{ns2FrequencyHz}, nil
+			prop, err = propagation.TwoRayGround{FrequencyHz: ns2FrequencyHz}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		l.props, l.faders = append(l.props, prop), append(l.faders, newFaderKind(c.cfg.Fading, speedOfLightMps/freq))
-		if d, is := prop.(Disc); is {
+		l.props = append(l.props, prop)
+		l.faders = append(l.faders, propagation.NewFaderKind(c.cfg.Fading, propagation.SpeedOfLightMps/freq))
+		if d, is := prop.(propagation.Disc); is {
 			l.disc = &d
 		}
 	}
 	if s := c.cfg.Shadowing; s.SigmaDb > 0 {
-		l.shadow = newShadowField(c.cfg.Seed, s)
-		l.headroom = shadowHeadroom * s.SigmaDb
+		l.shadow = propagation.NewShadowField(c.cfg.Seed, s)
+		l.headroom = propagation.ShadowHeadroom * s.SigmaDb
 	}
 	l.exact = make([]exactPlace, n)
 	return l, nil
@@ -124,7 +127,7 @@ func (l *links) refresh() {
 		if x != p.xM || y != p.yM || p.moved == 0 {
 			p.xM, p.yM, p.moved, l.moved = x, y, step, step
 			if l.shadow != nil {
-				p.cell = l.shadow.cell(p)
+				p.cell = l.shadow.Cell(p.xM, p.yM)
 			}
 		}
 	}
@@ -168,8 +171,8 @@ func (l *links) limitM2(from int) float64 {
 		floor = min(floor, l.c.stations[i].floorMw)
 	}
 	s := l.c.stations[from]
-	budgetDb := s.txPowerDbm + l.c.cfg.Nodes[from].AntennaGainDbi + gain + l.headroom - ratioToDb(floor)
-	near, far := minDistanceM, 1e6 // a million metres are beyond any horizon
+	budgetDb := s.txPowerDbm + l.c.cfg.Nodes[from].AntennaGainDbi + gain + l.headroom - propagation.RatioToDb(floor)
+	near, far := propagation.MinDistanceM, 1e6 // a million metres are beyond any horizon
 	for far-near > 0.1 {
 		mid := (near + far) / 2
 		if l.props[from].LossDb(mid, height, height) <= budgetDb {
@@ -220,7 +223,7 @@ func (l *links) fresh(p *link, a, b int) bool {
 // work works a link out from its gain without shadowing.
 func (l *links) work(p *link, a, b int, gainDb float64) {
 	p.step = l.step
-	p.ratio = dbToRatio(gainDb + l.shadowDb(p, a, b))
+	p.ratio = propagation.DbToRatio(gainDb + l.shadowDb(p, a, b))
 }
 
 // shadowDb is the shadow of a link, worked out again when an end has come into another square.
@@ -235,7 +238,7 @@ func (l *links) shadowDb(p *link, a, b int) float64 {
 	if p.shadow == nil {
 		p.shadow = &shadowLink{}
 	}
-	*p.shadow = shadowLink{from, to, l.shadow.atDb(a, b, from, to)}
+	*p.shadow = shadowLink{from, to, l.shadow.AtDb(a, b, from, to)}
 	return p.shadow.gainDb
 }
 
@@ -272,14 +275,14 @@ func (l *links) fadingAt(a, b int, at time.Duration) float64 {
 	}
 	p := &l.pairs[a*len(l.places)+b]
 	if p.fader == nil {
-		p.fader = newFader(l.c.cfg.Seed, a, b, l.faders[a])
+		p.fader = propagation.NewFader(l.c.cfg.Seed, a, b, l.faders[a])
 	}
 	if at != l.c.now {
 		x, y := l.relative(a, b, at)
-		return p.fader.power(x, y, at)
+		return p.fader.Power(x, y, at)
 	}
 	from, to := l.exactly(a), l.exactly(b)
-	return p.fader.power(to.xM-from.xM, to.yM-from.yM, at)
+	return p.fader.Power(to.xM-from.xM, to.yM-from.yM, at)
 }
 
 // steadyTurns is the part of a wavelength over which fading counts as the same: of the field of
@@ -291,8 +294,7 @@ func (l *links) steady(a, b int, from, to time.Duration) time.Duration {
 	x1, y1 := l.relative(a, b, from)
 	x2, y2 := l.relative(a, b, to)
 	kind := l.faders[a]
-	turns := math.Hypot(x2-x1, y2-y1) * kind.perM / phasorSteps
-	turns += bellDopplers * kind.dopplerHz * (to - from).Seconds()
+	turns := kind.Turns(math.Hypot(x2-x1, y2-y1), to-from)
 	if turns <= steadyTurns {
 		return 0
 	}

@@ -3,6 +3,8 @@ package medium
 import (
 	"math/rand/v2"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Limits of IEEE 802.11-2020, annex C: dot11ShortRetryLimit and
@@ -104,7 +106,7 @@ type peerState struct {
 	txMode    int
 	retries   uint64
 	failed    uint64
-	markov    markovLink // of frames from that peer
+	markov    propagation.MarkovLink // of frames from that peer
 }
 
 func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng *rand.Rand) *station {
@@ -115,14 +117,14 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
 	floorMw := inaudibleRatio * min(noiseMw, c.carrierMw)
 	if c.cfg.Fading.Model != "" {
-		floorMw = min(floorMw, c.phy.leastLock*noiseMw/fadingHeadroom)
+		floorMw = min(floorMw, c.phy.leastLock*noiseMw/propagation.FadingHeadroom)
 	}
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
 	}
 	s := &station{core: c, index: index, mac: mac, channel: channel,
-		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
-		floorMw: floorMw, floorDbm: ratioToDb(floorMw), cw: c.phy.cwMin, slots: noBackoff,
+		txPowerDbm: n.TxPowerDbm, txPowerMw: propagation.DbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
+		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.cwMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 	s.energyMw = c.energyMw(s)
 	return s

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // ipv4Frame is an Ethernet frame with an IPv4 packet, numbered by its IP
@@ -100,7 +102,9 @@ func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 				c.Enqueue(0, udp(0, 1, id))
 			}
 		}, FrameLoss{Node: 0, Peer: -1, Flow: flow, Seq: 2, Cause: QueueFull}},
-		"channel error": {func(cfg *Config) { cfg.ChannelError = ChannelErrorConfig{Mean: 0.9999, BurstS: 1e6} },
+		"channel error": {func(cfg *Config) {
+			cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.9999, BurstS: 1e6}
+		},
 			func(c *Core) { c.Enqueue(0, udp(0, 1, 9)) },
 			FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 9, Cause: ChannelError, RetryLimit: true}},
 		"collision": {nil, func(c *Core) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // MPDU is a frame of IEEE 802.11 that a node's own stack hands to its radio, with
@@ -192,7 +194,7 @@ func (s *station) tell(f *frame, acked bool) {
 	}
 	o := Outcome{ID: f.mpdu.id, Tried: f.mpdu.tried, ACK: acked}
 	if acked {
-		o.SignalDbm = ratioToDb(s.peers[f.to].powerMw)
+		o.SignalDbm = propagation.RatioToDb(s.peers[f.to].powerMw)
 	}
 	s.core.mpdus.Sent(s.index, s.core.now, o)
 }

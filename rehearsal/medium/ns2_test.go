@@ -3,12 +3,14 @@ package medium
 import (
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // ns2Config is nodes with ns-2's radio.
 func ns2Config(rateMbps float64, nodes int) Config {
 	cfg := testConfig(Standard80211b, rateMbps, nodes)
-	cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, PropagationConfig{}
+	cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, propagation.Config{}
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].TxPowerDbm, cfg.Nodes[i].HeightM = NS2TxPowerDbm, NS2AntennaHeightM
 	}

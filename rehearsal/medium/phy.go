@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Sizes of IEEE 802.11-2020 clause 9.3 and of the LLC/SNAP header that replaces
@@ -149,13 +151,13 @@ func (p *phy) snrFor(target float64, errorRate func(snr float64) float64) float6
 	low, high := -30.0, 60.0
 	for high-low > 1e-3 {
 		mid := (low + high) / 2
-		if errorRate(dbToRatio(mid)) <= target {
+		if errorRate(propagation.DbToRatio(mid)) <= target {
 			high = mid
 		} else {
 			low = mid
 		}
 	}
-	return dbToRatio(high)
+	return propagation.DbToRatio(high)
 }
 
 func (p *phy) setDSSS(short bool) {
@@ -342,7 +344,7 @@ func (p *phy) ratesMbps() []float64 {
 // (k = 1.380649e-23 J/K, SI) times the noise figure.
 func (p *phy) noiseMw(noiseFigureDb float64) float64 {
 	const boltzmannJPerK, temperatureK = 1.380649e-23, 290
-	return boltzmannJPerK * temperatureK * p.bandwidthHz * 1000 * dbToRatio(noiseFigureDb)
+	return boltzmannJPerK * temperatureK * p.bandwidthHz * 1000 * propagation.DbToRatio(noiseFigureDb)
 }
 
 // frameErrorRate is the chance that a frame of so many bytes is lost to noise

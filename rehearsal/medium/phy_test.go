@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 func mustPHY(t testing.TB, standard string) *phy {
@@ -30,18 +32,20 @@ func TestPathLossAgainstFormulas(t *testing.T) {
 	lambda := 299792458.0 / freq
 	for _, d := range []float64{1, 10, 99, 250, 1000} {
 		friis := -10 * math.Log10(lambda*lambda/(16*math.Pi*math.Pi*d*d))
-		within(t, "free space", FreeSpace{freq}.LossDb(d, 1, 1), friis, 1e-9)
+		within(t, "free space", propagation.FreeSpace{FrequencyHz: freq}.LossDb(d, 1, 1), friis, 1e-9)
 		first := -10 * math.Log10(lambda*lambda/(16*math.Pi*math.Pi))
-		within(t, "log distance", LogDistance{freq, 2.7, 1}.LossDb(d, 1, 1), first+27*math.Log10(d), 1e-9)
+		law := propagation.LogDistance{FrequencyHz: freq, Exponent: 2.7, ReferenceM: 1}
+		within(t, "log distance", law.LossDb(d, 1, 1), first+27*math.Log10(d), 1e-9)
 	}
-	two := TwoRayGround{freq}
+	two := propagation.TwoRayGround{FrequencyHz: freq}
 	cross := two.CrossoverM(1.5, 2)
 	within(t, "crossover", cross, 4*math.Pi*1.5*2/lambda, 1e-9)
 	within(t, "continuous at the crossover", two.LossDb(cross*1.0000001, 1.5, 2), two.LossDb(cross*0.9999999, 1.5, 2),
 		1e-6)
 	d := 3 * cross
 	within(t, "two-ray", two.LossDb(d, 1.5, 2), -10*math.Log10(1.5*1.5*2*2/math.Pow(d, 4)), 1e-9)
-	if near := (FreeSpace{freq}).LossDb(0, 1, 1); near != (FreeSpace{freq}).LossDb(1, 1, 1) {
+	free := propagation.FreeSpace{FrequencyHz: freq}
+	if near := free.LossDb(0, 1, 1); near != free.LossDb(1, 1, 1) {
 		t.Errorf("two nodes in one place: loss %g dB, want that of 1 m", near)
 	}
 }
@@ -74,7 +78,7 @@ func TestAirtime(t *testing.T) {
 
 func TestNoiseFloor(t *testing.T) {
 	// kT at 290 K is -173.98 dBm/Hz; 20 MHz add 73.01 dB.
-	within(t, "noise", ratioToDb(mustPHY(t, Standard80211g).noiseMw(7)), -173.975+73.010+7, 1e-4)
+	within(t, "noise", propagation.RatioToDb(mustPHY(t, Standard80211g).noiseMw(7)), -173.975+73.010+7, 1e-4)
 }
 
 func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
@@ -82,7 +86,7 @@ func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
 		for _, m := range p.modes {
 			last := 1.1
 			for db := -15.0; db <= 40; db += 0.25 {
-				snr := dbToRatio(db)
+				snr := propagation.DbToRatio(db)
 				per := p.frameErrorRate(m, snr, 1500)
 				if per > last+1e-12 || per < 0 || per > 1 || math.IsNaN(per) {
 					t.Fatalf("%s %g Mbit/s at %g dB: error rate %g after %g", standard, m.RateMbps, db, per, last)
@@ -127,7 +131,7 @@ func TestFasterModesNeedMoreSNR(t *testing.T) {
 				for _, m := range p.modes {
 					needs := p.snrFor(lost, func(snr float64) float64 { return p.frameErrorRate(m, snr, bytes) })
 					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
-						bytes, lost, ratioToDb(needs))
+						bytes, lost, propagation.RatioToDb(needs))
 					if needs <= last {
 						t.Errorf("%s %g Mbit/s needs %g for %d bytes lost %g of the time, the rate below %g", what,
 							m.RateMbps, needs, bytes, lost, last)
@@ -147,7 +151,7 @@ func TestErrorRateAgainstClosedForms(t *testing.T) {
 		ebN0 := math.Pow(10, db/10) * 22 // 22 MHz of noise, 1 Mbit/s
 		ber := math.Exp(-ebN0) / 2
 		want := 1 - math.Pow(1-ber, 8*1000+48)
-		if got := p.frameErrorRate(p.modes[0], dbToRatio(db), 1000); math.Abs(got-want) > 1e-9 {
+		if got := p.frameErrorRate(p.modes[0], propagation.DbToRatio(db), 1000); math.Abs(got-want) > 1e-9 {
 			t.Errorf("DBPSK at %g dB: %g, want %g", db, got, want)
 		}
 	}
@@ -263,8 +267,8 @@ func TestCCKAgainstSimulatedDecisions(t *testing.T) {
 		esN0  float64
 		want  float64
 	}{
-		{"5.5", half, dbToRatio(12), cck16SER(dbToRatio(12))},
-		{"11", full, dbToRatio(15), cck256SER(dbToRatio(15))},
+		{"5.5", half, propagation.DbToRatio(12), cck16SER(propagation.DbToRatio(12))},
+		{"11", full, propagation.DbToRatio(15), cck256SER(propagation.DbToRatio(15))},
 	} {
 		sigma := math.Sqrt(8 / v.esN0 / 2) // a word has energy 8
 		wrong, counted := 0, 0

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Radios by name, for Config.Radio. See also RadioNS2WaveLAN.
@@ -106,6 +108,6 @@ func (p *phy) calibrate(r radio) {
 		ideal := p.snrFor(sensitivityLost, func(snr float64) float64 {
 			return lostShare(m.logSuccess(snr, payloadBits(*m, sensitivityBytes)))
 		})
-		m.loss = dbToRatio(dbm) / (ideal * p.noiseMw(r.noiseFigureDb))
+		m.loss = propagation.DbToRatio(dbm) / (ideal * p.noiseMw(r.noiseFigureDb))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // The card's manual: 8 % of 1024 bytes lost at these powers.
@@ -19,9 +21,9 @@ func TestOrinocoHasItsDocumentedSensitivity(t *testing.T) {
 	}
 	for i, dbm := range []float64{-91, -88, -85, -82} {
 		m := p.modes[i]
-		lost := lostShare(m.logSuccess(dbToRatio(dbm)/p.noiseMw(noiseFigureDb), 8*1024))
+		lost := lostShare(m.logSuccess(propagation.DbToRatio(dbm)/p.noiseMw(noiseFigureDb), 8*1024))
 		within(t, "lost at the sensitivity", lost, 0.08, 0.01)
-		if loss := ratioToDb(m.loss); loss < 0 || loss > 3 {
+		if loss := propagation.RatioToDb(m.loss); loss < 0 || loss > 3 {
 			t.Errorf("%g Mbit/s: %.2f dB worse than its noise figure says, want 0 to 3", m.RateMbps, loss)
 		}
 	}
@@ -42,7 +44,7 @@ func TestRecentOFDMAgainstPublishedLinkSimulation(t *testing.T) {
 	for i, m := range p.modes {
 		for j, lost := range []float64{0.1, 0.01} {
 			needs := func(m Mode) float64 {
-				return ratioToDb(p.snrFor(lost, func(snr float64) float64 {
+				return propagation.RatioToDb(p.snrFor(lost, func(snr float64) float64 {
 					return lostShare(m.logSuccess(snr, payloadBits(m, 1458)))
 				}))
 			}
@@ -68,7 +70,7 @@ func TestCurvesAgainstFormulas(t *testing.T) {
 		soft := strings.HasPrefix(what, RadioOFDMRecent)
 		for _, m := range p.modes {
 			for range 300 {
-				snr := dbToRatio(curveFromDb + (curveToDb-curveFromDb)*rng.Float64())
+				snr := propagation.DbToRatio(curveFromDb + (curveToDb-curveFromDb)*rng.Float64())
 				want := -math.Log1p(-scheme{m.modulation, m.code, soft}.symbolErrorRate(snr))
 				got := m.curve.at(snr)
 				if want > 0.1 {
@@ -76,7 +78,7 @@ func TestCurvesAgainstFormulas(t *testing.T) {
 				}
 				if want > 1e-9 && math.Abs(got/want-1) > 0.003 || want <= 1e-9 && got > 1e-8 {
 					t.Errorf("seed %d: %s %g Mbit/s at %g dB: %g, formula %g", seed, what, m.RateMbps,
-						ratioToDb(snr), got, want)
+						propagation.RatioToDb(snr), got, want)
 				}
 			}
 		}
@@ -107,7 +109,7 @@ func TestRadiosByName(t *testing.T) {
 		{"dsss", Standard80211b, "free_space", "ns2_wavelan, dsss_orinoco, ofdm_2003, ofdm_recent, disc"},
 	} {
 		cfg := testConfig(v.standard, 0, 2)
-		cfg.Radio, cfg.Propagation = v.radio, PropagationConfig{Model: v.propagation}
+		cfg.Radio, cfg.Propagation = v.radio, propagation.Config{Model: v.propagation}
 		if v.radio == RadioDisc {
 			cfg.Propagation.RangeM = 100
 		}

@@ -3,6 +3,8 @@ package medium
 import (
 	"math"
 	"slices"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Strength is the power at one node of what another sends now, on average over
@@ -11,7 +13,7 @@ import (
 func (c *Core) Strength(from, to int) (signalDbm, snrDb float64) {
 	c.links.refresh()
 	mw := c.links.meanMw(from, to)
-	return ratioToDb(mw), ratioToDb(mw / c.stations[to].noiseMw)
+	return propagation.RatioToDb(mw), propagation.RatioToDb(mw / c.stations[to].noiseMw)
 }
 
 // Hears reports whether a node may notice what another sends now at all.
@@ -33,7 +35,7 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 	signal, _ := c.Strength(from, to)
 	best := 0.0
 	for i, least := range c.sensitivitiesMw(to) {
-		if signal >= ratioToDb(least) {
+		if signal >= propagation.RatioToDb(least) {
 			best = c.phy.modes[i].RateMbps
 		}
 	}
@@ -65,8 +67,8 @@ func (c *Core) ReachM(from int, rateMbps float64) float64 {
 		return c.links.disc.RangeM
 	}
 	s, n := c.stations[from], c.cfg.Nodes[from]
-	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - ratioToDb(c.sensitivitiesMw(from)[mode])
-	near, far := minDistanceM, 1e6
+	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - propagation.RatioToDb(c.sensitivitiesMw(from)[mode])
+	near, far := propagation.MinDistanceM, 1e6
 	if c.links.props[from].LossDb(near, n.HeightM, n.HeightM) > budgetDb {
 		return 0
 	}

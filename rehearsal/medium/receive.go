@@ -1,6 +1,10 @@
 package medium
 
-import "time"
+import (
+	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
+)
 
 // heard notes signal and rate of a peer whose frame came in whole.
 func (s *station) heard(a arrival, snr float64) {
@@ -135,7 +139,7 @@ func (s *station) handUp(tx *transmission) bool {
 		return c.sink.Deliver(s.index, c.now, tx.frame.ethernet)
 	}
 	return c.mpdus.Heard(s.index, c.now, Reception{Frame: tx.frame.mpdu.bytes, RateMbps: c.rate(tx.mode),
-		SignalDbm: ratioToDb(s.peers[tx.from].powerMw)})
+		SignalDbm: propagation.RatioToDb(s.peers[tx.from].powerMw)})
 }
 
 // answer sets what goes out a SIFS from now; it asks nobody for the channel.

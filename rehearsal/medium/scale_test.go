@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // randomField is a field of random places, some of them drifting.
@@ -34,19 +36,20 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 	cfg.RTSThresholdBytes = []int{0, 400}[rng.IntN(2)]
 	cfg.RateControl = []string{"", "snr", "minstrel"}[rng.IntN(3)]
 	cfg.QueueFrames = 1 + rng.IntN(50)
-	cfg.Propagation = []PropagationConfig{
+	cfg.Propagation = []propagation.Config{
 		{Model: "free_space"}, {Model: "log_distance", Exponent: 3}, {Model: "two_ray_ground"},
 		{Model: "disc", RangeM: 200}, {Model: "disc", RangeM: 250, CarrierSenseM: 250},
 	}[rng.IntN(5)]
 	if cfg.Propagation.Model != "disc" {
-		cfg.Shadowing = []ShadowingConfig{{}, {SigmaDb: 6, DecorrelationM: 20}}[rng.IntN(2)]
-		cfg.Fading = []FadingConfig{{}, {Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}}[rng.IntN(3)]
+		cfg.Shadowing = []propagation.ShadowingConfig{{}, {SigmaDb: 6, DecorrelationM: 20}}[rng.IntN(2)]
+		cfg.Fading = []propagation.FadingConfig{{}, {Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}}[rng.IntN(3)]
 	}
 	if standard == Standard80211b && rng.IntN(2) == 0 {
-		cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, PropagationConfig{}
-		cfg.Shadowing, cfg.Fading = ShadowingConfig{}, FadingConfig{}
+		cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, propagation.Config{}
+		cfg.Shadowing, cfg.Fading = propagation.ShadowingConfig{}, propagation.FadingConfig{}
 	}
-	cfg.ChannelError = []ChannelErrorConfig{{}, {Mean: 0.1, BurstFrames: 3}, {Mean: 0.1, BurstS: 0.02}}[rng.IntN(3)]
+	errors := []propagation.ChannelErrorConfig{{}, {Mean: 0.1, BurstFrames: 3}, {Mean: 0.1, BurstS: 0.02}}
+	cfg.ChannelError = errors[rng.IntN(len(errors))]
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].TxPowerDbm += float64(rng.IntN(7)) - 3
 		cfg.Nodes[i].NoiseFigureDb += float64(rng.IntN(4))
@@ -223,15 +226,15 @@ func audible(c *Core, locate Locate, i, j int) bool {
 		x, y := min(i, j), max(i, j)
 		px, py := locate(x, c.now)
 		qx, qy := locate(y, c.now)
-		dbm += c.links.shadow.atDb(x, y, c.links.shadow.cell(&place{xM: px, yM: py}),
-			c.links.shadow.cell(&place{xM: qx, yM: qy}))
+		dbm += c.links.shadow.AtDb(x, y, c.links.shadow.Cell(px, py),
+			c.links.shadow.Cell(qx, qy))
 	}
 	if c.cfg.Radio == RadioNS2WaveLAN {
-		return dbm >= ratioToDb(1.559e-8)
+		return dbm >= propagation.RatioToDb(1.559e-8)
 	}
-	floorDbm := math.Min(ratioToDb(c.stations[j].noiseMw), -82) - 13.0103
+	floorDbm := math.Min(propagation.RatioToDb(c.stations[j].noiseMw), -82) - 13.0103
 	if c.cfg.Fading.Model != "" { // a fade upwards lets it be noticed
-		floorDbm = math.Min(floorDbm, ratioToDb(c.stations[j].noiseMw*c.phy.lockSNR)-10)
+		floorDbm = math.Min(floorDbm, propagation.RatioToDb(c.stations[j].noiseMw*c.phy.lockSNR)-10)
 	}
 	return dbm >= floorDbm
 }

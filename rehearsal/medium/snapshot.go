@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // Caps is what a node's radio can do and is set to.
@@ -25,7 +26,7 @@ func (c *Core) Stations(node int) []wire.Station {
 		}
 		st := wire.Station{Peer: c.stations[i].mac.String(), TxRetries: ptr(p.retries), TxFailed: ptr(p.failed)}
 		if p.heard {
-			st.SignalDbm = ptr(round1(ratioToDb(p.powerMw)))
+			st.SignalDbm = ptr(round1(propagation.RatioToDb(p.powerMw)))
 			st.InactiveMs = ptr(float64(c.now-p.heardAt) / 1e6)
 		}
 		if p.heardData {
@@ -44,7 +45,7 @@ func (c *Core) Stations(node int) []wire.Station {
 func (c *Core) Survey(node int) wire.Survey {
 	s := c.stations[node]
 	return wire.Survey{Channel: s.channel,
-		NoiseDbm:   ptr(round1(ratioToDb(s.noiseMw))),
+		NoiseDbm:   ptr(round1(propagation.RatioToDb(s.noiseMw))),
 		ActiveMs:   ptr(float64(c.now) / 1e6),
 		BusyMs:     ptr(float64(s.busyUntil(c.now)) / 1e6),
 		QueueDrops: ptr(s.count.Lost[QueueFull])}

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // disc puts a configuration on a disc of 250 m with a radius of carrier sense.
 func disc(cfg Config, senseM float64) Config {
-	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: senseM}
+	cfg.Propagation = propagation.Config{Model: "disc", RangeM: 250, CarrierSenseM: senseM}
 	return cfg
 }
 
@@ -123,13 +125,13 @@ func waveLAN(t *testing.T, cfg Config) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Propagation = PropagationConfig{Model: "two_ray_ground"}
+	cfg.Propagation = propagation.Config{Model: "two_ray_ground"}
 	cfg.Nodes = slices.Clone(cfg.Nodes)
 	for i := range cfg.Nodes {
 		n := &cfg.Nodes[i]
 		n.TxPowerDbm, n.NoiseFigureDb = 0, 10
 	}
-	senseDbm := -TwoRayGround{freqHz}.LossDb(551, 1.5, 1.5)
+	senseDbm := -propagation.TwoRayGround{FrequencyHz: freqHz}.LossDb(551, 1.5, 1.5)
 	cfg.CarrierSenseDbm, cfg.EnergyDetectDbm = &senseDbm, &senseDbm // ns-2 knows energy only
 	return cfg
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -40,7 +41,7 @@ func TestBenchSaturatedHop(t *testing.T) {
 
 // onDisc puts a configuration on ns-2's disc.
 func onDisc(cfg medium.Config) medium.Config {
-	cfg.Propagation = medium.PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 550}
+	cfg.Propagation = propagation.Config{Model: "disc", RangeM: 250, CarrierSenseM: 550}
 	return cfg
 }
 

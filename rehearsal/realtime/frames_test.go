@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 func nodeMAC(i int) string { return fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255) }
@@ -19,7 +20,7 @@ func line(spacingM float64) medium.Locate {
 
 func testConfig(standard string, rateMbps float64, nodes int) medium.Config {
 	cfg := medium.Config{Seed: 1, Standard: standard, Channel: 6, RateMbps: rateMbps,
-		Propagation: medium.PropagationConfig{Model: "log_distance", Exponent: 3}}
+		Propagation: propagation.Config{Model: "log_distance", Exponent: 3}}
 	for i := range nodes {
 		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprintf("n%d", i), MAC: nodeMAC(i),
 			TxPowerDbm: 20, NoiseFigureDb: 7, HeightM: 1.5})

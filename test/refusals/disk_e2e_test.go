@@ -5,6 +5,7 @@ package refusals
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -70,15 +71,7 @@ var attemptFailed = regexp.MustCompile(`trial 1: failed \((.*)\)`)
 // again for the rest of the run.
 func (d *desk) fullMidway(t *testing.T, disk string) {
 	campaign := strings.Replace(patient, "repetitions: 1", "repetitions: 3", 1)
-	c := d.inside("alpha", "fieldmesh", d.runArgs(t, campaign, "--name", "midway")...)
-	out := &testnet.Output{}
-	c.Stdout, c.Stderr = out, out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
-		return strings.Contains(out.String(), "trial 1: running")
-	})
+	c, out := d.underWay(t, campaign, "--name", "midway")
 	filler := filepath.Join(disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 6<<20), 0o644); err != nil {
 		t.Fatal(err)
@@ -146,15 +139,7 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 	if err := unix.Mount("small", runs, "tmpfs", unix.MS_REMOUNT, "size=110m"); err != nil {
 		t.Fatal(err)
 	}
-	c := d.inside("alpha", "fieldmesh", d.runArgs(t, patient, "--name", "full")...)
-	out := &testnet.Output{}
-	c.Stdout, c.Stderr = out, out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
-		return strings.Contains(out.String(), "trial 1: running")
-	})
+	c, out := d.underWay(t, patient, "--name", "full")
 	testnet.Await(t, 10*time.Second, "a disk that is full", func() bool {
 		var is unix.Statfs_t
 		if err := unix.Statfs(runs, &is); err != nil {
@@ -167,4 +152,19 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 	_ = c.Wait()
 	o := outcome{c.ProcessState.ExitCode(), "", out.String()}
 	o.refused(t, "the disk of "+filepath.Join(runs, "full")+" is full: make room on it, then continue with --resume")
+}
+
+// underWay begins a run on alpha, and returns once its first trial goes.
+func (d *desk) underWay(t *testing.T, campaign string, args ...string) (*exec.Cmd, *testnet.Output) {
+	t.Helper()
+	c := d.inside("alpha", "fieldmesh", d.runArgs(t, campaign, args...)...)
+	out := &testnet.Output{}
+	c.Stdout, c.Stderr = out, out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
+		return strings.Contains(out.String(), "trial 1: running")
+	})
+	return c, out
 }

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
@@ -154,7 +155,7 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 	fmt.Fprintf(w, ", every trial accepted at once\n")
 	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", Span(e.RehearsalS),
 		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
-	fmt.Fprintf(w, "in rehearsal %s\n", plan.DrawsText(c.ChannelDraws()))
+	fmt.Fprintf(w, "in rehearsal %s\n", environment.DrawsText(c.ChannelDraws()))
 	if e.LongestM > 0 {
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+
 			"trial %d\n",

@@ -1,0 +1,167 @@
+// Package document has the JSON documents that commands print with --json.
+package document
+
+import (
+	"encoding/json"
+	"io"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/calibrate"
+	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+)
+
+// Check is what `plan check --json` prints.
+type Check struct {
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Campaign string        `json:"campaign,omitempty"`
+	Trials   int           `json:"trials,omitempty"`
+	Problems tree.Problems `json:"problems"`
+	Warnings []string      `json:"warnings"`
+}
+
+// Finding is a file that is not as the run wrote it.
+type Finding struct {
+	Path    string `json:"path"`
+	Problem string `json:"problem"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+func Findings(all []archive.Finding) []Finding {
+	out := []Finding{}
+	for _, f := range all {
+		out = append(out, Finding{f.Path, f.Problem, f.Detail})
+	}
+	return out
+}
+
+// Verify is what `verify --json` prints.
+type Verify struct {
+	Run      string    `json:"run"`
+	OK       bool      `json:"ok"`
+	Findings []Finding `json:"findings"`
+	Signed   []string  `json:"signed"` // who signed what, as verify says it; null where files were altered
+}
+
+// Report is what `report --json` prints.
+type Report struct {
+	Report  string    `json:"report"`
+	Metrics string    `json:"metrics"`
+	Altered []Finding `json:"altered"`
+}
+
+// Number is one number of `metrics --json`.
+type Number struct {
+	Trial      int     `json:"trial"`
+	Attempt    int     `json:"attempt"`
+	Flow       string  `json:"flow,omitempty"`
+	Name       string  `json:"name"`
+	Unit       string  `json:"unit"`
+	Value      float64 `json:"value"`
+	Definition string  `json:"definition"`
+}
+
+func Metrics(w io.Writer, a *archive.Archive) error {
+	rows, err := metrics.Table(a)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Run     string   `json:"run"`
+		Numbers []Number `json:"numbers"`
+	}{a.Info().Run, []Number{}}
+	for _, r := range rows {
+		out.Numbers = append(out.Numbers, Number{r.Trial, r.Attempt, r.Flow, r.Name, r.Unit, r.Value, r.Definition})
+	}
+	return Write(w, out)
+}
+
+// meanJSON is of the trials of a cell; what is not known is absent.
+type meanJSON struct {
+	N         int      `json:"n"`
+	Value     float64  `json:"value"`
+	HalfWidth *float64 `json:"half_width,omitempty"`
+}
+
+// Cell is one number of one cell in both runs.
+type Cell struct {
+	Cell       string    `json:"cell"`
+	Name       string    `json:"name"`
+	Unit       string    `json:"unit"`
+	Road       *meanJSON `json:"road,omitempty"`
+	Rehearsal  *meanJSON `json:"rehearsal,omitempty"`
+	Difference *float64  `json:"difference,omitempty"` // the rehearsal less the road
+	HalfWidth  *float64  `json:"difference_half_width,omitempty"`
+}
+
+func Compare(w io.Writer, t *compare.Table) error {
+	mean := func(m *compare.Mean) *meanJSON {
+		if m == nil {
+			return nil
+		}
+		return &meanJSON{m.N, m.Value, m.HalfWide}
+	}
+	out := struct {
+		Road       string   `json:"road"`
+		Rehearsal  string   `json:"rehearsal"`
+		Confidence float64  `json:"confidence"`
+		Cells      []Cell   `json:"cells"`
+		Notes      []string `json:"notes"`
+	}{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, append([]string{}, t.Notes...)}
+	for _, d := range t.Differences {
+		out.Cells = append(out.Cells, Cell{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
+			d.HalfWide})
+	}
+	return Write(w, out)
+}
+
+// estimateJSON is a fitted value with its 95 % interval.
+type estimateJSON struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Calibrated is what `calibrate --json` prints; what the run cannot tell is absent.
+type Calibrated struct {
+	Run               string                  `json:"run"`
+	Scenario          string                  `json:"scenario"`
+	Attempts          int                     `json:"attempts"`
+	Used              int                     `json:"used"`
+	PathLossExponent  *estimateJSON           `json:"path_loss_exponent,omitempty"`
+	AntennaGainDbi    *estimateJSON           `json:"antenna_gain_dbi,omitempty"`
+	ShadowingDb       *estimateJSON           `json:"shadowing_sigma_db,omitempty"`
+	DecorrelationM    *estimateJSON           `json:"shadowing_decorrelation_m,omitempty"`
+	SampleDb          estimateJSON            `json:"sample_sigma_db"`
+	UnitPowerOffsetDb map[string]estimateJSON `json:"unit_power_offset_db"`
+	UnitGainOffsetDb  map[string]estimateJSON `json:"unit_gain_offset_db"`
+	Open              []string                `json:"not_known"`
+}
+
+func Calibration(r *calibrate.Result, scenario string) Calibrated {
+	one := func(e *calibrate.Estimate) *estimateJSON {
+		if e == nil {
+			return nil
+		}
+		return &estimateJSON{e.Value, e.Low, e.High}
+	}
+	each := func(of map[string]calibrate.Estimate) map[string]estimateJSON {
+		out := map[string]estimateJSON{}
+		for unit, e := range of {
+			out[unit] = estimateJSON{e.Value, e.Low, e.High}
+		}
+		return out
+	}
+	return Calibrated{Run: r.Run, Scenario: scenario, Attempts: r.Attempts, Used: r.Used,
+		PathLossExponent: one(r.Exponent), AntennaGainDbi: one(r.GainDbi), ShadowingDb: one(r.ShadowDb),
+		DecorrelationM: one(r.CorrelationM), SampleDb: *one(&r.OwnDb), UnitPowerOffsetDb: each(r.PowerDb),
+		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}
+}
+
+func Write(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}

@@ -1,0 +1,68 @@
+package evidence
+
+import (
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Level is the confidence of the run's intervals: where the run looked several
+// times whether it had enough, the chance of error is shared among the looks
+// (see stats.Looks).
+func (d *Run) Level() float64 {
+	e := d.Info.Enough
+	if e == nil {
+		return stats.Confidence
+	}
+	return 1 - (1-e.Confidence)/float64(stopping.Plan(*e, d.Info.Plan).Count())
+}
+
+// Beyond reports whether a trial is of a block after that which was enough.
+func (d *Run) Beyond(t wire.Trial) bool { return d.Stop.Beyond(t) }
+
+// Counts reports whether an attempt is a result of the campaign.
+func (d *Run) Counts(a Attempt) bool { return archive.Counts(a.Trial, a.Verdict, d.Stop) }
+
+// PerTrial is what every trial's accepted attempt measured, and which trials may
+// still be driven.
+func (d *Run) PerTrial() (mbps map[int]*float64, open map[int]bool) {
+	mbps, open = map[int]*float64{}, map[int]bool{}
+	verdicts := map[int][]wire.Verdict{}
+	for _, a := range d.Attempts {
+		if a.Verdict != nil {
+			verdicts[a.Trial.Number] = append(verdicts[a.Trial.Number], *a.Verdict)
+		}
+		if a.Accepted() {
+			mbps[a.Trial.Number] = a.Mbps
+		}
+	}
+	for _, t := range d.Info.Plan.Trials {
+		_, more := verdict.Next(d.Info.Plan.AttemptsMax, verdicts[t.Number])
+		open[t.Number] = more
+	}
+	return mbps, open
+}
+
+// Spared is how many planned trials need not be driven any more.
+func (d *Run) Spared() int {
+	n := 0
+	for _, t := range d.Info.Plan.Trials {
+		if d.Beyond(t) {
+			n++
+		}
+	}
+	return n
+}
+
+// DrivenBeyond is how many attempts were driven beyond what was enough.
+func (d *Run) DrivenBeyond() int {
+	n := 0
+	for _, a := range d.Attempts {
+		if d.Beyond(a.Trial) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,31 @@
+package stats
+
+import (
+	"gonum.org/v1/gonum/stat"
+)
+
+// Summary of the values of one cell.
+type Summary struct {
+	N        int
+	Mean     float64
+	HalfWide *float64 // of the 95 % t interval; absent below three values
+}
+
+// Summarise gives mean and interval.
+func Summarise(values []float64) Summary {
+	s := Summary{N: len(values)}
+	if s.N == 0 {
+		return s
+	}
+	s.Mean = stat.Mean(values, nil)
+	s.HalfWide = HalfWidth(Confidence, values)
+	return s
+}
+
+// Correlation is Pearson's; absent below three pairs or without variation.
+func Correlation(x, y []float64) *float64 {
+	if len(x) < 3 || stat.Variance(x, nil) == 0 || stat.Variance(y, nil) == 0 {
+		return nil
+	}
+	return new(stat.Correlation(x, y, nil))
+}

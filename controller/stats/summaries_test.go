@@ -1,0 +1,29 @@
+package stats
+
+import (
+	"math"
+	"testing"
+)
+
+func TestIntervalOfACell(t *testing.T) {
+	s := Summarise([]float64{18, 20, 22}) // s = 2, so half the width is 4.30265 · 2/√3
+	if s.Mean != 20 || s.HalfWide == nil {
+		t.Fatalf("got %+v", s)
+	}
+	approx(t, "half width", *s.HalfWide, 4.302652729911275*2/math.Sqrt(3), 1e-9)
+	if s := Summarise([]float64{18, 20}); s.HalfWide != nil || s.Mean != 19 {
+		t.Errorf("two values: got %+v, want no interval", s)
+	}
+	if s := Summarise(nil); s.N != 0 {
+		t.Errorf("no values: got %+v", s)
+	}
+}
+
+func TestCorrelation(t *testing.T) {
+	if r := Correlation([]float64{1, 2, 3}, []float64{2, 4, 6}); r == nil || math.Abs(*r-1) > 1e-12 {
+		t.Errorf("got %v, want 1", r)
+	}
+	if r := Correlation([]float64{1, 2, 3}, []float64{5, 5, 5}); r != nil {
+		t.Errorf("no variation: got %g", *r)
+	}
+}

@@ -1,0 +1,235 @@
+// Package journal keeps what must outlive an agent of the run that it takes part in.
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Journal keeps what must outlive the agent: the plan (with its secret key,
+// so 0600), whether the run has begun, and the outcome of every attempt.
+type Journal struct {
+	dir  string
+	file appendFile
+	size int64 // up to here every line is whole
+}
+
+// appendFile is what the journal needs of *os.File; a test fills its disk.
+type appendFile interface {
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+type journalLine struct {
+	Begun   bool           `json:"begun,omitempty"`
+	Ended   bool           `json:"ended,omitempty"`
+	Armed   *wire.TrialKey `json:"armed,omitempty"`
+	Verdict *wire.Verdict  `json:"verdict,omitempty"`
+}
+
+// State is what a journal holds.
+type State struct {
+	Plan       *wire.RunPlan
+	Started    bool
+	Ended      bool
+	Verdicts   map[int][]wire.Verdict
+	Unfinished *wire.TrialKey // armed, and no outcome
+}
+
+func (j *Journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
+func (j *Journal) linePath() string { return filepath.Join(j.dir, "attempts.ndjson") }
+
+// Open opens the journal in a folder, and reads what it holds.
+func Open(dir string) (*Journal, State, error) {
+	st := State{Verdicts: map[int][]wire.Verdict{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	j := &Journal{dir: dir}
+	plan, err := os.ReadFile(j.planPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, st, nil
+	}
+	if err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	if err := json.Unmarshal(plan, &st.Plan); err != nil {
+		return nil, st, fmt.Errorf("read run state %q: %w", j.planPath(), err)
+	}
+	good, err := j.replay(&st)
+	if err != nil {
+		return nil, st, err
+	}
+	f, err := os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	j.file = f
+	// A line that a crash tore is cut: nothing was promised for it.
+	if err := j.file.Truncate(good); err != nil {
+		return nil, st, fmt.Errorf("cut torn run state: %w", err)
+	}
+	j.size = good
+	return j, st, nil
+}
+
+// replay reads the lines into st and returns how many bytes of them are whole.
+func (j *Journal) replay(st *State) (int64, error) {
+	data, err := os.ReadFile(j.linePath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("read run state: %w", err)
+	}
+	var good int64
+	r := bufio.NewReader(bytes.NewReader(data))
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return good, nil
+		}
+		var l journalLine
+		if json.Unmarshal(line, &l) != nil {
+			return good, nil
+		}
+		good += int64(len(line))
+		switch {
+		case l.Begun:
+			st.Started, st.Ended = true, false
+		case l.Ended:
+			st.Started, st.Ended = false, true
+		case l.Armed != nil:
+			st.Unfinished = l.Armed
+		case l.Verdict != nil:
+			if k := st.Unfinished; k != nil && *k == l.Verdict.TrialKey {
+				st.Unfinished = nil
+			}
+			st.Verdicts[l.Verdict.Trial] = SetVerdict(st.Verdicts[l.Verdict.Trial], *l.Verdict)
+		}
+	}
+}
+
+// Load replaces whatever run was held by a new one.
+func (j *Journal) Load(plan wire.RunPlan) error {
+	if j.file != nil {
+		if err := j.file.Close(); err != nil {
+			return fmt.Errorf("close run state: %w", err)
+		}
+		j.file = nil
+	}
+	if err := os.Remove(j.linePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget former run: %w", err)
+	}
+	if err := j.ReplacePlan(plan); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("open run state: %w", err)
+	}
+	j.file, j.size = f, 0
+	return nil
+}
+
+// ReplacePlan rewrites the plan and leaves what was noted of its attempts.
+func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
+	body, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	return writeDurably(j.planPath(), body)
+}
+
+// Armed notes that an attempt was armed.
+func (j *Journal) Armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
+
+// Kept notes what became of an attempt.
+func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
+
+// Begun notes that the run has begun.
+func (j *Journal) Begun() error { return j.append(journalLine{Begun: true}) }
+
+// Ended notes that the run has ended.
+func (j *Journal) Ended() error { return j.append(journalLine{Ended: true}) }
+
+func (j *Journal) append(l journalLine) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode run state: %w", err)
+	}
+	if j.file == nil {
+		return errors.New("write run state: the plan could not be written, and no run is held")
+	}
+	b = append(b, '\n')
+	_, err = j.file.WriteAt(b, j.size)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		// The next line is written over what a full disk took of this one.
+		return errors.Join(fmt.Errorf("write run state: %w", err), j.file.Truncate(j.size))
+	}
+	j.size += int64(len(b))
+	return nil
+}
+
+// writeDurably replaces a file so that a crash leaves the old one or the new one.
+func writeDurably(path string, body []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	_, err = f.Write(body)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// SetVerdict puts v among a trial's verdicts. A final one replaces a
+// provisional one of the same attempt and is never replaced by it.
+func SetVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
+	for i := range vs {
+		if vs[i].Attempt == v.Attempt {
+			if v.Final || !vs[i].Final {
+				vs[i] = v
+			}
+			return vs
+		}
+	}
+	return append(vs, v)
+}
