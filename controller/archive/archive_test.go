@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -282,6 +284,21 @@ func TestSealTakesOutIperf3AndProvenance(t *testing.T) {
 		must(t, err)
 		if strings.HasSuffix(name, ".json") && !json.Valid(raw) {
 			t.Errorf("%s is no JSON", name)
+		}
+	}
+}
+
+// A plan is held to what its attempts come to, so that is not too few.
+func TestAttemptsHaveNoMoreFilesThanAPlanIsHeldTo(t *testing.T) {
+	o := options()
+	o.Relays = 2
+	a := synthetic.Run(t, o)
+	for _, trial := range a.Info().Plan.Trials {
+		n := 0
+		dir := filepath.Join(a.Dir(), "trials", fmt.Sprintf("%04d-a1", trial.Number))
+		must(t, filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil }))
+		if most := plan.FilesOfAttempt(trial); n > most || n < most-5 {
+			t.Errorf("trial %d has %d files and folders, and the plan counts %d", trial.Number, n, most)
 		}
 	}
 }

@@ -23,8 +23,8 @@ const hostileMemoryMax = 200e6
 
 // hostile are archives that nobody drove, each made of an ordinary run.
 var hostile = map[string]func(dir string) error{
-	"510,000 files": func(dir string) error {
-		for i := range 510 {
+	"1,010,000 files": func(dir string) error {
+		for i := range 1010 {
 			folder := filepath.Join(dir, "late", fmt.Sprintf("%04d-a1", i))
 			if err := os.MkdirAll(folder, 0o755); err != nil {
 				return err
