@@ -88,6 +88,12 @@ func Parse(name string, data []byte) (Config, error) {
 		return Config{}, &Error{File: name, Message: "holds several YAML documents, one is expected"}
 	}
 	doc.file = file
+	// What is unfolded may be endless, and in itself.
+	for _, node := range append(ast.FilterFile(ast.AnchorType, file), ast.FilterFile(ast.AliasType, file)...) {
+		at := node.GetToken().Position
+		return Config{}, &Error{File: name, Line: at.Line, Column: at.Column,
+			Message: "anchors and aliases are not part of the format; write the value out"}
+	}
 	cfg := defaults()
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.CustomUnmarshaler(unmarshalPrefix))
 	if err := dec.Decode(&cfg); err != nil && !errors.Is(err, io.EOF) {

@@ -225,6 +225,38 @@ func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 	}
 }
 
+// What root does, and which programs it starts, stands in agent.yaml.
+//
+//attack:local agent.yaml, or a folder above it, that others can write | root does not read it
+func TestAConfigurationOfOthersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(path, []byte("node: car\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckConfiguration(path); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func() error{
+		"that everybody can write":         func() error { return os.Chmod(path, 0o646) },
+		"that a group can write":           func() error { return os.Chmod(path, 0o664) },
+		"in a folder that everybody fills": func() error { return errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, 0o777)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := spoil()
+			if err == nil {
+				err = CheckConfiguration(path)
+			}
+			if err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+				t.Errorf("%v, and it should say what to do", err)
+			}
+			if err := errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // TestRudeCallers: none of them harms the next one.
 //
 //attack:face long or broken calls, callers that say nothing | limits, deadlines
