@@ -92,6 +92,7 @@ func TestAppendRoutesAndKeepsEachRecordOnce(t *testing.T) {
 	}
 }
 
+//attack:face whoever has taken it over tells records of another run as today's
 func TestAppendPassesOverOtherRuns(t *testing.T) {
 	a := create(t)
 	foreign := bytes.Replace(line("car", "e1", 1, 1, 1), []byte("synthetic-4"), []byte("another-run"), 1)
@@ -169,6 +170,7 @@ func TestHowFarANodeIsIsToldSpoolBySpool(t *testing.T) {
 	}
 }
 
+//attack:archive whoever is given a run's folder gives GO with the run's key | the key is not in it
 func TestTheKeyIsNotStored(t *testing.T) {
 	a := synthetic.Run(t, options())
 	err := filepath.WalkDir(a.Dir(), func(path string, e os.DirEntry, err error) error {

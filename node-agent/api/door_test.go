@@ -44,7 +44,12 @@ func (b *bench) knock(config *tls.Config) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-//attack:network a wrong key, no key, a stolen certificate without its key, TLS 1.2, plain HTTP | TLS with pins
+//attack:network no key, or one that nobody let in | mutual TLS with pins
+//attack:network a stolen certificate without its key | the handshake proves the key
+//attack:network a certificate that is let in, sent along behind one's own | the first certificate is the peer's, and
+//attack:and no other counts
+//attack:network an older version of TLS, whose weaknesses are known | TLS 1.3 only
+//attack:network plain HTTP, to be heard or changed on its way | TLS only
 func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	b := start(t, nil)
 	known := b.peers[wire.RoleController]

@@ -177,7 +177,8 @@ func TestASecondHostIsRefused(t *testing.T) {
 	}
 }
 
-//attack:local a daemon, or a state folder, that others can write | every folder above is root's
+//attack:local a daemon that others can write, or put elsewhere by a link | it and every folder above are root's
+//attack:local a state folder that others can write, from which root undoes | it and every folder above are root's
 func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "babeld")

@@ -90,6 +90,10 @@ func TestBonnMotionFile(t *testing.T) {
 }
 
 // Every fault is told with its file and line.
+//
+//attack:file a track whose XML entities unfold without an end, or name another file | entities are not read
+//attack:file a movement of a thousand million nodes, or of numbers that are none | nodes are counted, and numbers
+//attack:and read strictly
 func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 	area := Area{100, 100}
 	ns2 := func(s string) error { _, err := ReadNS2("f", strings.NewReader(s), area); return err }
