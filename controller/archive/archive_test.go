@@ -2,6 +2,8 @@ package archive_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,5 +304,40 @@ func TestAttemptsHaveNoMoreFilesThanAPlanIsHeldTo(t *testing.T) {
 		if most := plan.FilesOfAttempt(trial); n > most || n < most-5 {
 			t.Errorf("trial %d has %d files and folders, and the plan counts %d", trial.Number, n, most)
 		}
+	}
+}
+
+//attack:face whoever has taken it over tells records in another node's name | who brings a record has to be the
+//attack:and node that it names; others are set aside
+func TestRecordsInAnothersNameAreSetAside(t *testing.T) {
+	a := create(t)
+	must(t, a.Append("car", [][]byte{line("roadside", "e1", 1, 1, 1), line("car", "e1", 2, 1, 1)}))
+	if got := seqs(t, a, 1, 1); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("holds %v, want only record 2", got)
+	}
+	if _, err := os.Stat(filepath.Join(a.Dir(), "trials/0001-a1/records/roadside.ndjson")); err == nil {
+		t.Error("the other node has records")
+	}
+	if text, err := os.ReadFile(filepath.Join(a.Dir(), "between/car.unreadable")); err != nil ||
+		!bytes.Contains(text, []byte(`"node":"roadside"`)) {
+		t.Errorf("set aside: %q, %v", text, err)
+	}
+}
+
+//attack:face whoever has taken it over sends another capture than the one that the node's record told | its SHA-256
+//attack:and is compared with the record's
+func TestACaptureThatWasNotToldIsThrownAway(t *testing.T) {
+	a := create(t)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	must(t, a.AppendCapture(k, "car", []byte("another")))
+	told := sha256.Sum256([]byte("the one"))
+	if err := a.CloseCapture(k, "car", hex.EncodeToString(told[:])); !errors.Is(err, archive.ErrOtherCapture) {
+		t.Error(err)
+	}
+	if held, whole := a.CaptureHeld(k, "car"); held != 0 || whole {
+		t.Errorf("%d bytes are held, whole: %t", held, whole)
+	}
+	if err := a.AppendCapture(k, "../../car", nil); err == nil {
+		t.Error("a capture is written elsewhere")
 	}
 }

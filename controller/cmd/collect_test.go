@@ -144,8 +144,8 @@ func TestCollectReadsTheAgentsLog(t *testing.T) {
 
 // A phone's log comes from its user, and from whoever has the phone.
 //
-//attack:file a log that is a pipe, a link to a device, or has a line without an end, to fill the memory | only a file is
-//attack:and read, whose lines have 17 MiB at most
+//attack:file a log that is a pipe, a link to a device, or has a line without an end, to fill the memory | only a
+//attack:and file is read, whose lines have 17 MiB at most
 func TestCollectReadsNoLogWithoutAnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(path string) error

@@ -120,8 +120,8 @@ func readOwn(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a file", path)
 	case info.Mode().Perm()&0o002 != 0:
-		return nil, fmt.Errorf("everybody can write %s (mode %04o), and so say which nodes are the fleet's; compare it "+
-			"with what `fieldmesh keys` printed, and chmod o-w %s", path, info.Mode().Perm(), path)
+		return nil, fmt.Errorf("everybody can write %s (mode %04o), and so say which nodes are the fleet's; "+
+			"compare it with what `fieldmesh keys` printed, and chmod o-w %s", path, info.Mode().Perm(), path)
 	case info.Size() > fleetMost:
 		return nil, fmt.Errorf("%s has %d bytes, and may have %d", path, info.Size(), fleetMost)
 	}

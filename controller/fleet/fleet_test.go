@@ -239,7 +239,8 @@ func TestAFleetFileOfEverybodyIsRefused(t *testing.T) {
 func TestAliasesDoNotUnfold(t *testing.T) {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 9; i++ {
-		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+		tenfold := strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10)
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(tenfold, ","))
 	}
 	for name, text := range map[string]string{
 		"keys of its own":      text + "version: 1\nkeys: .\nnodes: {}\n",

@@ -11,8 +11,8 @@ import (
 
 // A campaign that comes from elsewhere comes with a folder of its movement.
 //
-//attack:file a campaign whose movement is a link to another file of the reader's, which so gets into what is given away |
-//attack:and a movement is read within the campaign's folder
+//attack:file a campaign whose movement is a link to another file of the reader's, which so gets into what is given
+//attack:and away | a movement is read within the campaign's folder
 //attack:file a campaign whose movement is a pipe or has no end | only a file of some hundred megabytes is read
 func TestMovementIsReadBesideTheCampaignOnly(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -39,7 +39,8 @@ func TestMovementIsReadBesideTheCampaignOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "movement", "walk.tcl")
-			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("walk"), 0o600)); err != nil {
+			err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("walk"), 0o600))
+			if err != nil {
 				t.Fatal(err)
 			}
 			campaign := Campaign{Path: filepath.Join(dir, "c.yaml"), Field: &Field{Mobility: &Mobility{

@@ -61,8 +61,8 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-//attack:face whoever has taken it over, or a radio's driver, tells what the controller's terminal would obey | what nodes
-//attack:and tell is escaped before it is printed
+//attack:face whoever has taken it over, or a radio's driver, tells what the controller's terminal would obey | what
+//attack:and nodes tell is escaped before it is printed
 func TestWhatNodesTellMovesNoTerminal(t *testing.T) {
 	var out strings.Builder
 	p := New(&out, nil)

@@ -207,9 +207,9 @@ func (b *bench) say(t *testing.T, config *tls.Config, text string) int {
 	return response.StatusCode
 }
 
-//attack:network a request that two readers would cut at two places (two lengths, or a length and chunks of a kind that
-//attack:and nobody knows) | it is not read
-//attack:network headers, or a path, without an end | they have 1 MiB at most, which is read before the peer's role counts
+//attack:network a request that two readers would cut at two places (two lengths, or a length and chunks of a kind
+//attack:and that nobody knows) | it is not read
+//attack:network headers, or a path, without an end | they have 16 KiB at most
 func TestRequestsWithoutOneMeaningAreRefused(t *testing.T) {
 	b := start(t, nil)
 	config := keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)
@@ -224,8 +224,9 @@ func TestRequestsWithoutOneMeaningAreRefused(t *testing.T) {
 		"chunks of no kind":      {head + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + smuggled, []int{400, 501}},
 		"a space before a colon": {head + "Content-Length : 60\r\n\r\n" + smuggled, []int{400}},
 		"a length with a sign":   {head + "Content-Length: +2\r\n\r\n{}" + smuggled, []int{400}},
-		"headers without an end": {head + "X: " + strings.Repeat("x", 2<<20) + "\r\n\r\n", []int{0, 431}},
-		"a path without an end":  {"GET /" + strings.Repeat("x", 2<<20) + " HTTP/1.1\r\nHost: car\r\n\r\n", []int{0, 414, 431}},
+		"headers without an end": {head + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", []int{0, 431}},
+		"a path without an end": {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: car\r\n\r\n",
+			[]int{0, 414, 431}},
 	} {
 		if got := b.say(t, config, c.text); !slices.Contains(c.want, got) {
 			t.Errorf("%s: %d, want one of %v", name, got, c.want)
@@ -240,7 +241,8 @@ func TestRequestsWithoutOneMeaningAreRefused(t *testing.T) {
 }
 
 //attack:network HTTP/2, whose streams one connection opens and resets without an end | HTTP/1.1 only
-//attack:network a TLS session that is taken up again after its key was taken off the list | sessions are not taken up again
+//attack:network a TLS session that is taken up again after its key was taken off the list | sessions are not taken
+//attack:and up again
 func TestOnlyPlainSessionsAreHeld(t *testing.T) {
 	b := start(t, nil)
 	config := keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)

@@ -38,8 +38,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-//attack:network JSON in JSON without an end, to use up the stack or the time of who reads it | no value lies deeper than
-//attack:and the body's own
+//attack:network JSON in JSON without an end, to use up the stack or the time of who reads it | no value lies deeper
+//attack:and than the body's own
 func TestNestingWithoutAnEndIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"arrays":                  strings.Repeat("[", 500_000),

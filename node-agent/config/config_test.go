@@ -156,7 +156,8 @@ func FuzzParse(f *testing.F) {
 func bomb() string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 9; i++ {
-		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+		tenfold := strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10)
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(tenfold, ","))
 	}
 	return text
 }
