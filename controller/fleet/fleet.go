@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
@@ -132,16 +132,13 @@ func readOwn(path string) ([]byte, error) {
 func parse(data []byte) (file, yaml.CommentMap, error) {
 	var f file
 	comments := yaml.CommentMap{}
-	tree, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return file{}, nil, err
+	for _, t := range lexer.Tokenize(string(data)) { // what is unfolded may be endless, and in itself
+		if t.Type == token.AnchorType || t.Type == token.AliasType {
+			return file{}, nil, &yaml.SyntaxError{Token: t,
+				Message: "anchors and aliases are not part of the format; write the value out"}
+		}
 	}
-	// What is unfolded may be endless, and in itself.
-	for _, node := range append(ast.FilterFile(ast.AnchorType, tree), ast.FilterFile(ast.AliasType, tree)...) {
-		return file{}, nil, &yaml.SyntaxError{Token: node.GetToken(),
-			Message: "anchors and aliases are not part of the format; write the value out"}
-	}
-	err = yaml.NewDecoder(strings.NewReader(string(data)), yaml.Strict(), yaml.CommentToMap(comments)).Decode(&f)
+	err := yaml.NewDecoder(strings.NewReader(string(data)), yaml.Strict(), yaml.CommentToMap(comments)).Decode(&f)
 	if errors.Is(err, io.EOF) {
 		return file{}, nil, errors.New("the file is empty; `fieldmesh keys init` makes a good one")
 	}
