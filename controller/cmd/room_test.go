@@ -26,7 +26,7 @@ func largeVelocity(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := strings.NewReplacer("repetitions: 2\n", "repetitions: 70\n",
+	large := strings.NewReplacer("repetitions: 2\n", "repetitions: 100\n",
 		"nodes:\n", "nodes:\n  n[001-198]: {mesh_address: 10.77.1.1/16}\n", "10.77.0.1/24", "10.77.0.1/16",
 		"10.77.0.2/24", "10.77.0.2/16", "trial:\n", "trial:\n  relays: [\"n[001-198]\"]\n").Replace(string(text))
 	file := filepath.Join(t.TempDir(), "large.yaml")

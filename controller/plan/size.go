@@ -15,9 +15,9 @@ const (
 	// filesPlanned leaves a tenth for records that come after their attempt was sealed.
 	filesPlanned = FilesMost / 10 * 9
 	// attemptsEach is for how many attempts at each trial, one with another, a run has to
-	// have room, where it may have as many. A run that needs more has a fault that further
-	// attempts do not mend.
-	attemptsEach = 3
+	// have room, where it may have as many: a run may lose every second. One that is full
+	// ends, with the reason, and can be read.
+	attemptsEach = 2
 )
 
 // FilesOfAttempt is the most files and folders that an attempt at a trial comes to.
