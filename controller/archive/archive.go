@@ -180,6 +180,11 @@ func Create(dir string, info RunInfo) (*Archive, error) {
 	if err := a.disk.mkdir("."); err != nil {
 		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
 	}
+	found, err := a.disk.survey()
+	if err != nil {
+		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	a.disk.extent = &found.own
 	if err := a.takeLock(); err != nil {
 		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
 	}
@@ -193,6 +198,14 @@ func (a *Archive) writeInfo() error {
 	if _, err := os.Stat(filepath.Join(a.dir, runFile)); err == nil {
 		return ErrExists
 	}
+	schedule, err := encoded(scheduleFile, keyless{RunPlan: a.info.Plan})
+	if err != nil {
+		return err
+	}
+	if err := readable(schedule); err != nil { // before anything is written, or driven
+		return errors.Join(fmt.Errorf("its schedule could not be read again: %w; drive fewer trials at once", err),
+			a.Discard())
+	}
 	if err := a.disk.replace(campaignFile, a.info.CampaignRaw); err != nil {
 		return err
 	}
@@ -202,7 +215,7 @@ func (a *Archive) writeInfo() error {
 			return err
 		}
 	}
-	if err := a.disk.replaceJSON(scheduleFile, keyless{RunPlan: a.info.Plan}); err != nil {
+	if err := a.disk.replace(scheduleFile, schedule); err != nil {
 		return err
 	}
 	return a.disk.replaceJSON(runFile, stored{Format: format, RunInfo: a.info})
@@ -250,13 +263,15 @@ func newArchive(dir string, info RunInfo) *Archive {
 }
 
 func (a *Archive) load() error {
-	if foreign, err := a.disk.foreign(); err != nil || len(foreign) > 0 {
-		return errors.Join(err, foreignErr(foreign))
+	found, err := a.disk.survey()
+	if err != nil || len(found.foreign) > 0 {
+		return errors.Join(err, foreignErr(found.foreign))
 	}
 	if err := a.readInfo(); err != nil {
 		return err
 	}
 	if a.lock != nil {
+		a.disk.extent = &found.own
 		if err := a.disk.mend(); err != nil {
 			return err
 		}

@@ -2,9 +2,12 @@ package archive_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -90,6 +94,7 @@ func TestAppendRoutesAndKeepsEachRecordOnce(t *testing.T) {
 	}
 }
 
+//attack:face whoever has taken it over tells records of another run as today's
 func TestAppendPassesOverOtherRuns(t *testing.T) {
 	a := create(t)
 	foreign := bytes.Replace(line("car", "e1", 1, 1, 1), []byte("synthetic-4"), []byte("another-run"), 1)
@@ -167,6 +172,7 @@ func TestHowFarANodeIsIsToldSpoolBySpool(t *testing.T) {
 	}
 }
 
+//attack:archive whoever is given a run's folder gives GO with the run's key | the key is not in it
 func TestTheKeyIsNotStored(t *testing.T) {
 	a := synthetic.Run(t, options())
 	err := filepath.WalkDir(a.Dir(), func(path string, e os.DirEntry, err error) error {
@@ -283,5 +289,55 @@ func TestSealTakesOutIperf3AndProvenance(t *testing.T) {
 		if strings.HasSuffix(name, ".json") && !json.Valid(raw) {
 			t.Errorf("%s is no JSON", name)
 		}
+	}
+}
+
+// A plan is held to what its attempts come to, so that is not too few.
+func TestAttemptsHaveNoMoreFilesThanAPlanIsHeldTo(t *testing.T) {
+	o := options()
+	o.Relays = 2
+	a := synthetic.Run(t, o)
+	for _, trial := range a.Info().Plan.Trials {
+		n := 0
+		dir := filepath.Join(a.Dir(), "trials", fmt.Sprintf("%04d-a1", trial.Number))
+		must(t, filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil }))
+		if most := plan.FilesOfAttempt(trial); n > most || n < most-5 {
+			t.Errorf("trial %d has %d files and folders, and the plan counts %d", trial.Number, n, most)
+		}
+	}
+}
+
+//attack:face whoever has taken it over tells records in another node's name | who brings a record has to be the
+//attack:and node that it names; others are set aside
+func TestRecordsInAnothersNameAreSetAside(t *testing.T) {
+	a := create(t)
+	must(t, a.Append("car", [][]byte{line("roadside", "e1", 1, 1, 1), line("car", "e1", 2, 1, 1)}))
+	if got := seqs(t, a, 1, 1); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("holds %v, want only record 2", got)
+	}
+	if _, err := os.Stat(filepath.Join(a.Dir(), "trials/0001-a1/records/roadside.ndjson")); err == nil {
+		t.Error("the other node has records")
+	}
+	if text, err := os.ReadFile(filepath.Join(a.Dir(), "between/car.unreadable")); err != nil ||
+		!bytes.Contains(text, []byte(`"node":"roadside"`)) {
+		t.Errorf("set aside: %q, %v", text, err)
+	}
+}
+
+//attack:face whoever has taken it over sends another capture than the one that the node's record told | its SHA-256
+//attack:and is compared with the record's
+func TestACaptureThatWasNotToldIsThrownAway(t *testing.T) {
+	a := create(t)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	must(t, a.AppendCapture(k, "car", []byte("another")))
+	told := sha256.Sum256([]byte("the one"))
+	if err := a.CloseCapture(k, "car", hex.EncodeToString(told[:])); !errors.Is(err, archive.ErrOtherCapture) {
+		t.Error(err)
+	}
+	if held, whole := a.CaptureHeld(k, "car"); held != 0 || whole {
+		t.Errorf("%d bytes are held, whole: %t", held, whole)
+	}
+	if err := a.AppendCapture(k, "../../car", nil); err == nil {
+		t.Error("a capture is written elsewhere")
 	}
 }

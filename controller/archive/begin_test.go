@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -93,5 +94,30 @@ func TestAFolderWithoutARunIsLeftAsItIs(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("it holds %v, %v", entries, err)
+	}
+}
+
+// A run whose schedule could not be read again is not begun, and leaves nothing behind.
+func TestAScheduleThatCouldNotBeReadIsNotBegun(t *testing.T) {
+	info := synthetic.Info(options())
+	dir := filepath.Join(t.TempDir(), "run")
+	flow := info.Plan.Trials[0].Traffic[0]
+	info.Plan.Trials = slices.Repeat(info.Plan.Trials[:1], 5000)
+	for i := range info.Plan.Trials {
+		info.Plan.Trials[i].Traffic = slices.Repeat([]wire.Flow{flow}, 60)
+	}
+	a, err := archive.Create(dir, info)
+	if err == nil {
+		must(t, a.Close())
+		if _, err = archive.Read(dir); err != nil {
+			t.Fatalf("it was begun, and cannot be read: %v", err)
+		}
+		t.Fatal("the schedule is too small for this test")
+	}
+	if !strings.Contains(err.Error(), "drive fewer trials at once") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder is left behind")
 	}
 }

@@ -8,15 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/controller/plan"
 )
 
-// An archive may be anybody's, so what of it is held in memory is bounded. The largest
-// plan has 12,000 trials; an attempt of it has five files and one of each node.
+// An archive may be anybody's, so what of it is held in memory is bounded. Whoever writes
+// one keeps to what can be read again.
 const (
-	// entriesMost bounds the files and folders of a run, and namesMost the bytes of
-	// their paths in all.
-	entriesMost = 500_000
-	namesMost   = 64 << 20
+	// namesMost bounds the bytes of the paths of a run's files and folders in all;
+	// plan.FilesMost bounds their number.
+	namesMost = 64 << 20
 	// depthMost bounds folders in folders; a run has four, and an export a few.
 	depthMost = 16
 	// foreignMost and findingsMost bound what is said.
@@ -29,35 +30,87 @@ const (
 	lineMost = 17 << 20
 	// attemptMost bounds the records of an attempt that are held together.
 	attemptMost = 512 << 20
-	// entriesOfJournalMost bounds what the journal holds: two lines for each of 100,000
-	// attempts, which is eight for each trial of the largest plan. Whoever writes keeps to it.
-	entriesOfJournalMost = 200_000
+	// entriesOfJournalMost bounds what the journal holds: two lines for each attempt, and
+	// as much again as a ninth of them for notes, and for attempts that a person adds.
+	entriesOfJournalMost = 2 * plan.AttemptsMost / 9 * 10
 	// decodedMost bounds what JSON becomes when it is decoded, and journalMost what all
 	// entries of the journal do: those of as many attempts, each with ten rules.
 	decodedMost = 96 << 20
 	journalMost = 512 << 20
 )
 
-// survey is one look at what lies in a run's folder.
-type survey struct {
-	root           string
-	entries, names int
-	foreign        []string
+// extent is how many files and folders a run has, and how many bytes their paths.
+type extent struct{ entries, names int }
+
+// with returns the extent with one more.
+func (e extent) with(rel string) (extent, error) {
+	e.entries++
+	e.names += len(rel)
+	if e.entries > plan.FilesMost || e.names > namesMost {
+		return e, fmt.Errorf("it has more than %d files, or %d MiB of names, as no run has", plan.FilesMost,
+			namesMost>>20)
+	}
+	return e, nil
 }
 
-// foreign lists what is neither a file nor a folder: a link may lead to what is
-// not the run's. A folder that has more than any run is an error.
-func (d disk) foreign() ([]string, error) {
+// without returns the extent with one less.
+func (e extent) without(rel string) extent { return extent{e.entries - 1, e.names - len(rel)} }
+
+// survey is one look at what lies in a run's folder.
+type survey struct {
+	root    string
+	own     extent // of the record of the run
+	derived extent // of what is made of it
+	foreign []string
+}
+
+// survey looks through the run's folder. It lists what is neither a file nor a
+// folder: a link may lead to what is not the run's. A folder that has more than any
+// run is an error.
+func (d disk) survey() (survey, error) {
 	root, err := filepath.EvalSymlinks(d.root)
 	if err != nil {
-		return nil, fmt.Errorf("list run: %w", err)
+		return survey{}, fmt.Errorf("list run: %w", err)
 	}
 	s := survey{root: root}
 	if err := s.folder(".", 0); err != nil {
-		return nil, fmt.Errorf("list run: %w", err)
+		return s, fmt.Errorf("list run: %w", err)
 	}
-	return s.foreign, nil
+	return s, nil
 }
+
+// hold takes the name of a new file or folder into account, or says that the run would
+// have more than can be read again.
+func (d disk) hold(rel string) error {
+	if d.extent == nil || Derived(rel) {
+		return nil
+	}
+	next, err := d.extent.with(rel)
+	if err != nil {
+		return fmt.Errorf("the run is as large as an archive may be: %w; %s", err, whenFull)
+	}
+	*d.extent = next
+	return nil
+}
+
+// extend takes a file that is to be made into account, and the folders above it.
+func (d disk) extend(rel string) (err error) {
+	for ; err == nil && rel != "." && !d.exists(rel); rel = filepath.Dir(rel) {
+		*d.extent, err = d.extent.with(rel)
+	}
+	return err
+}
+
+// release takes a name out of account that hold took in.
+func (d disk) release(rel string) {
+	if d.extent != nil && !Derived(rel) {
+		*d.extent = d.extent.without(rel)
+	}
+}
+
+// whenFull is what to do with a run to which nothing can be added.
+const whenFull = "what is written is safe: end the run on the nodes with `fieldmesh nodes restore`, and drive what " +
+	"is left as another run"
 
 // folder looks at what lies in a folder, some of it at a time: it may be large.
 func (s *survey) folder(rel string, depth int) (err error) {
@@ -88,11 +141,13 @@ func (s *survey) folder(rel string, depth int) (err error) {
 	}
 }
 
-func (s *survey) entry(rel string, e fs.DirEntry, depth int) error {
-	s.entries++
-	s.names += len(rel)
-	if s.entries > entriesMost || s.names > namesMost {
-		return fmt.Errorf("it has more than %d files, or %d MiB of names, as no run has", entriesMost, namesMost>>20)
+func (s *survey) entry(rel string, e fs.DirEntry, depth int) (err error) {
+	of := &s.own
+	if Derived(rel) {
+		of = &s.derived
+	}
+	if *of, err = of.with(rel); err != nil {
+		return err
 	}
 	switch {
 	case e.IsDir():
@@ -113,6 +168,14 @@ func (d *decoded) add(text []byte) error {
 		return fmt.Errorf("it would take more than %d MiB of memory, as nothing in a run does", decodedMost>>20)
 	}
 	return nil
+}
+
+// readable refuses a text that would be refused when it is read as a file of JSON.
+func readable(text []byte) error {
+	if len(text) > fileMost {
+		return fmt.Errorf("it has %d bytes, and may have %d", len(text), fileMost)
+	}
+	return new(decoded).add(text)
 }
 
 // weight is how many bytes of memory JSON takes at most when it is decoded.

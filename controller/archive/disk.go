@@ -27,6 +27,8 @@ type disk struct {
 	// and when it returns an error only the first n bytes of a write are made.
 	fault func(step, rel string, size int) (n int, err error)
 	known *knownSchedule // of a run that is read many times; nil: none
+	// extent is what a run that is written has; nil: it is only read
+	extent *extent
 }
 
 // knownSchedule is a schedule.json that was read before. All shards of a run have
@@ -65,6 +67,9 @@ func (d disk) mkdir(rel string) error {
 	if err := d.mkdir(filepath.Dir(rel)); err != nil {
 		return err
 	}
+	if err := d.hold(rel); err != nil {
+		return err
+	}
 	if _, err := d.ask("mkdir", rel, 0); err != nil {
 		return err
 	}
@@ -92,6 +97,11 @@ func (d disk) append(rel string, data []byte) (size int64, err error) {
 		return 0, err
 	}
 	fresh := !d.exists(rel)
+	if fresh {
+		if err := d.hold(rel); err != nil {
+			return 0, err
+		}
+	}
 	f, err := os.OpenFile(d.path(rel), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", rel, err)
@@ -142,6 +152,9 @@ func (d disk) replace(rel string, data []byte) error {
 		return err
 	}
 	tmp := rel + tmpSuffix
+	if err := d.hold(tmp); err != nil { // both are there for a while
+		return err
+	}
 	f, err := os.OpenFile(d.path(tmp), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", rel, err)
@@ -155,18 +168,30 @@ func (d disk) replace(rel string, data []byte) error {
 	if _, err := d.ask("rename", rel, 0); err != nil {
 		return err
 	}
+	fresh := !d.exists(rel)
 	if err := os.Rename(d.path(tmp), d.path(rel)); err != nil {
 		return fmt.Errorf("write %s: %w", rel, err)
+	}
+	if !fresh {
+		d.release(tmp)
 	}
 	return syncDir(filepath.Dir(d.path(rel)))
 }
 
 func (d disk) replaceJSON(rel string, v any) error {
+	b, err := encoded(rel, v)
+	if err != nil {
+		return err
+	}
+	return d.replace(rel, b)
+}
+
+func encoded(rel string, v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", rel, err)
+		return nil, fmt.Errorf("encode %s: %w", rel, err)
 	}
-	return d.replace(rel, append(b, '\n'))
+	return append(b, '\n'), nil
 }
 
 func (d disk) read(rel string) ([]byte, error) {
@@ -241,7 +266,10 @@ func (d disk) remove(rel string) error {
 	if _, err := d.ask("remove", rel, 0); err != nil {
 		return err
 	}
-	if err := os.Remove(d.path(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch err := os.Remove(d.path(rel)); {
+	case err == nil:
+		d.release(rel)
+	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("remove %s: %w", rel, err)
 	}
 	return syncDir(filepath.Dir(d.path(rel)))

@@ -87,8 +87,7 @@ func (a *Archive) write(e JournalEntry) error {
 	}
 	size, err := a.journal.with(line)
 	if err != nil {
-		return fmt.Errorf("the run is as large as an archive may be: %w; what is written is safe: "+
-			"end the run on the nodes with `fieldmesh nodes restore`, and drive what is left as another run", err)
+		return fmt.Errorf("the run is as large as an archive may be: %w; %s", err, whenFull)
 	}
 	if _, err = a.disk.append(journalFile, line); err == nil {
 		a.journal = size

@@ -125,15 +125,21 @@ func eachLine(path string, do func(line []byte) error) error {
 // eachLineOf calls do with every line of a file that is not empty, without its
 // checksum where it has one.
 func eachLineOf(path string, do func(line []byte) error) (err error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s is not a file", path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	in := bufio.NewReader(f)
+	in := bufio.NewReaderSize(f, lineMost)
 	for {
-		line, rerr := in.ReadBytes('\n')
-		line = bytes.TrimRight(line, "\r\n")
+		line, rerr := in.ReadSlice('\n')
+		if errors.Is(rerr, bufio.ErrBufferFull) {
+			return fmt.Errorf("a line has more than %d MiB, as no record has", lineMost>>20)
+		}
+		line = bytes.TrimRight(bytes.Clone(line), "\r\n")
 		if text, ok := sumline.Text(line); ok {
 			line = text
 		}

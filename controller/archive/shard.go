@@ -245,6 +245,9 @@ func (a *Archive) takeFile(p *Archive, rel string) error {
 // takeAs appends a file of a shard to one of the whole. There may be hundreds of
 // thousands: they are made durable together, when all are taken.
 func (a *Archive) takeAs(p *Archive, rel, as string) (err error) {
+	if err := a.disk.extend(as); err != nil {
+		return fmt.Errorf("the shards together are more than a run may be: %w; report them apart", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(a.disk.path(as)), 0o755); err != nil {
 		return err
 	}

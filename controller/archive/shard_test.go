@@ -161,6 +161,8 @@ func records(t *testing.T, a *archive.Archive, trial int) []wire.Record {
 	return all
 }
 
+//attack:archive a shard of another run or campaign, or one twice, in a shard's place | all are compared before
+//attack:and anything is made
 func TestMergeRefuses(t *testing.T) {
 	dir, info := t.TempDir(), synthetic.Info(campaign)
 	other := synthetic.Info(campaign)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -86,14 +87,14 @@ func verify(d disk) ([]Finding, error) {
 		return nil, fmt.Errorf("verify %q: not a folder of a run: %w", dir, errors.Join(err, fs.ErrInvalid))
 	}
 	c := &check{disk: d, covered: map[string]bool{manifestFile: true}}
-	foreign, err := c.disk.foreign()
+	found, err := c.disk.survey()
 	if err != nil {
 		return nil, fmt.Errorf("verify %q: %w", dir, err)
 	}
-	for _, rel := range foreign { // nothing is read then: it may lead anywhere
+	for _, rel := range found.foreign { // nothing is read then: it may lead anywhere
 		c.found(rel, Unexpected, "a link or a device, which no run has")
 	}
-	if len(foreign) > 0 {
+	if len(found.foreign) > 0 {
 		return c.findings, nil
 	}
 	c.basics()
@@ -258,8 +259,8 @@ func (c *check) openFiles(sealed map[wire.TrialKey]bool) {
 		for rel, size := range at.Bytes {
 			durable[rel] = max(durable[rel], size)
 		}
-		if len(durable) > entriesMost {
-			return fmt.Errorf("it names more than %d files, as no run has", entriesMost)
+		if len(durable) > plan.FilesMost {
+			return fmt.Errorf("it names more than %d files, as no run has", plan.FilesMost)
 		}
 		return nil
 	})

@@ -24,7 +24,8 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 }
 
 //attack:archive a record, or a manifest, that names a path
-//attack:archive an archive from elsewhere with links out of it, devices and pipes, lines or files without an end
+//attack:archive links out of the archive, by which other files are read or written
+//attack:archive pipes and devices, whose reader waits or never ends
 //attack:archive an archive that is damaged, or edited without its checksums | SHA-256 manifests
 func TestVerifyNamesEveryFault(t *testing.T) {
 	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
@@ -127,10 +128,14 @@ func TestVerifyOfAnUnfinishedRun(t *testing.T) {
 
 // What is read of an archive from elsewhere is its own, and bounded.
 //
-//attack:archive an archive from elsewhere with links out of it, devices and pipes, lines or files without an end |
-//attack:and nothing but its own files is read; a line has 17 MiB at most
-//attack:archive folders without an end, a journal or a schedule of millions, JSON that grows a hundredfold when it is
-//attack:and decoded | counts and sizes that no run has are an error before they are in memory
+//attack:archive links out of the archive, by which other files are read or written | an archive with a link is not
+//attack:and read
+//attack:archive pipes and devices, whose reader waits or never ends | an archive with one is not read
+//attack:archive a line or a file without an end | a line has 17 MiB at most, a file that is read whole 64 MiB
+//attack:archive folders in each other, or files by the million | counted before anything is read
+//attack:archive a journal or a schedule of millions | counted while it is read
+//attack:archive JSON that grows a hundredfold when it is decoded | weighed before it is decoded
+//attack:archive a number of shards by which nothing can be divided | it is checked when it is read
 func TestHostileArchivesAreNotRead(t *testing.T) {
 	cases := map[string]struct {
 		damage func(t *testing.T, dir string)
@@ -199,6 +204,8 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 }
 
 // The records of an attempt are held together, and no more than an attempt can have.
+//
+//attack:archive records of an attempt without an end | 512 MiB of an attempt are held together at most
 func TestHostileRecordsAreNotHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(path string) error
@@ -219,6 +226,9 @@ func TestHostileRecordsAreNotHeld(t *testing.T) {
 
 // Of very many findings the first are listed, and that there are more counts as what
 // may be an altered file.
+//
+//attack:archive findings by the million, among which the one that counts is lost | after a thousand it says that
+//attack:and there is more, as of an altered file
 func TestFindingsAreBounded(t *testing.T) {
 	a := synthetic.Run(t, options())
 	for i := range 1100 {

@@ -3,10 +3,12 @@ package cmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -140,6 +142,38 @@ func TestCollectReadsTheAgentsLog(t *testing.T) {
 	}
 }
 
+// A phone's log comes from its user, and from whoever has the phone.
+//
+//attack:file a log that is a pipe, a link to a device, or has a line without an end, to fill the memory | only a
+//attack:and file is read, whose lines have 17 MiB at most
+func TestCollectReadsNoLogWithoutAnEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(path string) error
+		want string
+	}{
+		"a line without an end": {func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
+		}, "a line has more than 17 MiB"},
+		"a pipe":   {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "is not a file"},
+		"a device": {func(path string) error { return os.Symlink("/dev/zero", path) }, "is not a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := c.make(filepath.Join(dir, "log.seg")); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{dir, filepath.Join(dir, "log.seg")} {
+				err := archive.FromLogs(filepath.Join(t.TempDir(), "run"), "log", "v", []string{path}, nil)
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+//attack:phone a log that names a folder elsewhere as its node | a node's name is checked before a file is made
+//attack:phone a log with records of a run, which so would get round the run's own collection | they are refused
 func TestCollectRefuses(t *testing.T) {
 	of := func(node, run string) []byte {
 		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: 1, TBootNs: 1, Run: run},

@@ -100,6 +100,7 @@ func standInAPI(name, state string) http.Handler {
 	return mux
 }
 
+//attack:local another user who reads a key
 func TestKeysFileModesKeepSecrets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	if _, err := fleet.Init(dir); err != nil {

@@ -126,6 +126,9 @@ func (f *rehearseFlags) beginParts(file string) (*parts, error) {
 	if err := kernel.Check(trials); err != nil {
 		return nil, err
 	}
+	if problems := wholeRoom(c); problems != nil {
+		return nil, problems
+	}
 	sub := f.runFlags
 	sub.start = f.begun() // of all parts
 	if sub.name == "" {

@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 	if err := scene.Check(c); err != nil {
 		return 0, nil, err
 	}
-	for _, w := range c.Warnings {
+	for _, w := range slices.Concat(c.Warnings, wholeRoom(c)) {
 		w.Message = "warning: " + w.Message
 		warnings = append(warnings, w.Error())
 	}
@@ -85,6 +86,11 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("%s: warning: %s", c.Path, w))
 	}
 	return len(all), warnings, nil
+}
+
+// wholeRoom says what is wrong if no archive has room for a run of the whole campaign.
+func wholeRoom(c *plan.Campaign) tree.Problems {
+	return c.Room(func(int) bool { return true })
 }
 
 // checkPlanJSON prints what is found as one document; faults end it with an error too.

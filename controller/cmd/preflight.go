@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 )
 
 // ErrPreflight is returned when a need is not met; the table has said which.
@@ -86,6 +87,7 @@ func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 func preflightTable(out io.Writer, r preflight.Report) error {
 	states := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
 		preflight.Unneeded: "-"}
+	out = terminal.Writer(out) // a node's words may be anybody's
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
 	unmet := 0

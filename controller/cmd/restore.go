@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -66,7 +67,7 @@ func restoreNodes(ctx context.Context, clients []*fleet.Client, out io.Writer) e
 			result = errNotRestored
 		}
 		for _, l := range lines {
-			if _, err := fmt.Fprintf(out, "%s: %s\n", c.Node().Name, l); err != nil {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", c.Node().Name, terminal.Text(l)); err != nil {
 				return fmt.Errorf("print report: %w", err)
 			}
 		}

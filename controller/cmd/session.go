@@ -111,6 +111,9 @@ func openSession(f runFlags, file, place string) (*session, error) {
 			"no shard "+
 			"can tell alone; drive it whole, or take design.stop_when out", f.shard)
 	}
+	if problems := c.Room(shard.Has); problems != nil {
+		return nil, problems
+	}
 	name := f.name
 	if name == "" {
 		name = c.Name + "-" + f.begun().Format("20060102-150405")

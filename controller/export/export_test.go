@@ -289,7 +289,8 @@ func TestCapturesCannotBeRedacted(t *testing.T) {
 	}
 }
 
-//attack:archive whoever is given a redacted export looks for bystanders, or for where somebody lives
+//attack:archive whoever is given a redacted export looks for bystanders
+//attack:archive whoever is given a redacted export looks for where somebody lives or was
 func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	const stranger = "de:ad:be:ef:00:01"

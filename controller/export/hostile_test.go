@@ -97,6 +97,8 @@ func appendRecord(t *testing.T, a *archive.Archive, r wire.Record) {
 	}
 }
 
+//attack:archive a name that a spreadsheet would take for a formula | such cells begin with an apostrophe
+//attack:archive a name that ends an element or a text of GPX, GeoJSON or the crate | it is escaped
 func TestNamesFromOutsideAreEscapedInEveryFile(t *testing.T) {
 	a := hostileRun(t)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -184,6 +186,7 @@ func wellFormed(t *testing.T, raw []byte) {
 	}
 }
 
+//attack:archive a name that a browser would take for a script | it is escaped
 func TestNamesFromOutsideAreEscapedInTheReport(t *testing.T) {
 	var html bytes.Buffer
 	if _, err := report.Write(hostileRun(t), &html); err != nil {
@@ -210,6 +213,7 @@ func (k *kept) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
 	return nil, nil
 }
 
+//attack:archive a name that adds points or tags to the database's | it is escaped as line protocol has it
 func TestNamesFromOutsideAreEscapedInLineProtocol(t *testing.T) {
 	a := hostileRun(t)
 	var k kept

@@ -38,9 +38,8 @@ var withheld = []string{"capture.error", "change.what", "edge.error", "event.tex
 // A secret in any text of any kind of record leaves only where the text has the
 // tag of those that do, and not as a radio's address or a network's name.
 //
-//attack:archive whoever is given a redacted export looks for bystanders, or for where somebody lives | texts leave
-//attack:and by a list, for each kind of record; radios and networks have made-up names; outside the windows
-//attack:and there is no place and no movement
+//attack:archive whoever is given a redacted export looks for bystanders | texts leave by a list, for each kind of
+//attack:and record; radios and networks have made-up names
 func TestSecretsStayBehind(t *testing.T) {
 	files, err := filepath.Glob("../../protocols/wire/golden/record_*.json")
 	if err != nil || len(files) < 20 {
@@ -102,7 +101,8 @@ func TestSecretsStayBehind(t *testing.T) {
 // Where a node was cannot be rebuilt from what is told about the time outside the
 // windows.
 //
-//attack:archive whoever is given a redacted export looks for bystanders, or for where somebody lives
+//attack:archive whoever is given a redacted export looks for where somebody lives or was | outside the windows there
+//attack:and is no place and no movement
 func TestNoMovementIsToldOutsideWindows(t *testing.T) {
 	r := blankRedactor()
 	in := map[string]wire.Window{"car": {OpenBootNs: 100, CloseBootNs: 200}}

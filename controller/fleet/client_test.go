@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -372,5 +373,40 @@ func TestClockOffsetTrustsTheQuickestExchange(t *testing.T) {
 	}
 	if _, err := a.usual(t).ClockOffset(context.Background(), 0); err == nil {
 		t.Error("no exchanges give an offset")
+	}
+}
+
+// A node whose face was taken over answers the controller as it likes.
+//
+//attack:face whoever has taken it over sends the controller elsewhere, with what the call holds | no redirection is
+//attack:and followed
+//attack:face whoever has taken it over answers with a little that unfolds to a lot | nothing is unpacked, and an
+//attack:and answer has 256 MiB at most
+func TestAnswersOfATakenOverNodeLeadNowhere(t *testing.T) {
+	elsewhere := newAgent(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a redirection was followed")
+	}))
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter)
+		want   string
+	}{
+		"a redirection": {func(w http.ResponseWriter) {
+			w.Header().Set("Location", elsewhere.server.URL+"/v1/clock")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, "HTTP status 307"},
+		"zeros, packed": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			_, _ = packed.Write(make([]byte, 64<<20))
+			_ = packed.Close()
+		}, "decode answer: invalid character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+			_, err := a.client(t, a.controller, a.identity.Pin).Status(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
@@ -89,7 +91,7 @@ func Load(path string) (*Fleet, error) {
 // readFile reads a fleet file and the comments in it, so that it can be
 // written again without losing what a person noted there.
 func readFile(path string) (file, yaml.CommentMap, error) {
-	data, err := os.ReadFile(path)
+	data, err := readOwn(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return file{}, nil, fmt.Errorf("load fleet %q: there is no such file; `fieldmesh keys init` makes one: %w",
 			path, err)
@@ -104,10 +106,38 @@ func readFile(path string) (file, yaml.CommentMap, error) {
 	return f, comments, nil
 }
 
+// fleetMost bounds the file: 200 nodes are some ten kilobytes.
+const fleetMost = 4 << 20
+
+// readOwn reads a fleet file that not everybody can write: whoever does puts a node of his own
+// in the place of a node, and is told the run's key.
+func readOwn(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", path)
+	case info.Mode().Perm()&0o002 != 0:
+		return nil, fmt.Errorf("everybody can write %s (mode %04o), and so say which nodes are the fleet's; "+
+			"compare it with what `fieldmesh keys` printed, and chmod o-w %s", path, info.Mode().Perm(), path)
+	case info.Size() > fleetMost:
+		return nil, fmt.Errorf("%s has %d bytes, and may have %d", path, info.Size(), fleetMost)
+	}
+	return os.ReadFile(path)
+}
+
 // parse reads the text of a fleet file, strictly.
 func parse(data []byte) (file, yaml.CommentMap, error) {
 	var f file
 	comments := yaml.CommentMap{}
+	for _, t := range lexer.Tokenize(string(data)) { // what is unfolded may be endless, and in itself
+		if t.Type == token.AnchorType || t.Type == token.AliasType {
+			return file{}, nil, &yaml.SyntaxError{Token: t,
+				Message: "anchors and aliases are not part of the format; write the value out"}
+		}
+	}
 	err := yaml.NewDecoder(strings.NewReader(string(data)), yaml.Strict(), yaml.CommentToMap(comments)).Decode(&f)
 	if errors.Is(err, io.EOF) {
 		return file{}, nil, errors.New("the file is empty; `fieldmesh keys init` makes a good one")

@@ -1,9 +1,12 @@
 package fleet_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
@@ -196,6 +199,63 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 	}
 	if _, err := f.Client(keys.Identity{}, "c"); err == nil || !strings.Contains(err.Error(), "it has a, b") {
 		t.Errorf("an unknown node: %v", err)
+	}
+}
+
+//attack:local a fleet file that everybody can write, by which another node takes a node's place | it is not read
+//attack:file a fleet file that is a pipe, or has no end | only a file of some megabytes is read
+func TestAFleetFileOfEverybodyIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(path string) error
+		want  string
+	}{
+		"that everybody can write": {func(path string) error { return os.Chmod(path, 0o646) }, "chmod o-w"},
+		"a pipe": {func(path string) error {
+			return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
+		}, "is not a file"},
+		"without an end": {func(path string) error { return os.Truncate(path, 1<<40) }, "and may have"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), fleet.FileName)
+			err := os.WriteFile(path, []byte("version: 1\nkeys: .\nnodes: {}\n"), 0o644)
+			if err == nil {
+				_, err = fleet.Load(path)
+			}
+			if err == nil {
+				err = c.spoil(path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fleet.Load(path); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+//attack:file a fleet file whose aliases unfold to thousands of millions of values, or lie in themselves | anchors and
+//attack:and aliases are not part of the format
+func TestAliasesDoNotUnfold(t *testing.T) {
+	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := 1; i < 9; i++ {
+		tenfold := strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10)
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(tenfold, ","))
+	}
+	for name, text := range map[string]string{
+		"keys of its own":      text + "version: 1\nkeys: .\nnodes: {}\n",
+		"as a node":            text + "version: 1\nkeys: .\nnodes: {car: *a8}\n",
+		"a node in itself":     "version: 1\nkeys: .\nnodes: &n\n  car: *n\n",
+		"labels in themselves": "version: 1\nkeys: .\nnodes: {car: {labels: &l {a: *l}}}\n",
+		"as labels":            text + "version: 1\nkeys: .\nnodes: {car: {labels: *a8}}\n",
+	} {
+		path := filepath.Join(t.TempDir(), "fleet.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fleet.Load(path); err == nil || !strings.Contains(err.Error(), "write the value out") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -276,6 +276,11 @@ func TestThinningKeepsTheNewest(t *testing.T) {
 	}
 }
 
+//attack:network a page from elsewhere that reads the live page by a name that points to this machine | the name that
+//attack:and is asked for has to be this machine's
+//attack:network somebody who opens the live page without its token, or with a guess | a random token, compared in
+//attack:and constant time
+//attack:network a path that leads out of the live page's folder | only what the page has is served
 func TestOnlyWhoMaySeesThePage(t *testing.T) {
 	b := NewBoard(t.TempDir(), slog.New(slog.DiscardHandler))
 	for _, tc := range []struct {

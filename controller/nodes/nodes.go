@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -72,6 +73,7 @@ func ask(ctx context.Context, client *fleet.Client) report {
 
 // printTable writes the table and, under it, every problem with its cure.
 func printTable(out io.Writer, reports []report) error {
+	out = terminal.Writer(out) // a node's words may be anybody's
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK " +
 		"FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}

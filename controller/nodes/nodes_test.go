@@ -1,8 +1,11 @@
 package nodes
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -28,5 +31,17 @@ func TestCellsAreShort(t *testing.T) {
 	clock := &wire.Clock{WallOffsetNs: -1_234_567, UncertaintyNs: 250_400}
 	if got, want := clockCell(clock), "-1.23 ms ± 250 µs"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+//attack:face whoever has taken it over, or a radio's driver, tells what the controller's terminal would obey
+func TestWhatNodesTellMovesNoTerminal(t *testing.T) {
+	var out strings.Builder
+	r := report{node: fleet.Node{Name: "car"}, err: errors.New("it said \x1b]52;c;cm0=\x07")}
+	if err := printTable(&out, []report{r}); !errors.Is(err, ErrNotWell) {
+		t.Error(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07") || !strings.Contains(out.String(), `it said \x1b]52`) {
+		t.Errorf("%q", out.String())
 	}
 }

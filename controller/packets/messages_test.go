@@ -86,6 +86,7 @@ func TestMessagesOfRoutingPackets(t *testing.T) {
 	}
 }
 
+//attack:air frames made to break the analysis of a capture
 func FuzzMessages(f *testing.F) {
 	f.Add(uint16(signalling.PortOLSR), []byte{0, 12, 0, 1, 1, 0, 0, 8, 9, 9, 9, 9})
 	f.Add(uint16(signalling.PortBabel), []byte{42, 2, 0, 1, 0})

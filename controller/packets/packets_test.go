@@ -240,6 +240,9 @@ func TestCorruptCapturesSayWhoseAndWhere(t *testing.T) {
 }
 
 // Whatever is in flight for long, or never answered, memory has a bound.
+//
+//attack:air packets with numbers made to fill the memory of who analyses a capture of them | what is remembered of a
+//attack:and connection is bounded
 func TestMemoryHasABound(t *testing.T) {
 	var f flight
 	for i := range 3 * mostInFlight {
@@ -323,6 +326,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+//attack:air frames made to break the analysis of a capture | they are read within their own bytes
 func FuzzAnalyse(f *testing.F) {
 	w := newWire(f)
 	w.handshake(99, 0, 5*ms)

@@ -279,6 +279,9 @@ func TestAMistakeIsSaidAndTheCodeStaysGood(t *testing.T) {
 	}
 }
 
+//attack:network whoever has a code asks to be let in as a controller | a code lets in a node or an app
+//attack:network a name with a path or a line in it, to be written elsewhere | names are `[a-z0-9-]`
+//attack:network a request to be let in without an end | it has a bound, and the rest is not read
 func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	s := begin(t)
 	own := testnet.Identity(t, "car")

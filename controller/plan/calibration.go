@@ -49,9 +49,9 @@ func (p *parse) calibrationTrials(root, base *tree.Node, phase string, block int
 			t.Factors = c.labels()
 			t.Factors["calibration"], t.Factors["mark_m"] = phase, label(mark)
 			trials = append(trials, t)
-			if len(trials) > maxTrials {
+			if len(trials) > wire.MaxTrials {
 				p.findings.Add(n.Home, "calibration.%s: more than %d passes are not allowed; allowed: fewer marks or "+
-					"factors", phase, maxTrials)
+					"factors", phase, wire.MaxTrials)
 				return nil
 			}
 		}

@@ -61,9 +61,9 @@ func (p *parse) expand(root *tree.Node) []wire.Trial {
 		return nil
 	}
 	d := p.design
-	if total := d.repetitions * len(cells); total > maxTrials {
+	if total := d.repetitions * len(cells); total > wire.MaxTrials {
 		p.findings.Add(root.Lookup("design.repetitions").At, "design.repetitions: %d trials in all are not allowed; "+
-			"allowed: at most %d", total, maxTrials)
+			"allowed: at most %d", total, wire.MaxTrials)
 		return nil
 	}
 	trials := p.calibrationTrials(root, base, "before", 0)

@@ -30,7 +30,6 @@ const (
 	maxFactors = 12
 	maxLevels  = 100
 	maxCells   = 2000
-	maxTrials  = 20000
 )
 
 const levelsAllowed = "a mapping from labels to partial trials, or, with a key, a list of values"

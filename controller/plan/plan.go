@@ -57,8 +57,9 @@ type Campaign struct {
 	Raw    []byte // the file, byte for byte
 	SHA256 string // of Raw, in hexadecimal
 
-	trials []wire.Trial
-	drawn  bool // flows that are led across others have their ends
+	trials        []wire.Trial
+	repetitionsAt tree.Position
+	drawn         bool // flows that are led across others have their ends
 }
 
 // Paper is the paper whose question a campaign puts, so that the report sets
@@ -170,6 +171,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 	p.checkFile(root)
 	trials := p.expand(root)
 	p.checkReference(root, trials)
+	p.checkSize(root, trials)
 	if problems := p.findings.Problems(name, p.cellCount); len(problems) > 0 {
 		return nil, problems
 	}
@@ -178,8 +180,8 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 		Path: name, Name: root.TextAt("name"), Title: root.TextAt("title"), Question: root.TextAt("question"),
 		Asks: p.asks, Notes: root.TextAt("notes"),
 		Nodes: p.nodes, Control: root.TextAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
-		AttemptsMax: p.attemptsMax,
-		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale, Scales: p.scales,
+		AttemptsMax: p.attemptsMax, repetitionsAt: root.Lookup("design.repetitions").At,
+		Site: p.site, Field: p.field, Paper: p.paper, Scale: p.scale, Scales: p.scales,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 		Warnings: slices.Concat(p.unusualAddresses(), p.unusualSpeed(root, trials), p.differences(trials)),
 	}

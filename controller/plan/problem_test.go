@@ -86,6 +86,8 @@ func TestFineCampaign(t *testing.T) {
 	}
 }
 
+//attack:file a campaign of few lines that makes millions of trials | cells and trials are counted before they are
+//attack:and made
 func TestFaultsAreReported(t *testing.T) {
 	faults := readFaults(t)
 	var golden strings.Builder

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -94,7 +95,7 @@ func (p *Display) Step(s run.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.left.text(s, time.Now())
-	line := stepLine(s, left, true)
+	line := terminal.Text(stepLine(s, left, true)) // a node's words may be anybody's
 	if !p.terminal {
 		key := fmt.Sprint(s.Trial != nil, s.Phase, s.Attempt, number(s))
 		switch {
@@ -115,7 +116,7 @@ func (p *Display) Step(s run.Progress) {
 	case s.Phase == "looked": // of no lane
 	case s.Verdict == nil:
 		if len(line) >= p.width() {
-			line = stepLine(s, left, false)
+			line = terminal.Text(stepLine(s, left, false))
 		}
 		p.now[s.Lane], p.at[s.Lane] = line, number(s)
 	case p.at[s.Lane] == number(s): // it may come when the next trial is under way
@@ -129,7 +130,7 @@ func (p *Display) Say(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
-	fmt.Fprintln(p.out, line)
+	fmt.Fprintln(p.out, terminal.Lines(line))
 	p.draw()
 }
 

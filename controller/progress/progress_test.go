@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +58,19 @@ func TestTimeLeft(t *testing.T) {
 	}
 	if got := (&timeLeft{}).text(run.Progress{Total: 24}, now); got != "" {
 		t.Errorf("without an estimate: %q", got)
+	}
+}
+
+//attack:face whoever has taken it over, or a radio's driver, tells what the controller's terminal would obey | what
+//attack:and nodes tell is escaped before it is printed
+func TestWhatNodesTellMovesNoTerminal(t *testing.T) {
+	var out strings.Builder
+	p := New(&out, nil)
+	p.Say("note: \x1b]0;OWNED\x07")
+	trial := wire.Trial{Number: 2}
+	p.Step(run.Progress{Trial: &trial, Attempt: 1, Phase: "armed", Detail: "waits \x1b[2J"})
+	if strings.ContainsAny(out.String(), "\x1b\x07") || !strings.Contains(out.String(), `waits \x1b[2J`) ||
+		!strings.Contains(out.String(), `note: \x1b]0;OWNED\a`) {
+		t.Errorf("%q", out.String())
 	}
 }

@@ -132,6 +132,7 @@ func TestDrawingsAreWellFormed(t *testing.T) {
 	}
 }
 
+//attack:archive a name that a browser would take for a script
 func TestOutsideStringsAreEscaped(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})

@@ -15,6 +15,8 @@ import (
 )
 
 // A node's spool still holds the run before, whose trials have the same numbers.
+//
+//attack:face whoever has taken it over tells records of another run as today's | each record names its run
 func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	seen := func(run string, b wire.Body) engine.Event {

@@ -65,6 +65,8 @@ func TestOverridesAreApplied(t *testing.T) {
 
 // A word about an attempt that measured nothing changes nothing, and the
 // journal says so.
+//
+//attack:phone a word that accepts an attempt in which nothing was measured | it is noted, and decides nothing
 func TestAnOverrideThatCannotBeAppliedIsNoted(t *testing.T) {
 	lane, field := newLane(t, "only")
 	field.mute = "road" // which fails the attempt

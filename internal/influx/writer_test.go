@@ -288,6 +288,8 @@ func TestMissingDatabaseIsMade(t *testing.T) {
 	}
 }
 
+//attack:local another user who reads the database's password in a command line or a log | an address with a password
+//attack:and is refused, and none is printed
 func TestTargetsThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ target Target }{
 		{Target{URL: "http://car:" + "hunter2@h:8086", Database: "d"}},
@@ -313,6 +315,7 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	}
 }
 
+//attack:local the database's password in a file that others can read | it is not read
 func TestReadPassword(t *testing.T) {
 	t.Setenv(PasswordVariable, "from the environment")
 	if got, err := ReadPassword(""); got != "from the environment" || err != nil {

@@ -88,6 +88,7 @@ func TestNamesArePlain(t *testing.T) {
 	}
 }
 
+//attack:local another user who reads a key | mode 0600; a key that others can read is not used
 func TestIdentityIsKeptInFiles(t *testing.T) {
 	id, certPEM, keyPEM := made(t, "car")
 	dir := t.TempDir()
@@ -190,6 +191,7 @@ func authorized(t *testing.T, peers ...keys.Peer) *keys.Authorized {
 	return list
 }
 
+//attack:local a list of who is let in that others can write or read | it is not used
 func TestAuthorizedList(t *testing.T) {
 	a, _, _ := made(t, "controller")
 	b, _, _ := made(t, "phone")
@@ -321,6 +323,9 @@ func TestBothEndsArePinned(t *testing.T) {
 }
 
 // The apps of a list are replaced as a whole, or not at all.
+//
+//attack:phone an app that the controller has taken off its list | the controller tells the whole list, and who is not
+//attack:and on it is out
 func TestPeersOfARoleAreReplaced(t *testing.T) {
 	controller, _, _ := made(t, "controller")
 	old, _, _ := made(t, "old")

@@ -175,6 +175,8 @@ func TestReadingDoesNotGrow(t *testing.T) {
 	}
 }
 
+//attack:archive a capture whose blocks lie about their lengths | a block has 16 MiB at most, and is read within
+//attack:and itself
 func FuzzReader(f *testing.F) {
 	data, _ := written(f, 5)
 	f.Add(data)

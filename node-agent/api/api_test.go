@@ -211,6 +211,8 @@ func TestTheWaysToOthersAreAskedFor(t *testing.T) {
 }
 
 //attack:network unknown fields, wrong types, absurd numbers | strict reading, bounds for every field
+//attack:network a name twice in a body, of which one reader takes the first and another the last | each name once
+//attack:controller a plan that is loaded under another run's name | the path's name is the plan's
 func TestBodiesAreReadStrictly(t *testing.T) {
 	b := start(t, nil)
 	client := b.client(wire.RoleController)
@@ -298,6 +300,8 @@ func (b *bench) putLease(t *testing.T, contentType string, body io.Reader) int {
 	return response.StatusCode
 }
 
+//attack:network a page in the browser of somebody who is let in, which posts a form | only JSON is taken, which no
+//attack:and form is
 func TestOnlyJSONIsTaken(t *testing.T) {
 	b := start(t, nil)
 	if got := b.putLease(t, "text/plain", strings.NewReader(`{"holder":"a","ttl_s":1}`)); got !=

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,12 @@ func (b *bench) knock(config *tls.Config) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-//attack:network a wrong key, no key, a stolen certificate without its key, TLS 1.2, plain HTTP | TLS with pins
+//attack:network no key, or one that nobody let in | mutual TLS with pins
+//attack:network a stolen certificate without its key | the handshake proves the key
+//attack:network a certificate that is let in, sent along behind one's own | the first certificate is the peer's, and
+//attack:and no other counts
+//attack:network an older version of TLS, whose weaknesses are known | TLS 1.3 only
+//attack:network plain HTTP, to be heard or changed on its way | TLS only
 func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	b := start(t, nil)
 	known := b.peers[wire.RoleController]
@@ -177,5 +183,88 @@ func TestSlowClientsAreDropped(t *testing.T) {
 	fmt.Fprint(idle, "GET /v1/clock HTTP/1.1\r\nHost: n\r\n\r\n")
 	if said := ends(t, idle); !strings.HasPrefix(said, "HTTP/1.1 200 ") {
 		t.Errorf("an idle connection: %q", said)
+	}
+}
+
+// say sends bytes over TLS as a peer that is let in, and returns the status of the first answer;
+// 0: there was none.
+func (b *bench) say(t *testing.T, config *tls.Config, text string) int {
+	t.Helper()
+	conn, err := tls.Dial("tcp", b.address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, text) // which may be cut off
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+//attack:network a request that two readers would cut at two places (two lengths, or a length and chunks of a kind
+//attack:and that nobody knows) | it is not read
+//attack:network headers, or a path, without an end | they have 16 KiB at most
+func TestRequestsWithoutOneMeaningAreRefused(t *testing.T) {
+	b := start(t, nil)
+	config := keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)
+	const head = "PUT /v1/lease HTTP/1.1\r\nHost: car\r\nContent-Type: application/json\r\n"
+	const smuggled = head + "Content-Length: 27\r\n\r\n{\"holder\":\"evil\",\"ttl_s\":9}"
+	for name, c := range map[string]struct {
+		text string
+		want []int
+	}{
+		"two lengths":            {head + "Content-Length: 2\r\nContent-Length: 60\r\n\r\n{}" + smuggled, []int{400}},
+		"a length of two values": {head + "Content-Length: 2, 60\r\n\r\n{}" + smuggled, []int{400}},
+		"chunks of no kind":      {head + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + smuggled, []int{400, 501}},
+		"a space before a colon": {head + "Content-Length : 60\r\n\r\n" + smuggled, []int{400}},
+		"a length with a sign":   {head + "Content-Length: +2\r\n\r\n{}" + smuggled, []int{400}},
+		"headers without an end": {head + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", []int{0, 431}},
+		"a path without an end": {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: car\r\n\r\n",
+			[]int{0, 414, 431}},
+	} {
+		if got := b.say(t, config, c.text); !slices.Contains(c.want, got) {
+			t.Errorf("%s: %d, want one of %v", name, got, c.want)
+		}
+		if b.node.holder != "" {
+			t.Errorf("%s: what was smuggled in was done", name)
+		}
+	}
+	if got := b.say(t, config, smuggled); got != 200 || b.node.holder == "" {
+		t.Errorf("by itself what is smuggled in is answered %d", got)
+	}
+}
+
+//attack:network HTTP/2, whose streams one connection opens and resets without an end | HTTP/1.1 only
+//attack:network a TLS session that is taken up again after its key was taken off the list | sessions are not taken
+//attack:and up again
+func TestOnlyPlainSessionsAreHeld(t *testing.T) {
+	b := start(t, nil)
+	config := keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)
+	config.NextProtos = []string{"h2"}
+	if conn, err := tls.Dial("tcp", b.address, config); err == nil {
+		_, err = conn.Read(make([]byte, 1))
+		t.Errorf("HTTP/2 is spoken: %v", errors.Join(err, conn.Close()))
+	}
+	config = keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)
+	config.SessionTicketsDisabled, config.ClientSessionCache = false, tls.NewLRUClientSessionCache(8)
+	for range 2 {
+		conn, err := tls.Dial("tcp", b.address, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, "GET /v1/clock HTTP/1.1\r\nHost: car\r\nConnection: close\r\n\r\n")
+		if _, err := io.ReadAll(conn); err != nil { // a ticket would come with the answer
+			t.Error(err)
+		}
+		if conn.ConnectionState().DidResume {
+			t.Error("a session is taken up again")
+		}
+		_ = conn.Close()
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -35,4 +36,19 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+//attack:network JSON in JSON without an end, to use up the stack or the time of who reads it | no value lies deeper
+//attack:and than the body's own
+func TestNestingWithoutAnEndIsRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"arrays":                  strings.Repeat("[", 500_000),
+		"objects":                 strings.Repeat(`{"a":`, 200_000),
+		"in a name that is known": `{"nodes":` + strings.Repeat("[", 500_000),
+		"arrays that end":         `{"trials":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}",
+	} {
+		if err := decode([]byte(text), &wire.RunPlan{}); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
 }

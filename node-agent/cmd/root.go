@@ -20,6 +20,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/face"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 )
 
 // Root is the whole command.
@@ -118,6 +119,9 @@ func loadConfig(path string) (config.Config, error) {
 			name = " --config " + path
 		}
 		err = fmt.Errorf("%w; `sudo fieldmesh-agent init%s` writes a first one", err, name)
+	}
+	if err == nil && os.Geteuid() == 0 {
+		err = host.CheckConfiguration(path)
 	}
 	return cfg, err
 }

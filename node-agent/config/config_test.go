@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,4 +150,30 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("accepted without its needs: %+v", c)
 		}
 	})
+}
+
+// bomb is YAML of a few lines whose last anchor stands for 10^9 texts.
+func bomb() string {
+	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := 1; i < 9; i++ {
+		tenfold := strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10)
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(tenfold, ","))
+	}
+	return text
+}
+
+//attack:file an agent.yaml whose aliases unfold to thousands of millions of values, or lie in themselves | anchors
+//attack:and and aliases are not part of the format
+func TestAliasesDoNotUnfold(t *testing.T) {
+	const base = "node: car\ninterface: wlan0\n"
+	for name, text := range map[string]string{
+		"keys of its own":     bomb() + base,
+		"in a list":           bomb() + base + "allow: {prefixes: *a8}\n",
+		"within what is ours": base + "allow: {prefixes: &p [*p]}\n",
+		"deep":                base + "allow: {prefixes: " + strings.Repeat("[", 10_000) + "}\n",
+	} {
+		if _, err := Parse("a.yaml", []byte(text)); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
 }

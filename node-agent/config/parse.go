@@ -17,7 +17,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/internal/yamlfault"
@@ -91,6 +93,12 @@ func Parse(name string, data []byte) (Config, error) {
 		return Config{}, &Error{File: name, Message: "holds several YAML documents, one is expected"}
 	}
 	doc.file = file
+	for _, t := range lexer.Tokenize(string(data)) { // what is unfolded may be endless, and in itself
+		if t.Type == token.AnchorType || t.Type == token.AliasType {
+			return Config{}, &Error{File: name, Line: t.Position.Line, Column: t.Position.Column,
+				Message: "anchors and aliases are not part of the format; write the value out"}
+		}
+	}
 	cfg := defaults()
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.CustomUnmarshaler(unmarshalPrefix))
 	if err := dec.Decode(&cfg); err != nil && !errors.Is(err, io.EOF) {

@@ -288,6 +288,7 @@ func TestClientAsksReconnectsAndGivesUpOnSilence(t *testing.T) {
 	}
 }
 
+//attack:local a program of another user in gpsd's place, which tells places beyond the Earth, or has no end
 func TestSplitter(t *testing.T) {
 	var s splitter
 	var got []string

@@ -8,6 +8,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+//attack:local a program of another user in gpsd's place, which tells places beyond the Earth, or has no end | such
+//attack:and values are absent, and a line has 64 KiB at most
 func TestParseQuirks(t *testing.T) {
 	for _, c := range []struct{ name, line, want string }{
 		{"full", `{"class":"TPV","device":"/dev/x","mode":3,"time":"2025-06-01T12:00:00.200Z","lat":1.5,"lon":-2.5,"altMSL":30,"alt":31,"speed":0,"track":360,"eps":0.1,"eph":4}`,

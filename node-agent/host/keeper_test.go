@@ -273,7 +273,7 @@ func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
 // Putting everything back takes its time for each change, so their number is
 // bounded, and a call that would go beyond makes none of its changes.
 //
-//attack:face values that harm the machine, and changes without end
+//attack:face changes without end | 1,024 in force
 func TestChangesInForceAreBounded(t *testing.T) {
 	k := wake(t, newMachine(), &disk{bomb: &bomb{}})
 	call := func(n int) []change.Change {

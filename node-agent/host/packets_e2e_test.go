@@ -59,7 +59,8 @@ const allFrames = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
 // What a caller gets for a capture gives it frames, and no right: it can neither
 // be bound to another interface nor send a frame.
 //
-//attack:face captures of what is not the trial's, and frames sent by a capture's socket
+//attack:face frames sent, or other interfaces heard, by a capture's socket | the host process keeps the socket; the
+//attack:and face gets frames
 func TestE2EACaptureGivesNoRight(t *testing.T) {
 	e := newEnds(t)
 	spoofed := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}

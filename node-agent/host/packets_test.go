@@ -6,8 +6,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
-//attack:face captures of what is not the trial's, and frames sent by a capture's socket | the host process
-//attack:and composes the filter and keeps the socket; the face gets frames
+//attack:face captures of what is not the trial's | the host process composes the filter
 func TestCapturesOfOtherThingsAreRefused(t *testing.T) {
 	p := change.Policy{Interfaces: []string{"wlan0"}}
 	for _, c := range []struct {

@@ -18,10 +18,15 @@ func hotspot(spoil func(*change.Hotspot)) change.Hotspot {
 	return h
 }
 
-//attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths | a closed set of
-//attack:and typed changes, each checked
-//attack:face values that harm the machine, and changes without end | a sysctl is one that trials set, within
-//attack:and their bounds; 1,024 changes in force
+//attack:face changes to other interfaces than the one under test | the interfaces are those of the configuration
+//attack:face addresses, routes and rules that turn the machine's other traffic aside | they lie in the networks of
+//attack:and the configuration
+//attack:face sysctls of the machine by a path or another name | a list of keys, each with its bounds
+//attack:face programs that are no routing daemons, or lie elsewhere | a list of daemons, at the paths of the
+//attack:and configuration
+//attack:face options and second lines in the place of names that programs and their files are given | names have a
+//attack:and form of their own
+//attack:face values that harm the machine | a sysctl is one that trials set, within their bounds
 func TestEscapesAreRefused(t *testing.T) {
 	wlan, any4 := "wlan0", netip.MustParsePrefix("0.0.0.0/0")
 	prefix := netip.MustParsePrefix

@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
+//attack:face two changes in one, of which one is checked and the other made | each is of exactly one kind
 func TestWhatIsNoChangeIsNotTaken(t *testing.T) {
 	link := `{"link":{"interface":"wlan0","up":true}}`
 	for text, want := range map[string]string{

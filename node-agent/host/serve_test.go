@@ -177,7 +177,8 @@ func TestASecondHostIsRefused(t *testing.T) {
 	}
 }
 
-//attack:local a daemon, or a state folder, that others can write | every folder above is root's
+//attack:local a daemon that others can write, or put elsewhere by a link | it and every folder above are root's
+//attack:local a state folder that others can write, from which root undoes | it and every folder above are root's
 func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "babeld")
@@ -222,6 +223,38 @@ func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 	cfg.DeadMan = 0
 	if err := serve(t.Context(), cfg, m); err == nil {
 		t.Error("host without a dead man")
+	}
+}
+
+// What root does, and which programs it starts, stands in agent.yaml.
+//
+//attack:local agent.yaml, or a folder above it, that others can write | root does not read it
+func TestAConfigurationOfOthersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(path, []byte("node: car\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckConfiguration(path); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func() error{
+		"that everybody can write":         func() error { return os.Chmod(path, 0o646) },
+		"that a group can write":           func() error { return os.Chmod(path, 0o664) },
+		"in a folder that everybody fills": func() error { return os.Chmod(dir, 0o777) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := spoil()
+			if err == nil {
+				err = CheckConfiguration(path)
+			}
+			if err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+				t.Errorf("%v, and it should say what to do", err)
+			}
+			if err := errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -49,6 +49,20 @@ func trusted(path string) (string, os.FileInfo, error) {
 	}
 }
 
+// CheckConfiguration refuses a configuration that others could have written: it says what
+// root may be asked to do, and which programs root starts.
+func CheckConfiguration(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("check configuration: %w", err)
+	}
+	if _, _, err := trusted(path); err != nil {
+		return fmt.Errorf("check configuration: %w; what root may be asked to do is read from it: chown it to root, "+
+			"and chmod go-w it and the folders above", err)
+	}
+	return nil
+}
+
 // androidSystem is AID_SYSTEM of Android's android_filesystem_config.h: the user
 // of the system's own services.
 const androidSystem = 1000

@@ -23,7 +23,7 @@ func (s seen) Sys() any           { return &syscall.Stat_t{Uid: s.uid, Gid: s.gi
 
 // Only Android's /data, only of Android's system user, and only on Android.
 //
-//attack:local a daemon, or a state folder, that others can write
+//attack:local a state folder that others can write, from which root undoes
 func TestAndroidsDataIsTrustedOnAndroidOnly(t *testing.T) {
 	data := seen{androidSystem, androidSystem, 0o771}
 	_, err := os.Stat("/system/build.prop")

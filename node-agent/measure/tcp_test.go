@@ -342,6 +342,9 @@ func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 }
 
 // More strangers than are watched are counted at an edge, and reported between.
+//
+//attack:air a crowd of connections to a flow's port, to slow the sampling down | some are watched, and the others
+//attack:and counted
 func TestACrowdOfStrangersIsNotAllWatched(t *testing.T) {
 	p := connect(t, strangersMost+3, 24000)
 	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")

@@ -148,6 +148,8 @@ func TestClientWishesForWhatWillBeSampled(t *testing.T) {
 	}
 }
 
+//attack:local a program in the radio's place, which reports neighbours without an end | they are bounded, and the
+//attack:and rest counted
 func TestPeersAreBounded(t *testing.T) {
 	c := New("")
 	var text strings.Builder

@@ -52,6 +52,7 @@ func TestClientArguments(t *testing.T) {
 	}
 }
 
+//attack:controller a plan whose names and numbers are options to iperf3 | each is checked before iperf3 is started
 func TestArgumentsThatAreRefused(t *testing.T) {
 	for want, spoil := range map[string]func(f *wire.Flow, cc *string){
 		"kind":       func(f *wire.Flow, _ *string) { f.Kind = "ping" },

@@ -117,6 +117,8 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 }
 
 //attack:controller a stale lease, or that of another run | holder and time to live
+//attack:controller a plan that is changed after an attempt of it was driven | a run with a verdict keeps its plan
+//attack:controller trials and attempts that the plan does not have | they are not armed
 func TestRefusals(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	_, err := car.Arm(ctx, "somebody", plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
@@ -354,6 +356,8 @@ func (to *rig) askOnce(t *testing.T, planKey []byte, g wire.Go, before ...[]byte
 //attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever | it names
 //attack:and its receiver and its exchange; one that would arm a node, or end what it does, has to answer the
 //attack:and node's challenge, once; who takes no part, and whose run has ended, does not obey
+//attack:face whoever has taken over a node of the run gives GO in the initiator's place | only the trial's initiator
+//attack:and is obeyed
 func TestForgedAndReplayedGo(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

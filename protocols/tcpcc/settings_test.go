@@ -10,7 +10,7 @@ import (
 // Whatever a plan asks for, what it sets is within the bounds, and they are no
 // wider than that.
 //
-//attack:face values that harm the machine, and changes without end
+//attack:face values that harm the machine
 func TestSettingsAreWithinTheirBounds(t *testing.T) {
 	seen := map[string]map[int]bool{}
 	for _, variant := range append(Programs(), "sack", "cubic") {

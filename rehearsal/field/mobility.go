@@ -184,7 +184,18 @@ func open(dir, path string, f func(io.Reader) error) error {
 	if !filepath.IsLocal(path) {
 		return fmt.Errorf("read movement: %q is not below the campaign file's folder", path)
 	}
-	file, err := os.Open(filepath.Join(dir, path))
+	root, err := os.OpenRoot(dir) // a campaign from elsewhere may have a link that leads out
+	if err != nil {
+		return fmt.Errorf("read movement: %w", err)
+	}
+	defer root.Close()
+	switch info, err := root.Stat(path); {
+	case err != nil:
+		return fmt.Errorf("read movement: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("read movement: %s is not a file", path)
+	}
+	file, err := root.Open(path)
 	if err != nil {
 		return fmt.Errorf("read movement: %w", err)
 	}

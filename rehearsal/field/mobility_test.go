@@ -226,6 +226,7 @@ func TestCarsDriveAmongNodesOfTheField(t *testing.T) {
 	}
 }
 
+//attack:file a campaign that names a movement outside its folder | the path has to lie below
 func TestImpossibleMobilityIsRefused(t *testing.T) {
 	area := &AreaConfig{100, 100}
 	for want, m := range map[string]MobilityConfig{

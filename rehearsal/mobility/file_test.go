@@ -90,6 +90,10 @@ func TestBonnMotionFile(t *testing.T) {
 }
 
 // Every fault is told with its file and line.
+//
+//attack:file a track whose XML entities unfold without an end, or name another file | entities are not read
+//attack:file a movement of a thousand million nodes, or of numbers that are none | nodes are counted, and numbers
+//attack:and read strictly
 func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 	area := Area{100, 100}
 	ns2 := func(s string) error { _, err := ReadNS2("f", strings.NewReader(s), area); return err }
@@ -98,6 +102,7 @@ func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 	nmea := func(s string) error { _, err := ReadNMEA("f", strings.NewReader(s)); return err }
 	const start = "$node_(0) set X_ 1\n$node_(0) set Y_ 1\n"
 	const p = `<gpx><trk><trkseg>` + "\n"
+	const entity = `<gpx><trk><trkseg><trkpt lat="&b;" lon="2">`
 	for _, c := range []struct {
 		name string
 		err  error
@@ -119,6 +124,12 @@ func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 		{"bonnmotion time", bonn("0 1 1 9 2 2 8 3 3"), 1, "waypoint 3: time goes back from 9 s to 8 s"},
 		{"bonnmotion twice", bonn("0 1 1 0 2 2"), 1, "two places"},
 		{"bonnmotion area", bonn("0 1 1 9 -2 2"), 1, "outside"},
+		{"gpx entities", gpx("<!DOCTYPE gpx [<!ENTITY a \"xx\"><!ENTITY b \"&a;&a;\">]>\n" + entity), 2,
+			"invalid character entity"},
+		{"gpx another file", gpx("<!DOCTYPE gpx [<!ENTITY b SYSTEM \"file:///etc/passwd\">]>\n" + entity), 2,
+			"invalid character entity"},
+		{"ns-2 number beyond numbers", ns2("$node_(0) set X_ 1e999"), 1, "is not a number"},
+		{"ns-2 nodes without an end", ns2("$node_(999999999) set X_ 1"), 1, "0 to 9999 are possible"},
 		{"gpx syntax", gpx(p + `<trkpt lat="1" lon="2"></trk>`), 2, "syntax error"},
 		{"gpx end", gpx(p), 2, "syntax error"},
 		{"gpx no time", gpx(p + `<trkpt lat="1" lon="2"></trkpt>`), 2, "without time"},

@@ -112,7 +112,9 @@ func (v victim) peakKB(t *testing.T) int {
 	return kb
 }
 
-//attack:network a wrong key, no key, a stolen certificate without its key, TLS 1.2, plain HTTP
+//attack:network no key, or one that nobody let in
+//attack:network an older version of TLS, whose weaknesses are known
+//attack:network plain HTTP, to be heard or changed on its way
 //attack:network path traversal in names of runs, nodes, trials | names are `[a-z0-9-]`, paths compared piece by
 //attack:and piece
 //attack:network bodies of 100 MB, announced or chunked
@@ -315,7 +317,7 @@ func asSomebody(socket string) int {
 }
 
 //attack:local a local user on the host process's socket | mode 0600; the peer's user id
-//attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths
+//attack:face changes to other interfaces than the one under test
 func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 	v := newVictim(t)
 	before := testnet.Snapshot(t, v.node.Name)

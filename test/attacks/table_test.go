@@ -27,6 +27,7 @@ var classes = []struct{ word, title string }{
 	{"face", "The network face, taken over"},
 	{"local", "Another user of the machine"},
 	{"archive", "An archive from elsewhere"},
+	{"file", "A campaign, a track, a log or a configuration from elsewhere"},
 	{"controller", "A controller that is not the node's, or not the experimenter's"},
 }
 

@@ -23,20 +23,8 @@ const hostileMemoryMax = 200e6
 
 // hostile are archives that nobody drove, each made of an ordinary run.
 var hostile = map[string]func(dir string) error{
-	"510,000 files": func(dir string) error {
-		for i := range 510 {
-			folder := filepath.Join(dir, "late", fmt.Sprintf("%04d-a1", i))
-			if err := os.MkdirAll(folder, 0o755); err != nil {
-				return err
-			}
-			for j := range 1000 {
-				if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(j)), nil, 0o644); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	},
+	"990,000 files":   func(dir string) error { return emptyFiles(dir, 990) }, // fewer than a run may have
+	"1,010,000 files": func(dir string) error { return emptyFiles(dir, 1010) },
 	"300 folders in each other": func(dir string) error {
 		return os.MkdirAll(filepath.Join(dir, "trials", strings.Repeat("a/", 300)), 0o755)
 	},
@@ -66,6 +54,22 @@ var hostile = map[string]func(dir string) error{
 		return os.WriteFile(filepath.Join(dir, "trials/0001-a1/records/car.ndjson"),
 			[]byte(`{"kind":"routing","x":[`+strings.Repeat("{},", 5_000_000)+"{}]}\n"), 0o644)
 	},
+}
+
+// emptyFiles makes so many thousand files among the records that came late.
+func emptyFiles(dir string, thousands int) error {
+	for i := range thousands {
+		folder := filepath.Join(dir, "late", fmt.Sprintf("%04d-a1", i))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		for j := range 1000 {
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(j)), nil, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // TestBenchHostileArchives gives each to the commands that read archives.

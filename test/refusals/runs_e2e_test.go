@@ -14,6 +14,8 @@ import (
 
 // TestE2ETwoControllers: while a run is driven, nobody else drives it, and no
 // other run takes its nodes away.
+//
+//attack:controller a stale lease, or that of another run
 func TestE2ETwoControllers(t *testing.T) {
 	d := newDesk(t)
 	d.up(t, "alpha", "")

@@ -145,7 +145,11 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 	if c.Design.Order != "as_listed" {
 		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
 	}
-	fmt.Fprintf(w, "; at most %s a trial\n", words.Count(c.AttemptsMax, "attempt"))
+	fmt.Fprintf(w, "; at most %s a trial", words.Count(c.AttemptsMax, "attempt"))
+	if room := c.AttemptsInAll(); room > 0 {
+		fmt.Fprintf(w, ", and %d in all, for which an archive has room", room)
+	}
+	fmt.Fprintln(w)
 	stopWhen(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", Span(e.WindowS), Span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", Span(e.RoadTotalS), e.Road.TrialS)

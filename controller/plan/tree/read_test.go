@@ -14,6 +14,11 @@ func TestAByteOrderMarkIsNoFault(t *testing.T) {
 	}
 }
 
+const anchor = "begins an anchor, alias or tag, which are not part of the format; allowed: the value written out"
+
+//attack:file a campaign of lists in lists without an end, to use up the stack | 24 levels
+//attack:file a campaign without an end | 256 KiB
+//attack:file a campaign whose text a terminal would obey when its fault is shown | control characters are no text
 func TestFilesThatAreNoCampaign(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{
 		"empty":         {"", "f:1:1: the file is empty; allowed: a mapping that begins with fieldmesh: 1"},
@@ -28,11 +33,32 @@ func TestFilesThatAreNoCampaign(t *testing.T) {
 		"too large": {strings.Repeat("#", MaxFileBytes+1), "f:1:1: the file has 262145 bytes; allowed: at " +
 			"most 262144"},
 		"deep brackets": {"a: " + strings.Repeat("[", 5000), "f:1:100: nested too deeply; allowed: 24 levels"},
+		"an escape":     {"a: \x1b[2J", "f:1:4: byte 0x1b is not text; allowed: UTF-8 without control characters"},
 		"deep dashes":   {strings.Repeat("- ", 5000), "f:1:193: nested too deeply; allowed: 24 levels"},
 	} {
 		var f Findings
 		root := Read([]byte(c.raw), "fieldmesh: 1", &f)
 		if got := f.Problems("f", 0).Error(); root != nil || got != c.want {
+			t.Errorf("%s: got\n%v\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+//attack:file a campaign whose aliases unfold to thousands of millions of values, or lie in themselves | anchors and
+//attack:and aliases are not part of the format
+//attack:file a campaign with a key twice, of which a reader sees one and the program takes the other | it is refused
+func TestYAMLThatIsNoPartOfTheFormat(t *testing.T) {
+	for name, c := range map[string]struct{ raw, want string }{
+		"aliases of aliases": {"a: &a [x, x]\nb: [*a, *a]\n", `f:1:4: "&" ` + anchor + `
+f:2:5: "*" ` + anchor + `
+f:2:9: "*" ` + anchor},
+		"a list in itself": {"a: &a [*a]\n", `f:1:4: "&" ` + anchor},
+		"a key twice": {"fieldmesh: 1\nname: a\nname: b\n",
+			`f:3:1: key "name" is given twice, first in line 2; allowed: once`},
+	} {
+		var f Findings
+		Read([]byte(c.raw), "fieldmesh: 1", &f)
+		if got := f.Problems("f", 0).Error(); got != c.want {
 			t.Errorf("%s: got\n%v\nwant\n%s", name, got, c.want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-//attack:face escapes from the allow-lists: other interfaces, prefixes, sysctls, programs, paths
+//attack:face programs of BPF that are not the trial's own | a list of programs, each with its settings
 func TestPolicyOfPrograms(t *testing.T) {
 	p := Policy{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}}
 	for name, c := range map[string]struct {

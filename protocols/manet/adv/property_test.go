@@ -56,6 +56,9 @@ func TestProperties(t *testing.T) { protocol.Properties(t) }
 func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
+//
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables |
+//attack:and packets are read strictly, and every table is bounded
 func TestHostile(t *testing.T) {
 	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, adv.New,
 		func(c *adv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries = seed, 256 },

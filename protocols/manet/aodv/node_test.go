@@ -508,6 +508,7 @@ func TestRREQsAreLimited(t *testing.T) {
 	}
 }
 
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostilePacketsFillNothing(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.MaxEntries = 64; c.Hello = true })
 	for i := range 5000 {

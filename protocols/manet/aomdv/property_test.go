@@ -64,6 +64,8 @@ func TestProperties(t *testing.T) { protocol.Properties(t) }
 func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
+//
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	const entries = 256
 	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, aomdv.New,

@@ -52,6 +52,8 @@ func TestProperties(t *testing.T) { protocol.Properties(t) }
 func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
+//
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, dsdv.New,
 		func(c *dsdv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries = seed, 256 },

@@ -254,6 +254,9 @@ func TestSalvage(t *testing.T) {
 
 // TestForgedRoutes: a packet of a neighbour that is not on its source route is
 // not carried, nor believed.
+//
+//attack:air a source route with which its sender cannot have been given the packet | it has to name the neighbour
+//attack:and from which it came
 func TestForgedRoutes(t *testing.T) {
 	l := newLab(t, nil)
 	l.Handle(manet.Received{From: addr("10.0.0.8"), Packet: relayed(l)})

@@ -160,6 +160,8 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes. Lengths
 // of the IP header and of the options are made right, so that more is read.
+//
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	const entries = 256
 	attack := simtest.Hostile{Seeds: 6, Carrier: true,

@@ -73,6 +73,8 @@ func TestProperties(t *testing.T) { protocol.Properties(t) }
 func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
+//
+//attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	attack := simtest.Hostile{Seeds: 6, Make: func(variantSeed uint64) simulation.Maker {
 		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
