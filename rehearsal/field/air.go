@@ -128,7 +128,10 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
-	if c.Propagation != "" || c.Radio == medium.RadioDisc {
+	switch {
+	case c.Radio == medium.RadioNS2WaveLAN:
+		m.Propagation.RangeM = c.RangeM
+	case c.Propagation != "" || c.Radio == medium.RadioDisc:
 		m.Propagation = medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
 	}
