@@ -65,7 +65,7 @@ func TestE2ENS2GivesItsFiguresAgain(t *testing.T) {
 	}
 }
 
-// ofTrace is what a trace tells of its TCP segments: payload of 512 bytes by the time
+// ofTrace is what a trace has of TCP segments: payload of 512 bytes by the time
 // from FTP's start at 1 s to the end at 360 s, the mean time from agent to agent, and
 // when the first arrived.
 func ofTrace(t *testing.T, path string) (kbitS, delayMs, firstS float64) {

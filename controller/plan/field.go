@@ -138,7 +138,8 @@ func (s schema) fieldModel() object {
 	return object{[]field{
 		optional("radio", radioNames(), "A radio by name, with its error rates, noise figure and usual power: "+
 			"ns2_wavelan (ns-2's, receives to 250 m or range_m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), "+
-			"ofdm_recent (soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for the others"),
+			"ofdm_recent (soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for "+
+			"the others"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),

@@ -53,7 +53,8 @@ func simulatedChain() (*simulatedView, error) {
 }
 
 func choiceOf(s papers.Simulated) []string {
-	return []string{fmt.Sprintf("%g Mbit/s", s.RateMbps), fmt.Sprintf("%g m", s.SpacingM), fmt.Sprintf("%g m", s.SenseM)}
+	return []string{fmt.Sprintf("%g Mbit/s", s.RateMbps), fmt.Sprintf("%g m", s.SpacingM),
+		fmt.Sprintf("%g m", s.SenseM)}
 }
 
 // nearest is the choice for a motion whose figures are the paper's most nearly.
@@ -106,9 +107,9 @@ func said(choices []papers.Simulated, stands, moves papers.Simulated) []string {
 		}
 	}
 	out = append(out, "So the 11 Mbit/s of the paper's text were not on its air. ns-2.34 sends data with 1 Mbit/s "+
-		"unless a script sets `dataRate_` of `Mac/802_11` (tcl/lan/ns-mac.tcl); `bandwidth_` of `Phy/WirelessPhy` is read by "+
-		"nothing (mac/wireless-phy.cc). A run at 11 Mbit/s carries several times the paper's throughput for that "+
-		"reason.")
+		"unless a script sets `dataRate_` of `Mac/802_11` (tcl/lan/ns-mac.tcl); `bandwidth_` of "+
+		"`Phy/WirelessPhy` is read by nothing (mac/wireless-phy.cc). A run at 11 Mbit/s carries several times the "+
+		"paper's throughput for that reason.")
 	if alike {
 		out = append(out, "On the nearest chain Tahoe, Reno and NewReno are the same to the digit, as in the paper.")
 	}
@@ -116,5 +117,6 @@ func said(choices []papers.Simulated, stands, moves papers.Simulated) []string {
 		"its ways first. So its throughput hangs on when FTP begins, which the paper does not say.", first),
 		fmt.Sprintf("Of the chain that moves, nearest is: C and D %s. Its throughputs are %s of the paper's. "+
 			"Retransmission timers (`maxrto_` 60) wait for up to a minute when the chain is whole again, so that a "+
-			"small change of the ways changes single cells much.", moved(moves), ratios(moves, papers.SimulatedCell.Ratio)))
+			"small change of the ways changes single cells much.", moved(moves),
+			ratios(moves, papers.SimulatedCell.Ratio)))
 }

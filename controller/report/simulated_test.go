@@ -36,7 +36,8 @@ func TestWhatTheSimulatorGivesIsTold(t *testing.T) {
 		}
 		for _, c := range s.Cells {
 			if c.Ratio() < 1.2 {
-				t.Errorf("%g Mbit/s, %s, %s: %.2f of the paper's throughput", s.RateMbps, c.Routing, c.Variant, c.Ratio())
+				t.Errorf("%g Mbit/s, %s, %s: %.2f of the paper's throughput", s.RateMbps, c.Routing, c.Variant,
+					c.Ratio())
 			}
 		}
 	}
