@@ -129,11 +129,11 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
 	switch {
-	case c.Radio == medium.RadioNS2WaveLAN:
-		m.Propagation.RangeM = c.RangeM
 	case c.Propagation != "" || c.Radio == medium.RadioDisc:
 		m.Propagation = medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
+	case c.Radio == medium.RadioNS2WaveLAN:
+		m.Propagation.RangeM = c.RangeM
 	}
 	if s := c.Shadowing; s != nil {
 		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM,
