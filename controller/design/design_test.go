@@ -107,6 +107,14 @@ func TestWhatAPlanIsWarnedOf(t *testing.T) {
 	if e.SessionsAs != "noise" || e.effect(t, Sender).DFMin == nil {
 		t.Errorf("a session a trial: %+v", e)
 	}
+	for i := range byTrial {
+		byTrial[i].Car, byTrial[i].Course.Kind = "", "none"
+	}
+	if e := Judge(nodes(), byTrial, nil); slices.ContainsFunc(e.Warnings, func(w string) bool {
+		return strings.Contains(w, "into the car")
+	}) {
+		t.Errorf("nothing drives: %q", e.Warnings)
+	}
 	whole := Judge(nodes(), schedule(2, []string{"alpha", "bravo"}, 2, 5), nil)
 	whole.warns(t, "unit in the car differs only from session to session, of which there are 4")
 	if f := whole.effect(t, Unit); f.DFMin != nil || !f.Between {

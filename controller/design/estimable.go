@@ -226,7 +226,7 @@ func blocks(passes []Pass) []string {
 }
 
 func (e *Estimable) warnSessions(passes []Pass) {
-	if e.Sessions > len(levels(passes, unit))*len(blocks(passes)) {
+	if cars := len(levels(passes, unit)); cars > 0 && e.Sessions > cars*len(blocks(passes)) {
 		e.warn("another unit is put into the car before %d of %d trials, and each time begins a session, which has "+
 			"something of its own; with design.whole_plots: [car_unit] each unit is in the car once a block",
 			e.Sessions-1, e.Trials)

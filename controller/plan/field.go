@@ -36,14 +36,16 @@ func perUnit() table {
 func (s schema) fieldModel() object {
 	return object{[]field{
 		optional("radio", radioNames(), "A radio by name, with its error rates, noise figure and usual power: "+
-			"ns2_wavelan (ns-2's, receives to 250 m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), ofdm_recent "+
-			"(soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for the others"),
+			"ns2_wavelan (ns-2's, receives to 250 m or range_m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), "+
+			"ofdm_recent (soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for "+
+			"the others"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
 		optional("reference_m", number{0, 100, true, false, "m"},
 			"log_distance: the distance up to which the loss is free space's").or(1),
-		optional("range_m", number{0, 5000, true, false, "m"}, "disc: radius of reception"),
+		optional("range_m", number{0, 5000, true, false, "m"}, "disc: radius of reception; ns2_wavelan: the same at "+
+			"its usual power, absent: 250, at most 550"),
 		optional("carrier_sense_m", number{0, 20000, true, false, "m"},
 			"disc: radius of carrier sense and interference; absent: 2.2 times range_m"),
 		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
@@ -76,7 +78,7 @@ func (s schema) fieldModel() object {
 		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").
 			or("snr"),
 		optional("basic_rates_mbps", list{1, 8, anyRate(), true}, "Rates that every station knows, at which control "+
-			"and broadcast frames go; absent: 1 and 2 of 802.11b, 6, 12 and 24 of the others"),
+			"and broadcast frames go; absent: 1 of ns2_wavelan, else 1 and 2 of 802.11b, 6, 12 and 24 of the others"),
 		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which a frame whose start is "+
 			"noticed keeps the channel busy").or(-82),
 		optional("energy_detect_dbm", number{-110, 0, false, false, "dBm"}, "Power of any kind at which the "+
@@ -161,7 +163,7 @@ func namedRadios() []namedRadio {
 	all := slices.Concat(way, receiver, []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db",
 		"shadowing", "fading", "carrier_sense_dbm", "energy_detect_dbm"})
 	return []namedRadio{
-		{"ns2_wavelan", []string{"802.11b"}, append(all, "range_m", "carrier_sense_m")},
+		{radioNS2, []string{"802.11b"}, append(all, "carrier_sense_m")},
 		{"dsss_orinoco", []string{"802.11b"}, receiver},
 		{"ofdm_2003", ofdm, receiver},
 		{"ofdm_recent", ofdm, receiver},
@@ -176,8 +178,12 @@ func DecidesPropagation(radio string) bool {
 	})
 }
 
-// radioDisc is the disc as a radio.
-const radioDisc = "disc"
+const (
+	radioDisc = "disc" // the disc as a radio
+	radioNS2  = "ns2_wavelan"
+	// ns2SenseM is how far ns-2's radio senses at its usual power (ns-2.34, CSThresh_).
+	ns2SenseM = 550
+)
 
 func radioNames() (out choice) {
 	for _, r := range namedRadios() {
@@ -263,11 +269,15 @@ func (p *parse) checkLoss(n *tree.Node) {
 	}
 	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
 		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
-		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault && (r == nil || !slices.Contains(r.decides,
-			k[0])) {
+		decided := r != nil && (slices.Contains(r.decides, k[0]) || r.name == radioNS2 && k[0] == "range_m")
+		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault && !decided {
 			f.Add(v.Home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.Show(),
 				k[1])
 		}
+	}
+	if reach := n.NumberAt("range_m"); r != nil && r.name == radioNS2 && reach != nil && *reach > ns2SenseM {
+		f.Add(n.Child("range_m").At, "field.range_m: %s is not allowed with radio: %s, which senses to %d m; allowed: "+
+			"above 0, to %[3]d m", formatNumber(*reach), radioNS2, ns2SenseM)
 	}
 	if model == "disc" {
 		if n.Child("range_m") == nil && !n.Strange {

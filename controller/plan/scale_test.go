@@ -27,7 +27,7 @@ func TestAScaleIsTheSameCampaignShorter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if full.Scale != nil || quick.Scale == nil || quick.Scale.Name != "quick" || !strings.Contains(quick.Scale.Why,
-		"22 s instead of 360") {
+		"60 s instead of 360") {
 		t.Errorf("scales %+v, %+v", full.Scale, quick.Scale)
 	}
 	if len(full.trials) != 90 || len(quick.trials) != 90 || quick.SHA256 != full.SHA256 {
@@ -35,13 +35,13 @@ func TestAScaleIsTheSameCampaignShorter(t *testing.T) {
 	}
 	for i, q := range quick.trials {
 		f := full.trials[i]
-		if q.DurationS != 22 || f.DurationS != 360 || q.Factors["variant"] != f.Factors["variant"] || q.Radio.SSID !=
+		if q.DurationS != 60 || f.DurationS != 360 || q.Factors["variant"] != f.Factors["variant"] || q.Radio.SSID !=
 			f.Radio.SSID || *q.Radio.RateMbps != *f.Radio.RateMbps {
 			t.Fatalf("trial %d: %+v, full %+v", q.Number, q, f)
 		}
 	}
 	if m := quick.Field.Mobility.Moves; len(m) != 4 || m[0].AtS != 1 || full.Field.Mobility.Moves[0].AtS != 50 ||
-		quick.Field.TxPowerDbm == nil || *quick.Field.TxPowerDbm != 20.62 {
+		quick.Field.RangeM == nil || *quick.Field.RangeM != 200 {
 		t.Errorf("moves %+v", m)
 	}
 	smoke, err := ParseAt("f", []byte(text), "smoke")
@@ -57,18 +57,18 @@ func TestFaultsOfScales(t *testing.T) {
 	text := chain(t)
 	for want, change := range map[string][2]string{
 		`it has no scale "week"; allowed: full, night, quick, smoke`: {},
-		"scales.quick.trial.radio.rate_mbps: a scale may not": {"trial: {duration_s: 22}",
-			"trial: {duration_s: 22, radio: {rate_mbps: 2}}"},
-		"scales.quick.factors.motion.levels.x.radio.channel: a": {"trial: {duration_s: 22}",
+		"scales.quick.trial.radio.rate_mbps: a scale may not": {"trial: {duration_s: 60}",
+			"trial: {duration_s: 60, radio: {rate_mbps: 2}}"},
+		"scales.quick.factors.motion.levels.x.radio.channel: a": {"trial: {duration_s: 60}",
 			"factors: {motion: {levels: {x: {radio: {channel: 6}}}}}"},
-		`scales.quick: key "why" is missing`: {"why: >-\n      22 s", "trial_: >-\n      22 s"},
+		`scales.quick: key "why" is missing`: {"why: >-\n      60 s", "trial_: >-\n      60 s"},
 		`unknown key "propagation"`: {"    field:\n      mobility:\n        moves:\n          - {node: c, " +
 			"at_s: 1,", "    field:\n      propagation: free_space\n      mobility:\n        moves:\n          - " +
 			"{node: c, at_s: 1,"},
 		`unknown key "model"`: {"      mobility:\n        moves:\n          - {node: c, at_s: 1,",
 			"      mobility:\n        model: grid\n        moves:\n          - {node: c, at_s: 1,"},
 		`"full" cannot name a scale`:         {"  smoke:\n", "  full:\n"},
-		"trial.duration_s: 0 is not allowed": {"trial: {duration_s: 22}", "trial: {duration_s: 0}"},
+		"trial.duration_s: 0 is not allowed": {"trial: {duration_s: 60}", "trial: {duration_s: 0}"},
 	} {
 		changed, scale := text, "quick"
 		if change[0] == "" {

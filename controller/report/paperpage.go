@@ -35,6 +35,8 @@ type paperPageView struct {
 	Left []leftRow
 	Not  []leftDeviations
 	Rule string
+	// Simulated is what the paper's own simulator gives; nil where it was not driven.
+	Simulated *simulatedView
 }
 
 // leftDeviations are in what a campaign is not its paper, of one that no run drove.
@@ -123,6 +125,12 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		v.Left = append(v.Left, leftRow{c.Name, scale, show.Span(e.RehearsalS), len(e.Trials)})
 		if !named[c.Name] && len(c.Paper.Deviations) > 0 {
 			v.Not, named[c.Name] = append(v.Not, leftDeviations{c.Name, c.Paper.Deviations}), true
+		}
+	}
+	if id == "p2" {
+		var err error
+		if v.Simulated, err = simulatedChain(); err != nil {
+			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 		}
 	}
 	pages, err := template.New("").Funcs(template.FuncMap{"cell": markdownCell}).ParseFS(page, "page/paper.tmpl")

@@ -129,9 +129,12 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
-	if c.Propagation != "" || c.Radio == medium.RadioDisc {
+	switch {
+	case c.Propagation != "" || c.Radio == medium.RadioDisc:
 		m.Propagation = propagation.Config{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
+	case c.Radio == medium.RadioNS2WaveLAN:
+		m.Propagation.RangeM = c.RangeM
 	}
 	if s := c.Shadowing; s != nil {
 		m.Shadowing = propagation.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM,

@@ -80,6 +80,7 @@ type Settings struct {
 	ReferenceM       float64 `yaml:"reference_m" json:"reference_m,omitempty"` // of log_distance; default 1
 	// RangeM and CarrierSenseM are disc's radii of reception and of carrier
 	// sense and interference; the second defaults to 2.2 times the first.
+	// medium.RadioNS2WaveLAN has the first, too: 250 m by default.
 	RangeM        float64           `yaml:"range_m" json:"range_m,omitempty"`
 	CarrierSenseM float64           `yaml:"carrier_sense_m" json:"carrier_sense_m,omitempty"`
 	Shadowing     *ShadowingConfig  `yaml:"shadowing" json:"shadowing,omitempty"`

@@ -126,16 +126,16 @@ func TestUnitsDifferInPower(t *testing.T) {
 	}
 }
 
-// ns-2's radio reaches 250 m by its own power, and 200 m at the power that P2's
-// campaigns give it.
+// ns-2's radio reaches 250 m by its own power, and 200 m at the power or by the range
+// that P2's campaigns give it.
 func TestRadioByNameHasItsPowerAndReach(t *testing.T) {
 	lower := 20.62
 	for _, v := range []struct {
-		powerDbm *float64
-		reachM   float64
-	}{{nil, 250}, {&lower, 200}} {
+		powerDbm       *float64
+		rangeM, reachM float64
+	}{{nil, 0, 250}, {&lower, 0, 200}, {nil, 200, 200}} {
 		s, err := NewSketch(Config{Nodes: []Node{{Name: "a"}, {Name: "b"}},
-			Field: Settings{Radio: medium.RadioNS2WaveLAN, TxPowerDbm: v.powerDbm}},
+			Field: Settings{Radio: medium.RadioNS2WaveLAN, TxPowerDbm: v.powerDbm, RangeM: v.rangeM}},
 			wire.Trial{Radio: wire.Radio{Standard: "802.11b"}, DurationS: 1, Course: wire.Course{Kind: "none"}}, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -204,7 +204,7 @@ func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 // noticesMw is the least power at which a receiver locks on to a frame.
 func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 	if c.ns2() {
-		return ns2ReceiveMw
+		return c.receiveMw
 	}
 	return c.phy.lockSNROf(tx.mode) * r.noiseMw
 }
@@ -212,7 +212,7 @@ func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 // leastNoticedMw is the least power at which a receiver locks on to any frame.
 func (c *Core) leastNoticedMw(r *station) float64 {
 	if c.ns2() {
-		return ns2ReceiveMw
+		return c.receiveMw
 	}
 	return c.phy.leastLock * r.noiseMw
 }

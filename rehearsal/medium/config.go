@@ -50,7 +50,8 @@ type Config struct {
 	// goes by transmission success alone.
 	RateControl string
 	// BasicRatesMbps are the rates that every station knows, at which control and
-	// broadcast frames go. Empty: 1 and 2 Mbit/s of 802.11b, 6, 12 and 24 of the others.
+	// broadcast frames go. Empty: the radio's, or else 1 and 2 Mbit/s of 802.11b, 6, 12 and
+	// 24 of the others.
 	BasicRatesMbps []float64
 	// ShortRetryLimit and LongRetryLimit count the transmissions of a frame,
 	// the first included; 0 means the standard's 7 and 4.
@@ -165,9 +166,15 @@ func (cfg Config) validateChannel() error {
 	if _, err := radioNamed(cfg.Radio, cfg.Standard); err != nil {
 		return err
 	}
-	if cfg.Radio == RadioNS2WaveLAN && (cfg.Propagation != (propagation.Config{}) || cfg.Shadowing.SigmaDb != 0 ||
-		cfg.Fading.Model != "") {
-		return fmt.Errorf("check medium: radio %s has its own propagation, without shadowing and fading", cfg.Radio)
+	if cfg.Radio == RadioNS2WaveLAN {
+		own := propagation.Config{RangeM: cfg.Propagation.RangeM}
+		if cfg.Propagation != own || cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "" {
+			return fmt.Errorf("check medium: radio %s has its own propagation, without shadowing and fading", cfg.Radio)
+		}
+		if least := ns2LeastReceiveMw(own.RangeM); !(own.RangeM >= 0 && least >= ns2CarrierSenseMw) {
+			return fmt.Errorf("check medium: radio %s receives to %g m: it senses to 550 m, and receives no farther",
+				cfg.Radio, own.RangeM)
+		}
 	}
 	return errors.Join(cfg.Shadowing.Validate(), cfg.Fading.Validate(), cfg.ChannelError.Validate())
 }

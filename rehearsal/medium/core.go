@@ -37,6 +37,7 @@ type Core struct {
 	relocks  bool // receivers go over to a much stronger frame at any time
 
 	carrierMw  float64
+	receiveMw  float64 // of ns-2's radio: the least power of what it can read
 	interferes float64 // weight of an interferer's power; above 1 in a disc
 	lastFrame  uint64
 	freeFrames []*frame
@@ -66,7 +67,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	}
 	c.relocks = r.relocks
 	if c.ns2() {
-		c.carrierMw = ns2CarrierSenseMw
+		c.carrierMw, c.receiveMw = ns2CarrierSenseMw, ns2LeastReceiveMw(cfg.Propagation.RangeM)
 	}
 	if cfg.MPDUs && cfg.Promiscuous {
 		return nil, errors.New("check medium: the nodes' own radios are not promiscuous")

@@ -107,8 +107,8 @@ func saturate(c *Core, payloadBytes int, during time.Duration, flows ...flow) {
 
 // exchangeUs is the time in microseconds from DIFS to the end of the ACK of one frame on an
 // idle channel, without its backoff, with the slot and the contention window: written out from
-// the standard and not by the code under test.
-func exchangeUs(standard string, rate float64, udpBytes int, rts bool) (us, slotUs float64, window int) {
+// the standard (and ns-2's basic rate) and not by the code under test.
+func exchangeUs(radio, standard string, rate float64, udpBytes int, rts bool) (us, slotUs float64, window int) {
 	mpdu := float64(udpBytes + 8 + 20 + 8 + 24 + 4)
 	var slot, sifs float64
 	var air func(rate, bytes float64) float64
@@ -117,6 +117,9 @@ func exchangeUs(standard string, rate float64, udpBytes int, rts bool) (us, slot
 		slot, sifs, window = 20, 10, 31
 		air = func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
 		control = min(rate, 2)
+		if radio == RadioNS2WaveLAN {
+			control = 1
+		}
 	} else {
 		slot, sifs, window = 9, 16, 15
 		ext := 0.0
@@ -139,7 +142,7 @@ func exchangeUs(standard string, rate float64, udpBytes int, rts bool) (us, slot
 
 // theoreticalMbps is the UDP payload rate of one saturated link, with the mean first backoff.
 func theoreticalMbps(standard string, rate float64, udpBytes int, rts bool) float64 {
-	us, slot, window := exchangeUs(standard, rate, udpBytes, rts)
+	us, slot, window := exchangeUs("", standard, rate, udpBytes, rts)
 	return 8 * float64(udpBytes) / (us + slot*float64(window)/2)
 }
 
@@ -196,7 +199,7 @@ func checkOneHop(t *testing.T, name string, cfg Config, udpBytes int, rts bool, 
 	for len(starts) <= frames {
 		saturate(c, udpBytes+28, 50*time.Millisecond, flow{0, 1})
 	}
-	us, slotUs, window := exchangeUs(cfg.Standard, cfg.RateMbps, udpBytes, rts)
+	us, slotUs, window := exchangeUs(cfg.Radio, cfg.Standard, cfg.RateMbps, udpBytes, rts)
 	slots, mean := map[int]bool{}, 0.0
 	for i := range frames {
 		passed := float64(starts[i+1]-starts[i]) / 1e3
@@ -531,7 +534,11 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 			c.Radio, c.Propagation = RadioNS2WaveLAN, propagation.Config{}
 		},
 		"ns-2's with a loss": func(c *Config) { *c = ns2Config(2, 2); c.Propagation.Model = "free_space" },
-		"retry limit":        func(c *Config) { c.LongRetryLimit = -1 },
+		"ns-2's beyond its carrier sense": func(c *Config) {
+			*c = ns2Config(2, 2)
+			c.Propagation.RangeM = 551
+		},
+		"retry limit": func(c *Config) { c.LongRetryLimit = -1 },
 	} {
 		cfg := testConfig(Standard80211g, 54, 2)
 		change(&cfg)

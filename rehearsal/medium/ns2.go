@@ -3,6 +3,8 @@ package medium
 import (
 	"math"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // RadioNS2WaveLAN names ns-2's radio, which most simulations of TCP over ad hoc
@@ -26,9 +28,21 @@ const (
 	NS2AntennaHeightM = 1.5
 
 	ns2ReceiveMw      = 3.652e-7 // RXThresh_, 3.652e-10 W: 250 m
+	ns2BasicMbps      = 1.0      // basicRate_ (tcl/lan/ns-mac.tcl)
 	ns2CarrierSenseMw = 1.559e-8 // CSThresh_, 1.559e-11 W: 550 m
 	ns2FrequencyHz    = 914e6    // freq_
 )
+
+// ns2LeastReceiveMw is RXThresh_ for a range: what arrives over it at the usual power
+// from an antenna like the own, as ns-2's program indep-utils/propagation/threshold.cc
+// works it out. 0 m: RXThresh_'s default.
+func ns2LeastReceiveMw(rangeM float64) float64 {
+	if rangeM == 0 {
+		return ns2ReceiveMw
+	}
+	loss := propagation.TwoRayGround{FrequencyHz: ns2FrequencyHz}.LossDb(rangeM, NS2AntennaHeightM, NS2AntennaHeightM)
+	return propagation.DbToRatio(NS2TxPowerDbm - loss)
+}
 
 // hold is what resolve is for ns-2's receiver. Of frames that begin within the
 // detection time the strongest counts as the first: ns-2 would take the one whose
@@ -42,7 +56,7 @@ func (c *Core) hold(r *station, opened time.Duration) {
 			}
 		}
 		r.lock(held, 0)
-		if held.deaf || held.powerMw < ns2ReceiveMw {
+		if held.deaf || held.powerMw < c.receiveMw {
 			c.spoil(r)
 		}
 	}

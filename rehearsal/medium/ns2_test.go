@@ -42,6 +42,49 @@ func TestNS2WaveLANReceivesTo250AndSensesTo550(t *testing.T) {
 	}
 }
 
+// Whose script sets RXThresh_ for another way receives to there, and senses as before.
+func TestNS2WaveLANReceivesAsFarAsItIsSet(t *testing.T) {
+	for _, v := range []struct {
+		distanceM      float64
+		received, busy bool
+	}{{199.9, true, true}, {200.1, false, true}, {549.9, false, true}, {550.1, false, false}} {
+		cfg := ns2Config(1, 2)
+		cfg.Propagation.RangeM, cfg.ShortRetryLimit = 200, 1
+		sink := newRecorder(2)
+		c := mustCore(t, cfg, line(v.distanceM), sink)
+		c.Enqueue(0, ethernet(0, 1, 1, 500))
+		c.Advance(time.Second)
+		received := sink.delivered[[2]int{1, 1}] == 1
+		if busy := *c.Survey(1).BusyMs > 0; received != v.received || busy != v.busy {
+			t.Errorf("at %g m: received %v, channel busy %v", v.distanceM, received, busy)
+		}
+		if reach := c.ReachM(0, 1); (reach >= v.distanceM) != v.received {
+			t.Errorf("at %g m: reach %g m", v.distanceM, reach)
+		}
+	}
+}
+
+// ns-2's control frames go at 1 Mbit/s (ns-mac.tcl: basicRate_ 1Mb), and so do its broadcasts.
+func TestNS2WaveLANAnswersAtOneMbps(t *testing.T) {
+	p, err := newPHY(ns2Config(11, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode := range p.modes {
+		if got := p.modes[p.responseMode(mode)].RateMbps; got != 1 {
+			t.Errorf("a frame at %g Mbit/s is answered at %g", p.modes[mode].RateMbps, got)
+		}
+	}
+	other := ns2Config(11, 2)
+	other.BasicRatesMbps = []float64{1, 2}
+	if p, err = newPHY(other); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.modes[p.responseMode(len(p.modes)-1)].RateMbps; got != 2 {
+		t.Errorf("told to know 2 Mbit/s, it answers at %g", got)
+	}
+}
+
 // In a row of nodes 200 m apart, 0 sends to 1; the interferer, out of 0's earshot, begins
 // before, after or at the same time. At 400 m from the receiver it is weaker by 12 dB, and
 // harmless unless it was first; at 351 m it is weaker by 9.8 dB, and is not.

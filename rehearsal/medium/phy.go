@@ -93,11 +93,15 @@ func newPHY(cfg Config) (*phy, error) {
 	default:
 		return nil, fmt.Errorf("check medium: standard %q: 802.11a, 802.11b and 802.11g are known", cfg.Standard)
 	}
-	if err := p.setBasic(cfg.BasicRatesMbps); err != nil {
-		return nil, err
-	}
 	r, err := radioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
+		return nil, err
+	}
+	basic := cfg.BasicRatesMbps
+	if len(basic) == 0 {
+		basic = r.basicMbps
+	}
+	if err := p.setBasic(basic); err != nil {
 		return nil, err
 	}
 	for i := range p.modes {

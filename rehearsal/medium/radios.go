@@ -37,7 +37,8 @@ type radio struct {
 	// sensitivityDbm is by rate, ascending: the power at which sensitivityLost of the frames of
 	// sensitivityBytes are lost. Empty: that of an ideal receiver with the noise figure.
 	sensitivityDbm []float64
-	ownPropagation bool // nothing but powers and places counts
+	ownPropagation bool      // nothing but powers and places counts
+	basicMbps      []float64 // where the configuration names none; empty: the standard's
 }
 
 // The measure of a DSSS receiver's sensitivity (IEEE 802.11-2020, 15.4.6.2 and 16.3.8.2).
@@ -61,7 +62,7 @@ func knownRadios() []radio {
 		{standards: []string{Standard80211a, Standard80211b, Standard80211g}, noiseFigureDb: defaultNoiseFigureDb,
 			txPowerDbm: defaultTxPowerDbm},
 		{name: RadioNS2WaveLAN, standards: []string{Standard80211b}, noiseFigureDb: defaultNoiseFigureDb,
-			txPowerDbm: NS2TxPowerDbm, ownPropagation: true},
+			txPowerDbm: NS2TxPowerDbm, ownPropagation: true, basicMbps: []float64{ns2BasicMbps}},
 		// Agere's ORiNOCO Mini PCI card, from the manuals of two that were sold as Acer MPCI-101
 		// and Toshiba PA3070U-1MPC: 3.2.2 (15 dBm) and 3.3.2 (at 25 °C).
 		{name: RadioDSSSOrinoco, standards: []string{Standard80211b}, noiseFigureDb: defaultNoiseFigureDb,

@@ -46,7 +46,7 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 // rate.
 func (c *Core) sensitivitiesMw(node int) []float64 {
 	if c.ns2() {
-		return slices.Repeat([]float64{ns2ReceiveMw}, len(c.phy.modes))
+		return slices.Repeat([]float64{c.receiveMw}, len(c.phy.modes))
 	}
 	out := c.phy.minSNRs()
 	for i := range out {

@@ -174,7 +174,7 @@ func chainOf(t *testing.T, changes ...string) string {
 // Routing protocols that had nothing to forward were not compared: here every
 // node hears every other.
 func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
-	args, dir := rehearsal(t, chainOf(t, "spacing_m: 180", "spacing_m: 30"), "smoke")
+	args, dir := rehearsal(t, chainOf(t, "spacing_m: 105", "spacing_m: 30"), "smoke")
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	want := "routing did not forward in 1 of 1 cells"
 	if err == nil || !strings.Contains(string(out), want) ||

@@ -54,10 +54,11 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 		"repetitions: 1", "attempts_max: 8", "attempts_max: 3",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
 		"lateness_share_max: 1",
-		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 10, x_m: 560, y_m: 130, speed_mps: 60",
-		"at_s: 100, x_m: 740, y_m: 750, speed_mps: 10", "at_s: 10, x_m: 740, y_m: 130, speed_mps: 60",
-		"at_s: 150, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 560, y_m: 0, speed_mps: 60",
-		"at_s: 175, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
+		"rate_mbps: 1,", "rate_mbps: 11,", "spacing_m: 105", "spacing_m: 180",
+		"at_s: 50, x_m: 410, y_m: 300, speed_mps: 10", "at_s: 10, x_m: 560, y_m: 130, speed_mps: 60",
+		"at_s: 100, x_m: 515, y_m: 300, speed_mps: 10", "at_s: 10, x_m: 740, y_m: 130, speed_mps: 60",
+		"at_s: 250, x_m: 410, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 560, y_m: 0, speed_mps: 60",
+		"at_s: 250, x_m: 515, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
 			"4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
@@ -354,7 +355,7 @@ func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 		"levels: [dsdv, dsr-ns2, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
 		"repetitions: 1",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
-		"lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
+		"lateness_share_max: 1", "spacing_m: 105", "spacing_m: 210")
 	k := rehearse(t, file).finish(t)
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {

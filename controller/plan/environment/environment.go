@@ -19,7 +19,7 @@ type Field struct {
 	Propagation      string   `json:"propagation,omitempty"`
 	PathLossExponent *float64 `json:"path_loss_exponent,omitempty"` // log_distance
 	ReferenceM       *float64 `json:"reference_m,omitempty"`        // log_distance
-	RangeM           *float64 `json:"range_m,omitempty"`            // disc: radius of reception
+	RangeM           *float64 `json:"range_m,omitempty"`            // disc, ns2_wavelan: radius of reception
 	// disc: radius of carrier sense and interference
 	CarrierSenseM  *float64 `json:"carrier_sense_m,omitempty"`
 	AntennaHeightM *float64 `json:"antenna_height_m,omitempty"` // over the road
