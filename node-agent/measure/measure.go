@@ -45,7 +45,7 @@ type Sampler struct {
 	interval time.Duration
 	sources  []Source
 	emit     func(tBootNs int64, b wire.Body) error
-	sleep    func(ctx context.Context, d time.Duration) error
+	sleep    func(ctx context.Context, d time.Duration) error // nil: by an alarm of its own
 	asleepNs func() int64
 	troubles []string // by source: the error that was last reported
 	rest     rest
@@ -83,7 +83,7 @@ const leastAsleepNs = int64(time.Millisecond)
 func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
-		clk: clk, interval: interval, sources: sources, emit: emit, sleep: pause.For,
+		clk: clk, interval: interval, sources: sources, emit: emit,
 		asleepNs: clock.AsleepNs, troubles: make([]string, len(sources)),
 	}
 }
@@ -120,6 +120,14 @@ func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources 
 func (s *Sampler) Run(ctx context.Context) error {
 	if s.interval <= 0 {
 		return fmt.Errorf("sample every %v: the interval must be positive", s.interval)
+	}
+	if s.sleep == nil {
+		alarm, err := pause.NewAlarm()
+		if err != nil {
+			return fmt.Errorf("sample every %v: %w", s.interval, err)
+		}
+		defer alarm.Close()
+		s.sleep = alarm.For
 	}
 	defer s.pace(0)
 	if s.rest.untilNs > 0 {
