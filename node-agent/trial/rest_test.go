@@ -6,7 +6,38 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
+
+// GO ends the rest of a node whose own time has not come: one that was armed later than
+// its initiator.
+func TestGOEndsANodesRest(t *testing.T) {
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
+	plan := twoNodePlan(1, testnet.FreePort(t), road.port)
+	plan.Trials[0].Gate = wire.Gate{AfterS: ptr(1000.0), TimeoutS: 1200, LeadS: 0.3}
+	road.start(t)
+	takeLease(t, road, 60)
+	if _, err := road.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 300_000}
+	if ack := road.ask(t, plan.Key, g); !ack.Ready {
+		t.Fatalf("GO is answered by %+v", ack)
+	}
+	await(t, "kept", func() bool { return road.kept(k) })
+	beats := map[string]uint64{}
+	for _, rec := range road.spool.kinds(k, "lateness") {
+		l := rec.Body.(*wire.Lateness)
+		beats[l.Source] = l.Events
+	}
+	if beats[wire.LateAgent] == 0 || beats[wire.LateSampler] == 0 {
+		t.Errorf("in the window the node's beats were %v", beats)
+	}
+}
 
 // No node rests where a window may open, nor for the last seconds before it may.
 func TestANodeRestsOnlyWhileNoWindowCanOpen(t *testing.T) {
