@@ -31,6 +31,9 @@ const (
 	// endingFor is for how long after a node's end of a trial the others' are
 	// expected: then all are asked at once, as the next trial waits for them.
 	endingFor = 3 * time.Second
+	// waitingRest is between two answers with records of a node whose gate waits for a
+	// time: nothing is decided by them meanwhile.
+	waitingRest = time.Second
 )
 
 // source is a node whose records are collected.
@@ -198,6 +201,7 @@ type pace struct {
 	mu     sync.Mutex
 	ending chan struct{} // closed when a node is at the end of an attempt
 	ended  time.Time     // when one last was
+	opens  time.Time     // no window opens before
 }
 
 func newPace() pace { return pace{ending: make(chan struct{})} }
@@ -207,17 +211,25 @@ func (p *pace) ends() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.ending)
-	p.ending, p.ended = make(chan struct{}), time.Now()
+	p.ending, p.ended, p.opens = make(chan struct{}), time.Now(), time.Time{}
+}
+
+// waits notes that a node is armed, and for how long its gate waits at least.
+func (p *pace) waits(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opens = time.Now().Add(d)
 }
 
 // rest leaves a node alone for a while, unless an attempt is ending.
 func (p *pace) rest(ctx context.Context, d time.Duration) {
 	p.mu.Lock()
-	ending, ended := p.ending, p.ended
+	ending, ended, opens := p.ending, p.ended, p.opens
 	p.mu.Unlock()
 	if time.Since(ended) < endingFor {
 		return
 	}
+	d = max(d, min(waitingRest, time.Until(opens)))
 	select {
 	case <-time.After(d):
 	case <-ending:

@@ -119,6 +119,33 @@ func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 	})
 }
 
+// While a gate waits for a time, records are asked for once a second.
+func TestNodesAreAskedSeldomWhileAGateWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace()
+		rested := func() time.Duration {
+			began := time.Now()
+			p.rest(t.Context(), 40*time.Millisecond)
+			return time.Since(began)
+		}
+		p.waits(2500 * time.Millisecond)
+		for _, want := range []time.Duration{time.Second, time.Second, 500 * time.Millisecond, 40 * time.Millisecond} {
+			if d := rested(); d != want {
+				t.Errorf("it rests %v, want %v", d, want)
+			}
+		}
+		p.waits(time.Hour)
+		p.ends() // it failed before
+		if d := rested(); d != 0 {
+			t.Errorf("while attempts end it rests %v", d)
+		}
+		time.Sleep(endingFor)
+		if d := rested(); d != 40*time.Millisecond {
+			t.Errorf("when the attempt is over it rests %v", d)
+		}
+	})
+}
+
 func TestOnlyWhatNobodyLooksAtIsPassedOver(t *testing.T) {
 	for line, want := range map[string]bool{
 		`{"kind":"station","node":"car"}`:  true,

@@ -98,6 +98,9 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 		ctx, cancel := context.WithTimeout(ctx, op.Within)
 		defer cancel()
 		_, err := c.Arm(ctx, run, op.Key)
+		if t, planned := l.s.Archive.Trial(op.Key.Trial); err == nil && planned && t.Gate.AfterS != nil {
+			l.pace.waits(time.Duration(*t.Gate.AfterS * float64(time.Second)))
+		}
 		return failed(err)
 	case engine.Abort:
 		ctx, cancel := context.WithTimeout(ctx, engine.AbortWithin)

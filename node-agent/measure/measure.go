@@ -45,13 +45,23 @@ type Sampler struct {
 	interval time.Duration
 	sources  []Source
 	emit     func(tBootNs int64, b wire.Body) error
-	sleep    func(ctx context.Context, d time.Duration) error
+	sleep    func(ctx context.Context, d time.Duration) error // nil: by an alarm of its own
 	asleepNs func() int64
 	troubles []string // by source: the error that was last reported
+	rest     rest
 
 	mu    sync.Mutex
 	ticks []tick // a ring of the newest ticks
 	next  int    // place of the next tick in the ring
+}
+
+// rest is how a sampler asks until it is woken.
+type rest struct {
+	untilNs int64 // on the boot clock; 0: it does not rest
+	every   time.Duration
+	busy    int             // so many of the first sources are asked at each beat all the same
+	over    context.Context // ends when it is woken before
+	wake    context.CancelFunc
 }
 
 // tick is one beat: when it was due and how late it came.
@@ -73,8 +83,23 @@ const leastAsleepNs = int64(time.Millisecond)
 func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
-		clk: clk, interval: interval, sources: sources, emit: emit, sleep: pause.For,
+		clk: clk, interval: interval, sources: sources, emit: emit,
 		asleepNs: clock.AsleepNs, troubles: make([]string, len(sources)),
+	}
+}
+
+// Rest has the sampler ask its sources only every so often until a moment of the boot
+// clock, but for the first of them, so many, which it asks at each beat. It is called
+// before Run.
+func (s *Sampler) Rest(untilNs int64, every time.Duration, busy int) {
+	over, wake := context.WithCancel(context.Background())
+	s.rest = rest{untilNs: untilNs, every: max(every, s.interval), busy: busy, over: over, wake: wake}
+}
+
+// Wake ends a rest before its time: all sources are asked now, and then at each beat.
+func (s *Sampler) Wake() {
+	if s.rest.wake != nil {
+		s.rest.wake()
 	}
 }
 
@@ -96,26 +121,66 @@ func (s *Sampler) Run(ctx context.Context) error {
 	if s.interval <= 0 {
 		return fmt.Errorf("sample every %v: the interval must be positive", s.interval)
 	}
-	s.pace(s.interval)
+	if s.sleep == nil {
+		alarm, err := pause.NewAlarm()
+		if err != nil {
+			return fmt.Errorf("sample every %v: %w", s.interval, err)
+		}
+		defer alarm.Close()
+		s.sleep = alarm.For
+	}
 	defer s.pace(0)
-	step := s.interval.Nanoseconds()
+	if s.rest.untilNs > 0 {
+		if err := s.resting(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	s.pace(s.interval)
+	return s.beats(ctx, s.interval, math.MaxInt64, func(int64) []Source { return s.sources })
+}
+
+// resting samples until the rest is over, or ctx ends.
+func (s *Sampler) resting(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(s.rest.over, stop)()
+	every, busy := s.rest.every, s.sources[:s.rest.busy]
+	s.pace(every)
+	if len(busy) == 0 {
+		return s.beats(ctx, every, s.rest.untilNs, func(int64) []Source { return s.sources })
+	}
+	fullNs := int64(math.MinInt64) // when all are asked next
+	return s.beats(ctx, s.interval, s.rest.untilNs, func(dueNs int64) []Source {
+		if dueNs < fullNs {
+			return busy
+		}
+		fullNs = dueNs + every.Nanoseconds()
+		return s.sources
+	})
+}
+
+// beats samples at each beat until a moment, and asks tells whom: the first of the
+// sources, or all.
+func (s *Sampler) beats(ctx context.Context, interval time.Duration, untilNs int64,
+	asks func(dueNs int64) []Source) error {
+	step := interval.Nanoseconds()
 	asleep := s.asleepNs()
 	for due := s.clk.BootNs(); ; {
 		now := s.clk.BootNs()
+		if now >= untilNs || ctx.Err() != nil {
+			return nil
+		}
 		if now < due {
-			if s.sleep(ctx, time.Duration(due-now)) != nil {
+			if s.sleep(ctx, time.Duration(min(due, untilNs)-now)) != nil {
 				return nil
 			}
 			continue // a timer may fire early by the boot clock
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 		if now-due >= leastAsleepNs { // a machine that was suspended wakes late by the boot clock
 			asleep = s.asleepNs()
 		}
 		s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep})
-		if err := s.sample(); err != nil {
+		if err := s.sample(asks(due)); err != nil {
 			return err
 		}
 		for due += step; due+step <= now; due += step {
@@ -132,10 +197,10 @@ func (s *Sampler) pace(interval time.Duration) {
 	}
 }
 
-// sample asks every source once; each sample carries the time just before its
-// source was asked, unless it has one of its own.
-func (s *Sampler) sample() error {
-	for i, source := range s.sources {
+// sample asks each of these sources once, which are the first of the sampler's; each
+// sample carries the time just before its source was asked, unless it has one of its own.
+func (s *Sampler) sample(sources []Source) error {
+	for i, source := range sources {
 		t := s.clk.BootNs()
 		bodies, err := source.Sample(t)
 		for _, b := range bodies {

@@ -172,6 +172,78 @@ func TestASuspendedMachineIsTold(t *testing.T) {
 	}
 }
 
+// While a sampler rests it asks its first source at each beat and the others seldom,
+// and from the end of the rest all of them; whoever is woken before asks them at once.
+func TestARestingSamplerAsksSeldom(t *testing.T) {
+	const began, end = 5e9, 9e9
+	for name, c := range map[string]struct {
+		busy    int
+		untilNs int64
+		wokenNs int64 // 0: never
+		first   int   // how often the first source is asked up to the end
+		second  []int64
+	}{
+		"one goes on": {busy: 1, untilNs: began + 2.25e9, first: 41,
+			second: []int64{0, 1000, 2000, 2250, 2350, 2450, 2550, 2650, 2750, 2850, 2950, 3050, 3150, 3250, 3350, 3450,
+				3550, 3650, 3750, 3850, 3950}},
+		"none goes on": {untilNs: began + 2.25e9, first: 21,
+			second: []int64{0, 1000, 2000, 2250, 2350, 2450, 2550, 2650, 2750, 2850, 2950, 3050, 3150, 3250, 3350, 3450,
+				3550, 3650, 3750, 3850, 3950}},
+		"woken": {busy: 1, untilNs: began + 1e12, wokenNs: began + 3.7e9, first: 41,
+			second: []int64{0, 1000, 2000, 3000, 3700, 3800, 3900}},
+	} {
+		clk := &handClock{ns: began}
+		first, second := &scripted{clk: clk}, &scripted{clk: clk}
+		s := NewSampler(clk, 100*time.Millisecond, []Source{first, second},
+			func(int64, wire.Body) error { return nil })
+		s.Rest(c.untilNs, time.Second, c.busy)
+		s.sleep = func(ctx context.Context, d time.Duration) error {
+			if clk.ns += int64(d); clk.ns >= end {
+				return context.Canceled
+			}
+			if c.wokenNs > 0 && clk.ns >= c.wokenNs {
+				s.Wake()
+				<-ctx.Done()
+				c.wokenNs = 0
+				return ctx.Err()
+			}
+			return nil
+		}
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var ms []int64
+		for _, at := range second.at {
+			ms = append(ms, (at-began)/1e6)
+		}
+		if len(first.at) < c.first-1 || len(first.at) > c.first+1 || !slices.Equal(ms, c.second) {
+			t.Errorf("%s: the first was asked %d times, want %d; the second after %v ms, want %v", name, len(first.at),
+				c.first, ms, c.second)
+		}
+	}
+}
+
+// A source that is paced is told both beats.
+func TestARestingSamplerTellsItsPace(t *testing.T) {
+	clk := &handClock{}
+	source := &paced{scripted: scripted{clk: clk}}
+	s := NewSampler(clk, 100*time.Millisecond, []Source{source},
+		func(int64, wire.Body) error { return nil })
+	s.Rest(3e9, time.Second, 0)
+	s.sleep = func(_ context.Context, d time.Duration) error {
+		if clk.ns += int64(d); clk.ns > 4e9 {
+			return context.Canceled
+		}
+		return nil
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []time.Duration{time.Second, 100 * time.Millisecond, 0}; !slices.Equal(source.told, want) {
+		t.Errorf("it was told %v, want %v", source.told, want)
+	}
+}
+
 func TestATroubledSourceIsToldOfOnce(t *testing.T) {
 	clk := &handClock{}
 	gone := errors.New("no such device")

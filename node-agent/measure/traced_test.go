@@ -87,7 +87,7 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 		return nil
 	})
 	for range 2 { // what was told is told once
-		if err := s.sample(); err != nil {
+		if err := s.sample(s.sources); err != nil {
 			t.Fatal(err)
 		}
 	}

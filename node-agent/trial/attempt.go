@@ -23,6 +23,10 @@ const (
 	// pulseInterval is the beat of the loop whose lateness shows that the agent did
 	// not run.
 	pulseInterval = 50 * time.Millisecond
+	// restInterval is the beat of all samplers but that of positions while no window
+	// can open yet, and restEnds is how long before the first moment at which one can.
+	restInterval = time.Second
+	restEnds     = 2 * time.Second
 	// restoreTime is the most that putting the machine back may take. A node of its
 	// own takes less than a second; of hundreds on one machine each waits for the
 	// others, as the kernel takes one network device out after the other.
@@ -387,7 +391,9 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 // often than the rest have a beat of their own.
 func (a *attempt) startSampling() {
 	e := a.engine
-	sources := append([]measure.Source{gpsSource{e.deps.GPS}}, e.deps.Sources...)
+	restUntilNs := restUntil(a.trial, e.deps.Clock.BootNs())
+	positions := &gpsSource{r: e.deps.GPS, restUntilNs: restUntilNs}
+	sources := append([]measure.Source{positions}, e.deps.Sources...)
 	if a.routing != nil {
 		sources = append(sources, a.routing)
 	}
@@ -404,6 +410,15 @@ func (a *attempt) startSampling() {
 			[]measure.Source{a.sockets}, a.emit))
 	}
 	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, beat(a.trial, e.cfg.Node), sources, a.emit))
+	if restUntilNs > 0 {
+		for i, s := range a.samplers {
+			busy := 0
+			if i == len(a.samplers)-1 {
+				busy = 1 // the positions
+			}
+			s.Rest(restUntilNs, restInterval, busy)
+		}
+	}
 	for _, s := range sources {
 		if b, ok := s.(measure.Beginner); ok {
 			b.Begin()
@@ -412,6 +427,9 @@ func (a *attempt) startSampling() {
 	all := slices.Clone(a.samplers)
 	if watched(a.trial, e.cfg.Node) {
 		a.pulse = measure.NewSampler(e.deps.Clock, pulseInterval, nil, nil)
+		if restUntilNs > 0 {
+			a.pulse.Rest(restUntilNs, restInterval, 0)
+		}
 		all = append(all, a.pulse)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -421,12 +439,45 @@ func (a *attempt) startSampling() {
 	}
 }
 
-type gpsSource struct{ r Receiver }
+// restUntil returns until when a node need not sample much: no window opens before
+// the time that the gate waits for. 0: from the beginning it must.
+func restUntil(t wire.Trial, armedNs int64) int64 {
+	if t.Gate.AfterS == nil {
+		return 0
+	}
+	rest := time.Duration(*t.Gate.AfterS*float64(time.Second)) - restEnds
+	if rest <= 0 {
+		return 0
+	}
+	return armedNs + rest.Nanoseconds()
+}
 
-func (g gpsSource) Name() string { return "gps" }
+// wake ends the samplers' rest: a peer that was armed late hears GO in it.
+func (a *attempt) wake() {
+	for _, s := range a.samplers {
+		s.Wake()
+	}
+	if a.pulse != nil {
+		a.pulse.Wake()
+	}
+}
 
-func (g gpsSource) Sample(int64) ([]wire.Body, error) {
+// gpsSource gives a position at each beat; while the other sources rest each fix, and
+// how the receiver does as often as they tell.
+type gpsSource struct {
+	r           Receiver
+	restUntilNs int64
+	toldNs      int64 // when it last gave one
+}
+
+func (g *gpsSource) Name() string { return "gps" }
+
+func (g *gpsSource) Sample(tBootNs int64) ([]wire.Body, error) {
 	t := g.r.Tick()
+	if t.FixBootNs == nil && tBootNs < g.restUntilNs && tBootNs-g.toldNs < restInterval.Nanoseconds() {
+		return nil, nil
+	}
+	g.toldNs = tBootNs
 	return []wire.Body{&t}, nil
 }
 
@@ -487,6 +538,7 @@ func (a *attempt) run() {
 func (a *attempt) measure(order goOrder) error {
 	e := a.engine
 	a.opensAt(order.openBootNs)
+	a.wake()
 	a.setState(wire.StateRunning, "waiting for the window to open")
 	clients := a.startClients(warming)
 	a.startDelays(warming)

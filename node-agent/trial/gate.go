@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -61,6 +62,16 @@ func (g *gate) open(nowNs int64, fix wire.GPS) (bool, string) {
 		return false, fmt.Sprintf("waiting for the mark at %.0f m", *g.rule.PlaceM)
 	}
 	return true, "open"
+}
+
+// closedFor returns after which time to look again: at the time that the gate waits
+// for, but soon enough for a machine that is suspended meanwhile.
+func (g *gate) closedFor(nowNs, limitNs int64) time.Duration {
+	wait := int64(0)
+	if g.rule.AfterS != nil {
+		wait = g.armedNs + int64(*g.rule.AfterS*1e9) - nowNs
+	}
+	return min(max(gateEvery, time.Duration(min(wait, limitNs-nowNs))), restInterval)
 }
 
 func (g *gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
@@ -123,8 +134,6 @@ func (a *attempt) initiate() {
 		a.giveUp(err)
 		return
 	}
-	ticker := time.NewTicker(gateEvery)
-	defer ticker.Stop()
 	for {
 		fix, _ := e.deps.GPS.Last()
 		now := e.deps.Clock.BootNs()
@@ -138,9 +147,7 @@ func (a *attempt) initiate() {
 				a.trial.Gate.TimeoutS, detail))
 			return
 		}
-		select {
-		case <-ticker.C:
-		case <-a.ctx.Done():
+		if pause.For(a.ctx, g.closedFor(now, limit)) != nil {
 			return
 		}
 	}

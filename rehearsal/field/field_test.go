@@ -17,37 +17,6 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
-func TestBinsOfAWindowAreJoined(t *testing.T) {
-	ms := time.Millisecond
-	bins := []lateBin{
-		{0, 100 * ms, wire.Lateness{SumS: 9, Events: 9, MeanUs: 9, P99Us: 9, WorstUs: 9}},
-		{100 * ms, 200 * ms, wire.Lateness{SumS: 0.01, Events: 30, MeanUs: 100, P99Us: 400, WorstUs: 500}},
-		{200 * ms, 310 * ms, wire.Lateness{SumS: 0.02, Events: 10, MeanUs: 200, P99Us: 300, WorstUs: 900}},
-		{310 * ms, 400 * ms, wire.Lateness{SumS: 9, Events: 9, MeanUs: 9, P99Us: 9999, WorstUs: 9999}},
-	}
-	got, err := sumBins(bins, 100*ms, 310*ms)
-	want := wire.Lateness{Source: "medium", WindowS: 0.21, SumS: 0.03, Events: 40, MeanUs: 125, P99Us: 400,
-		WorstUs: 900}
-	if err != nil || math.Abs(got.WindowS-want.WindowS) > 1e-12 || math.Abs(got.SumS-want.SumS) > 1e-12 {
-		t.Fatalf("%+v (%v), want %+v", got, err, want)
-	}
-	got.WindowS, got.SumS = want.WindowS, want.SumS
-	if got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got, err := sumBins(bins, 199*ms, 201*ms); err != nil || got.Events != 40 {
-		t.Errorf("a window within two bins: %+v, %v", got, err)
-	}
-	for _, w := range [][2]time.Duration{{-1, 100 * ms}, {100 * ms, 401 * ms}} {
-		if _, err := sumBins(bins, w[0], w[1]); err == nil {
-			t.Errorf("window %v passes, which no bin covers", w)
-		}
-	}
-	if _, err := sumBins(nil, 0, 1); err == nil {
-		t.Error("no bins cover a window")
-	}
-}
-
 func testField(t *testing.T, names ...string) *Field {
 	t.Helper()
 	c, err := Settings{}.WithDefaults()

@@ -2,8 +2,6 @@ package field
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -11,34 +9,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 )
 
-// liveRadio is the emulated radio between the nodes' TAP devices, with its
-// lateness kept in short bins: where the window was is known only afterwards.
+// liveRadio is the emulated radio between the nodes' TAP devices.
 type liveRadio struct {
 	live *realtime.Channel
 	lossLog
 
-	rotating sync.Mutex // one rotation at a time
-	from     time.Duration
-	binsMu   sync.Mutex
-	bins     []lateBin // in order of time, at most maxBins
-	tallies  []tally   // in order of time, at most maxTallies
+	mu      sync.Mutex
+	tallies []tally // in order of time, at most maxTallies
 }
-
-// lateBin is the lateness of [from, to) of the boot clock.
-type lateBin struct {
-	from, to time.Duration
-	late     wire.Lateness
-}
-
-const (
-	binEvery = 100 * time.Millisecond
-	maxBins  = 10 * 60 * 10 // ten minutes
-)
 
 // live opens the real-time radio.
 func (f *Field) live(cfg medium.Config) (channel, error) {
@@ -62,7 +46,7 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &liveRadio{from: boot, lossLog: lossLog{bootAt0: boot}}
+	r := &liveRadio{lossLog: lossLog{bootAt0: boot}}
 	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
 	r.live, err = realtime.New(cfg, locate, ports, realtime.Options{
@@ -75,74 +59,38 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	return r, nil
 }
 
-// Run carries frames and keeps the account of lateness until ctx ends.
+// Run carries frames and tallies them until ctx ends.
 func (r *liveRadio) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.live.Run(ctx) })
 	g.Go(func() error {
-		ticker := time.NewTicker(binEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-			}
-			if err := errors.Join(r.rotate(), r.tally()); err != nil {
+		for pause.For(ctx, tallyEvery) == nil {
+			if err := r.tally(); err != nil {
 				return err
 			}
 		}
+		return nil
 	})
 	return g.Wait()
 }
 
-// rotate ends the present bin and begins the next.
-func (r *liveRadio) rotate() error {
-	r.rotating.Lock()
-	defer r.rotating.Unlock()
-	late := r.live.EndWindow()
-	r.live.BeginWindow()
-	now, err := bootNow()
-	if err != nil {
-		return err
-	}
-	r.binsMu.Lock()
-	defer r.binsMu.Unlock()
-	r.bins = append(r.bins, lateBin{r.from, now, late})
-	if over := len(r.bins) - maxBins; over > 0 {
-		r.bins = append(r.bins[:0:0], r.bins[over+maxBins/10:]...) // in large steps, not one by one
-	}
-	r.from = now
-	return nil
-}
-
-// tally notes what was sent so far, once a second.
+// tally notes what was sent so far.
 func (r *liveRadio) tally() error {
-	r.binsMu.Lock()
-	last := r.from - tallyEvery
-	if n := len(r.tallies); n > 0 {
-		last = r.tallies[n-1].at
-	}
-	due := r.from-last >= tallyEvery
-	r.binsMu.Unlock()
-	if !due {
-		return nil
-	}
 	sent := r.live.OnAir()
 	now, err := bootNow()
 	if err != nil {
 		return err
 	}
-	r.binsMu.Lock()
-	defer r.binsMu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.tallies = addTally(r.tallies, tally{now, sent})
 	return nil
 }
 
 // Sent are the frames a second that every node put on the air in the interval.
 func (r *liveRadio) Sent(open, closed time.Duration) []map[string]float64 {
-	r.binsMu.Lock()
-	defer r.binsMu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return rates(r.tallies, open, closed)
 }
 
@@ -167,38 +115,7 @@ func (r *liveRadio) Miss(boot time.Duration, node int, packet []byte, why medium
 // Forget drops the lost frames that were kept so far.
 func (r *liveRadio) Forget() { r.begin() }
 
-// Lateness is that of the bins which the interval touches.
+// Lateness is that of the interval, and of up to 100 ms more at either end.
 func (r *liveRadio) Lateness(open, closed time.Duration) (wire.Lateness, error) {
-	if err := r.rotate(); err != nil {
-		return wire.Lateness{}, err
-	}
-	r.binsMu.Lock()
-	defer r.binsMu.Unlock()
-	return sumBins(r.bins, open, closed)
-}
-
-// sumBins joins the bins that an interval touches: up to a bin more at either
-// end, which WindowS counts too. Sum, mean and worst are exact for that time;
-// the 99th percentile is the highest of the bins', an upper bound.
-func sumBins(bins []lateBin, open, closed time.Duration) (wire.Lateness, error) {
-	out := wire.Lateness{Source: "medium"}
-	if len(bins) == 0 || bins[0].from > open || bins[len(bins)-1].to < closed {
-		return out, fmt.Errorf("find lateness of the window: the radio was not on, or it is too long ago")
-	}
-	var total float64
-	for _, b := range bins {
-		if b.to <= open || b.from >= closed {
-			continue
-		}
-		out.WindowS += (b.to - b.from).Seconds()
-		out.SumS += b.late.SumS
-		out.Events += b.late.Events
-		total += b.late.MeanUs * float64(b.late.Events)
-		out.P99Us = max(out.P99Us, b.late.P99Us)
-		out.WorstUs = max(out.WorstUs, b.late.WorstUs)
-	}
-	if out.Events > 0 {
-		out.MeanUs = total / float64(out.Events)
-	}
-	return out, nil
+	return r.live.Lateness(open-r.bootAt0, closed-r.bootAt0)
 }

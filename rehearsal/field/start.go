@@ -41,26 +41,28 @@ func (f *Field) start(ctx context.Context) error {
 	if err := errors.Join(f.watchHosts(), f.watchRoutes()); err != nil {
 		return err
 	}
+	var receivers []*gps.Receiver
 	for _, n := range f.manned() {
-		f.startReceiver(gpsd, n)
+		receivers = append(receivers, f.startReceiver(gpsd, n))
 		f.startAgent(agentsCtx, ip, n)
 	}
+	f.rest.Go(func() error { return gps.Run(f.restCtx, f.cfg.Field.NMEAHz, receivers) })
 	return f.awaitStart(ctx)
 }
 
-// startReceiver runs a node's GPS receiver and its gpsd.
-func (f *Field) startReceiver(gpsd string, n *node) {
-	n.receiver = &gps.Receiver{Hz: f.cfg.Field.NMEAHz,
+// startReceiver makes a node's GPS receiver and runs its gpsd.
+func (f *Field) startReceiver(gpsd string, n *node) *gps.Receiver {
+	n.receiver = &gps.Receiver{Line: n.line,
 		Where: func(ago time.Duration) (mobility.Site, mobility.State, error) {
 			boot, err := bootNow()
 			s := f.scene.Load()
 			return s.site, s.at(n.index, boot-ago), err
 		}}
-	f.rest.Go(func() error { return n.receiver.Run(f.restCtx, n.line) })
 	n.gpsd = f.process("gpsd of "+n.Name, filepath.Join(n.dir, "gpsd.log"),
 		func() *exec.Cmd { return gpsdCommand(gpsd, n.line.Path, f.uid, f.gid) },
 		func(c *exec.Cmd) error { return f.thread.in(n.netns, c.Start) })
 	f.rest.Go(func() error { return n.gpsd.run(f.restCtx) })
+	return n.receiver
 }
 
 // startAgent runs a node's agent until ctx ends.

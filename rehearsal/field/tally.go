@@ -8,7 +8,7 @@ import (
 
 const (
 	tallyEvery = time.Second
-	maxTallies = int(maxBins * binEvery / tallyEvery)
+	maxTallies = 65 * 60 // of the longest window that a plan may have, and of what comes after it
 )
 
 // tally is what every node had put on the air at a moment of the boot clock.

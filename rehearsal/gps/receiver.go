@@ -36,10 +36,10 @@ const (
 	Silent       // says nothing at all
 )
 
-// Receiver is one node's: it writes NMEA at its rate from where the node is,
-// whoever listens.
+// Receiver is one node's: it writes NMEA on its line from where the node is, whoever
+// listens.
 type Receiver struct {
-	Hz float64
+	Line io.Writer // must not block
 	// Where is the node's place so long ago.
 	Where func(ago time.Duration) (mobility.Site, mobility.State, error)
 
@@ -56,29 +56,35 @@ func (r *Receiver) Set(s State) { r.state.Store(int32(s)) }
 // Missed is how many epochs the line has not taken since this was last asked.
 func (r *Receiver) Missed() uint64 { return r.missed.Swap(0) }
 
-// Run writes epochs at multiples of the period of wall time, as receivers do,
-// until ctx ends. line must not block.
-func (r *Receiver) Run(ctx context.Context, line io.Writer) error {
-	period := time.Duration(float64(time.Second) / r.Hz)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
+// Run has receivers write epochs at multiples of the period of wall time, as
+// receivers do, until ctx ends. All that are on one machine have one timer, of the
+// kernel: Go's would wake the process twice for each epoch, and its scheduler's
+// watcher in between.
+func Run(ctx context.Context, hz float64, receivers []*Receiver) error {
+	period := time.Duration(float64(time.Second) / hz)
+	ticks, err := newTicks(period)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = ticks.file.Close() })
+	defer stop()
 	for {
-		now := time.Now()
-		tick := now.Truncate(period).Add(period)
-		timer.Reset(tick.Sub(now))
-		select {
-		case <-ctx.Done():
+		tick, err := ticks.next()
+		if ctx.Err() != nil {
 			return nil
-		case <-timer.C:
 		}
-		if err := r.write(line, tick); err != nil {
-			return err
+		if err != nil {
+			return errors.Join(err, ticks.file.Close())
+		}
+		for _, r := range receivers {
+			if err := r.write(tick); err != nil {
+				return errors.Join(err, ticks.file.Close())
+			}
 		}
 	}
 }
 
-func (r *Receiver) write(line io.Writer, tick time.Time) error {
+func (r *Receiver) write(tick time.Time) error {
 	state := r.State()
 	if state == Silent {
 		return nil
@@ -88,7 +94,7 @@ func (r *Receiver) write(line io.Writer, tick time.Time) error {
 		return err
 	}
 	lat, lon := site.LatLon(s.XM, s.YM)
-	_, err = line.Write(nmea.Epoch(nmea.Fix{
+	_, err = r.Line.Write(nmea.Epoch(nmea.Fix{
 		Time: tick, Valid: state == Fix, LatDeg: lat, LonDeg: lon,
 		AltM: model.altM, GeoidM: model.geoidM, SpeedMps: s.SpeedMps, TrackDeg: s.TrackDeg,
 		Satellites: model.satellites, PDOP: model.pdop, HDOP: model.hdop, VDOP: model.vdop,

@@ -22,11 +22,15 @@ func row(what, measured, goal string) {
 // in this process included.
 func (f *field) share(t *testing.T, seconds int, load func()) (percent float64, p99Us float64) {
 	t.Helper()
-	f.live.BeginWindow()
+	from := f.live.now()
 	cpu, began := testnet.CPUTime(t), time.Now()
 	load()
 	percent = 100 * float64(testnet.CPUTime(t)-cpu) / float64(time.Since(began))
-	return percent, f.live.EndWindow().P99Us
+	late, err := f.live.Lateness(from, f.live.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return percent, late.P99Us
 }
 
 func TestBenchSaturatedHop(t *testing.T) {

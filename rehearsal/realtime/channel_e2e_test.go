@@ -173,12 +173,15 @@ func waitListening(t *testing.T, f *field, node int) {
 // measured runs a load and logs what it cost.
 func (f *field) measured(t *testing.T, what string, load func()) wire.Lateness {
 	t.Helper()
-	f.live.BeginWindow()
+	from := f.live.now()
 	cpu, start := testnet.CPUTime(t), time.Now()
 	load()
 	wall := time.Since(start)
 	used := testnet.CPUTime(t) - cpu
-	late := f.live.EndWindow()
+	late, err := f.live.Lateness(from, f.live.now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("%s: %.1f %% of a core; late: mean %.0f µs, p99 %.0f µs, worst %.0f µs, behind %.4f s of %.1f s, %d "+
 		"deliveries",
 		what, 100*float64(used)/float64(wall), late.MeanUs, late.P99Us, late.WorstUs, late.SumS, late.WindowS,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -68,16 +69,18 @@ type Channel struct {
 	air   *airPort // in the place of ports; nil: there are ports
 	poll  *poller
 	feeds []*feedbackServer // by node; nil for none
-	late  lateness
+	late  lateBins
 	buf   []byte
 
 	watchers atomic.Int32    // clients of all feedback sockets
+	wishes   atomic.Int64    // of those clients so far: what they are told next changes with each
 	paused   int             // ports that wait for room
 	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
 	stranded []stranded      // losses for lack of a route that no reroute has explained yet
 	reroutes []reroute       // of late
 
-	nextFeedback time.Duration
+	nextFeedback time.Duration // never: nobody wishes for any
+	minded       int64         // wishes that it minds
 
 	mu      sync.Mutex
 	running bool
@@ -160,7 +163,7 @@ func (c *Channel) openPorts(ports []Port) error {
 		feed, err := listenFeedback(p, func() (caps wire.Caps) {
 			c.do(func() { caps = c.core.Caps(i) })
 			return caps
-		}, &c.watchers, c.poll.wake)
+		}, &c.watchers, func() { c.wishes.Add(1); c.poll.wake() })
 		if err != nil {
 			return fmt.Errorf("open feedback of %q: %w", c.names[i], err)
 		}
@@ -267,7 +270,7 @@ func (c *Channel) now() time.Duration { return time.Since(c.epoch) }
 // timeout is how long nothing will be due; below 0 for ever.
 func (c *Channel) timeout() time.Duration {
 	next, any := c.core.NextEffect()
-	if c.watched() && (!any || c.nextFeedback < next) {
+	if c.watched() && c.nextFeedback != never && (!any || c.nextFeedback < next) {
 		next, any = c.nextFeedback, true
 	}
 	if !any {
@@ -359,21 +362,46 @@ func (c *Channel) watched() bool {
 	return c.watchers.Load() > 0
 }
 
+// never is later than any moment of model time.
+const never = time.Duration(math.MaxInt64)
+
 // sendFeedback publishes stations and survey when they are due.
 func (c *Channel) sendFeedback() {
+	if !c.watched() {
+		return
+	}
 	now := c.core.Now()
-	if now < c.nextFeedback || !c.watched() {
+	turn := int64(now / feedbackEvery)
+	if wishes := c.wishes.Load(); wishes != c.minded {
+		c.minded = wishes
+		c.nextFeedback = min(c.nextFeedback, c.feedbackAfter(turn))
+	}
+	if now < c.nextFeedback {
 		return
 	}
 	// A grid of model time; turns that were slept through are not made up for.
-	turn := int64(now / feedbackEvery)
-	c.nextFeedback = time.Duration(turn+1) * feedbackEvery
+	c.nextFeedback = c.feedbackAfter(turn)
 	for i, f := range c.feeds {
 		if f != nil && f.active.Load() > 0 {
 			// by node, so that not all are told in one
 			f.turn(turn+int64(i), func() []wire.Feedback { return c.report(i) })
 		}
 	}
+}
+
+// feedbackAfter returns when the next turn after this one is in which somebody
+// wishes to be told something.
+func (c *Channel) feedbackAfter(turn int64) time.Duration {
+	next := never
+	for i, f := range c.feeds {
+		if f == nil || f.active.Load() == 0 {
+			continue
+		}
+		if due, any := f.next(turn + int64(i)); any {
+			next = min(next, time.Duration(due-int64(i))*feedbackEvery)
+		}
+	}
+	return next
 }
 
 // report is a node's view of its peers and its channel.

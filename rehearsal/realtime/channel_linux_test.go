@@ -72,7 +72,7 @@ func keepRunning(t *testing.T, live *Channel) {
 
 func TestChannelCarriesFrames(t *testing.T) {
 	live, hosts, _ := start(t, testConfig(medium.Standard80211g, 54, 3), false)
-	live.BeginWindow()
+	from := live.now()
 	sent := ethernet(0, 1, 42, 300)
 	if _, err := unix.Write(hosts[0], sent); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,10 @@ func TestChannelCarriesFrames(t *testing.T) {
 	if err != nil || !bytes.Equal(buf[:n], sent) {
 		t.Fatalf("node 1 read %d bytes, %v; want the frame as sent", n, err)
 	}
-	late := live.EndWindow()
+	late, err := live.Lateness(from, live.now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if late.Events != 1 || late.WorstUs <= 0 || late.MeanUs != late.WorstUs || late.WindowS <= 0 {
 		t.Errorf("lateness of one delivery: %+v", late)
 	}
@@ -150,6 +153,11 @@ func TestFeedbackByWish(t *testing.T) {
 		c.turns.Store(wire.FeedbackWish{SampleHz: hz}.Turns())
 		clients[name], feed.clients[c] = c, struct{}{}
 	}
+	for turn, want := range map[int64]int64{0: 1, 3: 4, 19: 20} {
+		if got, any := feed.next(turn); !any || got != want {
+			t.Errorf("after turn %d: %d (%v), want %d", turn, got, any, want)
+		}
+	}
 	for turn := range int64(20) {
 		feed.turn(turn, func() []wire.Feedback { return []wire.Feedback{{Survey: &wire.Survey{Channel: 6}}} })
 	}
@@ -160,7 +168,15 @@ func TestFeedbackByWish(t *testing.T) {
 		}
 	}
 	delete(feed.clients, clients["all"])
+	for turn, want := range map[int64]int64{0: 5, 4: 5, 5: 10, 19: 20} {
+		if got, any := feed.next(turn); !any || got != want {
+			t.Errorf("after turn %d for who wishes for each fifth: %d (%v), want %d", turn, got, any, want)
+		}
+	}
 	delete(feed.clients, clients["some"])
+	if got, any := feed.next(0); any {
+		t.Errorf("nobody wishes for a turn, and the next is %d", got)
+	}
 	feed.turn(0, func() []wire.Feedback { t.Error("a turn that nobody wants is made"); return nil })
 }
 

@@ -31,7 +31,7 @@ type feedbackServer struct {
 	caps     func() wire.Caps
 	active   atomic.Int32
 	all      *atomic.Int32 // clients of all the medium's sockets
-	onClient func()        // a client came: the event thread may be asleep
+	onWish   func()        // a client came, or wishes for more or less: the event thread may be asleep
 
 	mu      sync.Mutex
 	clients map[*feedbackClient]struct{}
@@ -46,12 +46,12 @@ type feedbackClient struct {
 }
 
 // listenFeedback opens the socket that a port names; a stale one is replaced.
-func listenFeedback(p Port, caps func() wire.Caps, all *atomic.Int32, onClient func()) (*feedbackServer, error) {
+func listenFeedback(p Port, caps func() wire.Caps, all *atomic.Int32, onWish func()) (*feedbackServer, error) {
 	ln, err := unixsocket.Listen(p.FeedbackSocket, 0o600, p.FeedbackUID)
 	if err != nil {
 		return nil, err
 	}
-	return &feedbackServer{listener: ln, caps: caps, all: all, onClient: onClient,
+	return &feedbackServer{listener: ln, caps: caps, all: all, onWish: onWish,
 		clients: map[*feedbackClient]struct{}{}}, nil
 }
 
@@ -72,12 +72,15 @@ func (s *feedbackServer) serveClient(ctx context.Context, conn *net.UnixConn) {
 	defer stop()
 	gone := make(chan struct{})
 	s.readers.Go(func() {
-		wire.ReadWishes(conn, func(w wire.FeedbackWish) { c.turns.Store(w.Turns()) })
+		wire.ReadWishes(conn, func(w wire.FeedbackWish) {
+			c.turns.Store(w.Turns())
+			s.onWish()
+		})
 		close(gone)
 	})
 	s.add(c)
 	defer s.remove(c)
-	s.onClient()
+	s.onWish()
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,6 +160,23 @@ func (s *feedbackServer) turn(number int64, lines func() []wire.Feedback) {
 			c.take(line)
 		}
 	}
+}
+
+// next returns the first turn after this one in which a client wishes to be told
+// something; false: none does.
+func (s *feedbackServer) next(number int64) (first int64, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		every := c.turns.Load()
+		if every == 0 {
+			continue
+		}
+		if due := (number/every + 1) * every; !any || due < first {
+			first, any = due, true
+		}
+	}
+	return first, any
 }
 
 // take keeps a line to be written when there is room. Lost frames come in

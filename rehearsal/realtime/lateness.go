@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"errors"
 	"math/bits"
 	"time"
 
@@ -84,6 +85,9 @@ func (l *lateness) end(at time.Duration) wire.Lateness {
 	return out
 }
 
+// bin is the bin that ends then.
+func (l *lateness) bin(to time.Duration) lateBin { return lateBin{l.from, to, l.end(to)} }
+
 func (l *lateness) quantile(q float64) time.Duration {
 	need := uint64(q * float64(l.events))
 	var seen uint64
@@ -94,6 +98,86 @@ func (l *lateness) quantile(q float64) time.Duration {
 		}
 	}
 	return l.worst
+}
+
+const (
+	// binEvery is for how long deliveries are counted together: where a window was is
+	// known only afterwards.
+	binEvery = 100 * time.Millisecond
+	// maxBins are those of the longest window that a plan may have, and of what comes
+	// after it.
+	maxBins = int((time.Hour + 5*time.Minute) / binEvery)
+)
+
+// lateBins are the lateness by bins of model time. Bins without a delivery are not
+// kept: while nothing is on the air nothing wakes for them.
+type lateBins struct {
+	present lateness
+	ended   []lateBin     // in order of time, at most maxBins
+	known   time.Duration // what was before is forgotten
+}
+
+// lateBin is the lateness of [from, to).
+type lateBin struct {
+	from, to time.Duration
+	late     wire.Lateness
+}
+
+// add counts one delivery in the bin of the moment at which it was done. What is
+// behind goes on from bin to bin: a stall counts whole where it ended.
+func (l *lateBins) add(due, done time.Duration) {
+	if done >= l.present.from+binEvery {
+		l.end()
+		reached := l.present.reached
+		l.present.begin(done.Truncate(binEvery))
+		l.present.reached = reached
+	}
+	l.present.add(due, done)
+}
+
+func (l *lateBins) end() {
+	if l.present.events == 0 {
+		return
+	}
+	if len(l.ended) == maxBins { // in large steps, not one by one
+		l.ended = append(l.ended[:0:0], l.ended[maxBins/10:]...)
+		l.known = l.ended[0].from
+	}
+	l.ended = append(l.ended, l.present.bin(l.present.from+binEvery))
+}
+
+var errNotCovered = errors.New("find lateness of the window: the radio was not on, or it is too long ago")
+
+// over joins the bins that an interval touches, until now: up to a bin more at either
+// end, which WindowS counts too. Sum, mean and worst are exact for that time; the 99th
+// percentile is the highest of the bins', an upper bound.
+func (l *lateBins) over(open, closed, now time.Duration) (wire.Lateness, error) {
+	out := wire.Lateness{Source: wire.LateMedium}
+	if open < l.known || closed > now {
+		return out, errNotCovered
+	}
+	bins := l.ended
+	if l.present.events > 0 {
+		bins = append(bins[:len(bins):len(bins)], l.present.bin(min(now, l.present.from+binEvery)))
+	}
+	var total float64
+	from, to := open, closed
+	for _, b := range bins {
+		if b.to <= open || b.from >= closed {
+			continue
+		}
+		from, to = min(from, b.from), max(to, b.to)
+		out.SumS += b.late.SumS
+		out.Events += b.late.Events
+		total += b.late.MeanUs * float64(b.late.Events)
+		out.P99Us = max(out.P99Us, b.late.P99Us)
+		out.WorstUs = max(out.WorstUs, b.late.WorstUs)
+	}
+	out.WindowS = (to - from).Seconds()
+	if out.Events > 0 {
+		out.MeanUs = total / float64(out.Events)
+	}
+	return out, nil
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,6 +1,8 @@
 package realtime
 
 import (
+	"time"
+
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 )
@@ -57,18 +59,12 @@ func (c *Channel) setRunning(running bool) {
 	c.orders = nil
 }
 
-// BeginWindow starts the account of lateness again.
-func (c *Channel) BeginWindow() {
-	c.do(func() { c.late.begin(c.now()) })
-}
-
-// EndWindow is the lateness since BeginWindow. SumS is the wall time during
-// which a frame was due for longer than Tolerance, counted once however many
+// Lateness is that of an interval of model time that is over. SumS is the wall time
+// during which a frame was due for longer than Tolerance, counted once however many
 // were; mean, p99 and worst are over all deliveries.
-func (c *Channel) EndWindow() wire.Lateness {
-	var out wire.Lateness
-	c.do(func() { out = c.late.end(c.now()) })
-	return out
+func (c *Channel) Lateness(open, closed time.Duration) (out wire.Lateness, err error) {
+	c.do(func() { out, err = c.late.over(open, closed, c.now()) })
+	return out, err
 }
 
 // SetDead switches the whole channel off or on: dead, nothing is delivered.

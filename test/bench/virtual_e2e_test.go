@@ -62,48 +62,51 @@ func TestBenchVirtualTime(t *testing.T) {
 				"nodes: {only: [n200]}"), 1},
 		{"virtual time, an hour of waiting", "", "wait", nil, 360},
 	} {
-		var args []string
-		var campaign string
-		if k.file == "" {
-			campaign = filepath.Join(t.TempDir(), k.name+".yaml")
-			if err := os.WriteFile(campaign, []byte(waits), 0o600); err != nil {
+		t.Run(k.name, func(t *testing.T) {
+			var args []string
+			var campaign string
+			if k.file == "" {
+				campaign = filepath.Join(t.TempDir(), k.name+".yaml")
+				if err := os.WriteFile(campaign, []byte(waits), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				campaign = testnet.Campaign(t, "../../campaigns/"+k.file+".yaml", k.name, k.changes...)
+				if k.file != "velocity" {
+					args = []string{"--scale", "bench"}
+				}
+			}
+			args = append([]string{"rehearse", campaign, "--clock", "virtual", "--name", k.name, "--runs",
+				testnet.Folder(t)}, args...)
+			c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
+			begun := time.Now()
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			took := time.Since(begun).Seconds()
+			cpu := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+			paces := virtualTime.FindAllStringSubmatch(string(out), -1)
+			if len(paces) == 0 {
+				t.Fatalf("it does not say its pace:\n%s", out)
+			}
+			seconds, err := strconv.ParseFloat(paces[len(paces)-1][1], 64)
+			if err != nil {
 				t.Fatal(err)
 			}
-		} else {
-			campaign = testnet.Campaign(t, "../../campaigns/"+k.file+".yaml", k.name, k.changes...)
-			if k.file != "velocity" {
-				args = []string{"--scale", "bench"}
+			load, err := os.ReadFile("/proc/loadavg")
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		args = append([]string{"rehearse", campaign, "--clock", "virtual", "--name", k.name, "--runs",
-			testnet.Folder(t)}, args...)
-		c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
-		begun := time.Now()
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		took := time.Since(begun).Seconds()
-		cpu := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
-		paces := virtualTime.FindAllStringSubmatch(string(out), -1)
-		if len(paces) == 0 {
-			t.Fatalf("it does not say its pace:\n%s", out)
-		}
-		seconds, err := strconv.ParseFloat(paces[len(paces)-1][1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		load, err := os.ReadFile("/proc/loadavg")
-		if err != nil {
-			t.Fatal(err)
-		}
-		report(row{
-			goal:      k.goal,
-			measured:  fmt.Sprintf("%.0f s of virtual time in %.0f s of a processor and %.0f s", seconds, cpu, took),
-			reference: "real time: 1 s in 1 s",
-			figure:    fmt.Sprintf("%.2f s a processor's second", seconds/cpu),
-			limit:     fmt.Sprintf("at least %g", k.limit), met: seconds/cpu >= k.limit,
-		}, "all that one kernel does, with its start and the report; the load of the machine was %s at the end.",
-			strings.Join(strings.Fields(string(load))[:3], ", "))
+			report(row{
+				goal: k.goal,
+				measured: fmt.Sprintf("%.0f s of virtual time in %.0f s of a processor and %.0f s", seconds, cpu,
+					took),
+				reference: "real time: 1 s in 1 s",
+				figure:    fmt.Sprintf("%.2f s a processor's second", seconds/cpu),
+				limit:     fmt.Sprintf("at least %g", k.limit), met: seconds/cpu >= k.limit,
+			}, "all that one kernel does, with its start and the report; the load of the machine was %s at the end.",
+				strings.Join(strings.Fields(string(load))[:3], ", "))
+		})
 	}
 }

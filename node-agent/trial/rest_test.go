@@ -1,0 +1,117 @@
+package trial
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// GO ends the rest of a node whose own time has not come: one that was armed later than
+// its initiator.
+func TestGOEndsANodesRest(t *testing.T) {
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
+	plan := twoNodePlan(1, testnet.FreePort(t), road.port)
+	plan.Trials[0].Gate = wire.Gate{AfterS: ptr(1000.0), TimeoutS: 1200, LeadS: 0.3}
+	road.start(t)
+	takeLease(t, road, 60)
+	if _, err := road.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 300_000}
+	if ack := road.ask(t, plan.Key, g); !ack.Ready {
+		t.Fatalf("GO is answered by %+v", ack)
+	}
+	await(t, "kept", func() bool { return road.kept(k) })
+	beats := map[string]uint64{}
+	for _, rec := range road.spool.kinds(k, "lateness") {
+		l := rec.Body.(*wire.Lateness)
+		beats[l.Source] = l.Events
+	}
+	if beats[wire.LateAgent] == 0 || beats[wire.LateSampler] == 0 {
+		t.Errorf("in the window the node's beats were %v", beats)
+	}
+}
+
+// No node rests where a window may open, nor for the last seconds before it may.
+func TestANodeRestsOnlyWhileNoWindowCanOpen(t *testing.T) {
+	for _, c := range []struct {
+		gate wire.Gate
+		want int64
+	}{
+		{wire.Gate{}, 0},
+		{wire.Gate{SpeedBand: true}, 0},
+		{wire.Gate{AfterS: new(0.0)}, 0},
+		{wire.Gate{AfterS: new(2.0)}, 0},
+		{wire.Gate{AfterS: new(3.5)}, 7e9 + 1.5e9},
+		{wire.Gate{AfterS: new(3600.0), SpeedBand: true}, 7e9 + 3598e9},
+	} {
+		if got := restUntil(wire.Trial{Gate: c.gate}, 7e9); got != c.want {
+			t.Errorf("%+v: it rests until %d, want %d", c.gate, got, c.want)
+		}
+	}
+}
+
+// fixes is a receiver that has a fix at the ticks of these numbers.
+type fixes struct {
+	Receiver
+	at   []int
+	tick int
+}
+
+func (f *fixes) Tick() wire.GPS {
+	f.tick++
+	if slices.Contains(f.at, f.tick-1) {
+		return wire.GPS{Mode: 3, FixBootNs: new(int64(f.tick))}
+	}
+	return wire.GPS{Mode: 3}
+}
+
+// Each fix is recorded, however little is sampled; how the receiver does without one is
+// told once a second while the node rests, and at each beat from then on.
+func TestARestingNodeRecordsEachFix(t *testing.T) {
+	source := &gpsSource{r: &fixes{at: []int{3, 4, 17, 33}}, restUntilNs: 3e9}
+	var at []int
+	withFix := 0
+	for beat := range 35 {
+		bodies, err := source.Sample(int64(beat) * 100e6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range bodies {
+			at = append(at, beat)
+			if b.(*wire.GPS).FixBootNs != nil {
+				withFix++
+			}
+		}
+	}
+	if want := []int{3, 4, 14, 17, 27, 30, 31, 32, 33, 34}; !slices.Equal(at, want) || withFix != 4 {
+		t.Errorf("records at beats %v, %d with a fix, want %v and 4", at, withFix, want)
+	}
+}
+
+// A gate that waits for a time is looked at when that has come, and all others often.
+func TestAGateIsLookedAtWhenItMayOpen(t *testing.T) {
+	for _, c := range []struct {
+		gate         wire.Gate
+		nowS, limitS int64
+		want         time.Duration
+	}{
+		{wire.Gate{SpeedBand: true}, 0, 100, gateEvery},
+		{wire.Gate{AfterS: new(0.4)}, 0, 100, 400 * time.Millisecond},
+		{wire.Gate{AfterS: new(60.0)}, 0, 100, restInterval},
+		{wire.Gate{AfterS: new(60.0), SpeedBand: true}, 61, 100, gateEvery},
+		{wire.Gate{AfterS: new(60.0)}, 30, 30, gateEvery},
+	} {
+		g := newGate(wire.Trial{Gate: c.gate}, 0)
+		if got := g.closedFor(c.nowS*1e9, c.limitS*1e9); got != c.want {
+			t.Errorf("%+v after %d s: again after %v, want %v", c.gate, c.nowS, got, c.want)
+		}
+	}
+}
