@@ -152,7 +152,7 @@ func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 // Armed notes that an attempt was armed.
 func (j *Journal) Armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
 
-// Kept notes what became of an attempt.
+// Kept notes the outcome of an attempt.
 func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
 
 // Begun notes that the run has begun.
