@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -301,7 +301,7 @@ func TestAttemptsHaveNoMoreFilesThanAPlanIsHeldTo(t *testing.T) {
 		n := 0
 		dir := filepath.Join(a.Dir(), "trials", fmt.Sprintf("%04d-a1", trial.Number))
 		must(t, filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil }))
-		if most := plan.FilesOfAttempt(trial); n > most || n < most-5 {
+		if most := room.FilesOfAttempt(trial); n > most || n < most-5 {
 			t.Errorf("trial %d has %d files and folders, and the plan counts %d", trial.Number, n, most)
 		}
 	}

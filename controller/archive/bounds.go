@@ -9,14 +9,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 )
 
 // An archive may be anybody's, so what of it is held in memory is bounded. Whoever writes
 // one keeps to what can be read again.
 const (
 	// namesMost bounds the bytes of the paths of a run's files and folders in all;
-	// plan.FilesMost bounds their number.
+	// room.FilesMost bounds their number.
 	namesMost = 64 << 20
 	// depthMost bounds folders in folders; a run has four, and an export a few.
 	depthMost = 16
@@ -32,7 +32,7 @@ const (
 	attemptMost = 512 << 20
 	// entriesOfJournalMost bounds what the journal holds: two lines for each attempt, and
 	// as much again as a ninth of them for notes, and for attempts that a person adds.
-	entriesOfJournalMost = 2 * plan.AttemptsMost / 9 * 10
+	entriesOfJournalMost = 2 * room.AttemptsMost / 9 * 10
 	// decodedMost bounds what JSON becomes when it is decoded, and journalMost what all
 	// entries of the journal do: those of as many attempts, each with ten rules.
 	decodedMost = 96 << 20
@@ -46,8 +46,8 @@ type extent struct{ entries, names int }
 func (e extent) with(rel string) (extent, error) {
 	e.entries++
 	e.names += len(rel)
-	if e.entries > plan.FilesMost || e.names > namesMost {
-		return e, fmt.Errorf("it has more than %d files, or %d MiB of names, as no run has", plan.FilesMost,
+	if e.entries > room.FilesMost || e.names > namesMost {
+		return e, fmt.Errorf("it has more than %d files, or %d MiB of names, as no run has", room.FilesMost,
 			namesMost>>20)
 	}
 	return e, nil

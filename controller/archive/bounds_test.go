@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -57,7 +57,7 @@ func TestNoFilesAreWrittenBeyondWhatIsRead(t *testing.T) {
 	if err := a.Append("car", [][]byte{crashLine("car", 1, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	a.disk.extent.entries = plan.FilesMost
+	a.disk.extent.entries = room.FilesMost
 	before := filesIn(t, dir)
 	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Accepted, Final: true}
 	for what, do := range map[string]func() error{

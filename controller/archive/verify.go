@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -259,8 +259,8 @@ func (c *check) openFiles(sealed map[wire.TrialKey]bool) {
 		for rel, size := range at.Bytes {
 			durable[rel] = max(durable[rel], size)
 		}
-		if len(durable) > plan.FilesMost {
-			return fmt.Errorf("it names more than %d files, as no run has", plan.FilesMost)
+		if len(durable) > room.FilesMost {
+			return fmt.Errorf("it names more than %d files, as no run has", room.FilesMost)
 		}
 		return nil
 	})

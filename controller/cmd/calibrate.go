@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // CalibrateCommand is `fieldmesh calibrate RUN`.
@@ -71,7 +72,7 @@ func CompareCommand() *cobra.Command {
 			"both runs with their 95 % intervals, " +
 			"and the difference with its own. Where either has fewer than three values there is no interval. It only " +
 			"reads; neither run need be finished.",
-		Args: exactly(2),
+		Args: flags.Exactly(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			road, err := openRun(runs, args[0])
 			rehearsal, err2 := openRun(runs, args[1])

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 )
 
@@ -21,7 +22,7 @@ func CollectCommand() *cobra.Command {
 			"that `fieldmesh-agent log` kept. It makes a run of them that has no trials: verify, export and publish " +
 			"take it like any other. A line that is not a record is set aside in the run and reported; the logs are " +
 			"left as they are.",
-		Args: some,
+		Args: flags.Some,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
 				name = "log-" + time.Now().UTC().Format("20060102-150405")

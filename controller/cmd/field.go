@@ -63,7 +63,7 @@ func fieldShowCommand() *cobra.Command {
 			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence " +
 			"about velocity,\n" +
 			"only about the campaign.",
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !(atS >= 0 && atS <= 86400) {
 				return misused("--at %g: from 0 to 86400 seconds are possible", atS)

@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
 
@@ -18,7 +19,7 @@ func fieldBootCommand() *cobra.Command {
 		Use:    "boot JOB",
 		Short:  "Be the first process of a kernel in virtual time (started by rehearse)",
 		Hidden: true,
-		Args:   exactly(1),
+		Args:   flags.Exactly(1),
 		RunE:   func(_ *cobra.Command, args []string) error { return virtual.Boot(args[0]) },
 	}
 }
@@ -32,7 +33,7 @@ func fieldDriveCommand() *cobra.Command {
 		Use:    "drive RUN",
 		Short:  "Drive a run inside a kernel in virtual time (started by rehearse)",
 		Hidden: true,
-		Args:   exactly(1),
+		Args:   flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := relay.NewTeller(c.OutOrStdout())
 			f.resume, f.fields, f.dir, f.patience = args[0], 1, "/var/lib/fieldmesh/rehearsal", patience

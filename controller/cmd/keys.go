@@ -49,7 +49,7 @@ func keysIssueCommand(dir *string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "issue NODE",
 		Short: "Make a node's key and add the node to the fleet file",
-		Args:  exactly(1),
+		Args:  flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			bundle, err := fleet.Issue(*dir, args[0], address, o)
 			if err != nil {
@@ -73,7 +73,7 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Take a node, or an app, out of the fleet",
-		Args:  exactly(1),
+		Args:  flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			f, err := fleet.Load(filepath.Join(*dir, fleet.FileName))
 			if err != nil {

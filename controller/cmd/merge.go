@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
@@ -28,7 +29,7 @@ func MergeCommand() *cobra.Command {
 				reportMost) +
 			"What each shard signed is kept. With --fleet the fleet's key signs the whole, and with it which shards " +
 			"it was made of; `fieldmesh verify` says who signed what.",
-		Args: some,
+		Args: flags.Some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
 			for i, given := range args {

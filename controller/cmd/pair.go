@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	offers "fieldmesh.dev/fieldmesh/controller/pairing"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -37,7 +38,7 @@ func keysPairCommand(dir *string) *cobra.Command {
 that to the fleet file. The new one makes its key itself; the code carries the
 hash of this controller's key, so that neither end can be deceived. On a node:
 fieldmesh-agent pair. The code is good for one, and for five minutes at most.`,
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return pair(command, *dir, args[0], o)
 		},

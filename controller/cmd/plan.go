@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,7 +33,7 @@ func planCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report every fault of a campaign file, and warn of what its design cannot tell",
-		Args:  exactly(1),
+		Args:  flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if asJSON {
 				return checkPlanJSON(c.OutOrStdout(), args[0], scale)
@@ -123,7 +124,7 @@ func addScale(c *cobra.Command, scale *string) {
 // ofCampaign makes c a command on one campaign, FILE, at one of its scales.
 func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cobra.Command {
 	var scale string
-	c.Args = exactly(1)
+	c.Args = flags.Exactly(1)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // ErrPreflight is returned when a need is not met; the table has said which.
@@ -42,7 +43,7 @@ need with what was found, and the cure of each that is not met. Nothing is
 changed and nothing is driven. The exit status is not zero when a need is not
 met. What only a person can tell, such as the length of the road, is "unknown"
 and does not fail; --time and --road-m have it checked.`,
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {

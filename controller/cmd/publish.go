@@ -13,12 +13,13 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/influx"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	line "fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 // PublishCommand is `fieldmesh publish RUN --influx URL`.
 func PublishCommand() *cobra.Command {
-	var flags influxFlags
+	var db influxFlags
 	var runs string
 	var patience time.Duration
 	c := &cobra.Command{
@@ -28,23 +29,23 @@ func PublishCommand() *cobra.Command {
 			"attempt, to an InfluxDB 1.x, 2.x or 3. " +
 			"It can be repeated: the same records are the same points, also those that were written while the " +
 			"run went.",
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if flags.target.URL == "" {
+			if db.target.URL == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
 			}
-			return publish(c.Context(), runs, args[0], flags, patience, c.OutOrStdout())
+			return publish(c.Context(), runs, args[0], db, patience, c.OutOrStdout())
 		},
 	}
-	flags.add(c)
+	db.add(c)
 	addRuns(c, &runs)
 	c.ValidArgsFunction = completeRuns
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "how long to wait for an InfluxDB that is away")
 	return c
 }
 
-func publish(ctx context.Context, runs, given string, flags influxFlags, patience time.Duration, out io.Writer) error {
-	w, err := line.Open(flags.target, flags.passwordFile, logger())
+func publish(ctx context.Context, runs, given string, db influxFlags, patience time.Duration, out io.Writer) error {
+	w, err := line.Open(db.target, db.passwordFile, logger())
 	if err != nil {
 		return err
 	}

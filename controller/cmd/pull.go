@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 type pullFlags struct {
@@ -39,7 +40,7 @@ the others are read all the same.
 --copy DIR makes a second copy of the run in DIR/RUN, or brings it up to date.
 --verify holds both copies against their checksums, and fails while there are
 not two whole ones: leave the site when it succeeds.`,
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.verify && f.copyTo == "" {
 				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +

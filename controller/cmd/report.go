@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -108,7 +109,7 @@ func VerifyCommand() *cobra.Command {
 			"signed each shard. Whose keys those are, only a " +
 			"fleet file can tell: with --fleet, a key that is not of the fleet is an error. Shards that several " +
 			"fleets drove need the file of each.",
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
 			if _, err := os.Stat(dir); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/cmd/simulate"
+	"fieldmesh.dev/fieldmesh/controller/cmd/study"
 	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/controller/reference"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
@@ -43,7 +44,7 @@ func Root() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Plan and rehearse", []*cobra.Command{InitCommand(), PlanCommand(), ExplainCommand(), RehearseCommand(),
+		{"Plan and rehearse", []*cobra.Command{study.Command(), PlanCommand(), ExplainCommand(), RehearseCommand(),
 			FieldCommand(), simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
 		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
@@ -86,28 +87,6 @@ func wrapHelp(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		wrapHelp(below)
 	}
-}
-
-// exactly wants as many arguments as its command's usage names, and shows the usage otherwise.
-func exactly(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageOf(c)
-		}
-		return nil
-	}
-}
-
-// some wants at least one argument.
-func some(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usageOf(c)
-	}
-	return nil
-}
-
-func usageOf(c *cobra.Command) error {
-	return fmt.Errorf("usage: %s; `%s --help` explains it", c.UseLine(), c.CommandPath())
 }
 
 // versionCommand is `fieldmesh version`, which many type before they think of the flag.

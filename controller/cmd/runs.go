@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // shownRuns is how many runs a message names: the newest.
@@ -74,7 +75,7 @@ func addRuns(c *cobra.Command, runs *string) {
 // ofRun makes c a command on one run, RUN, which it opens for reading.
 func ofRun(c *cobra.Command, do func(*cobra.Command, *archive.Archive) error) *cobra.Command {
 	var runs string
-	c.Args = exactly(1)
+	c.Args = flags.Exactly(1)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a, err := openRun(runs, args[0])
 		if err != nil {

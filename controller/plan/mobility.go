@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,37 +12,7 @@ import (
 
 // Movement is the movement files that the campaign names, by their base names.
 func (c *Campaign) Movement() (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for _, path := range c.Field.Files() {
-		raw, err := readBeside(filepath.Dir(c.Path), path)
-		if err != nil {
-			return nil, fmt.Errorf("read movement: %w", err)
-		}
-		out[filepath.Base(path)] = raw
-	}
-	return out, nil
-}
-
-// movementMost bounds a file of movement: an hour of 200 nodes at 10 Hz is some 300 MB as GPX.
-const movementMost = 512 << 20
-
-// readBeside reads a file of a folder, which stays in it: a campaign from elsewhere may have a
-// link, by which another file of the reader's would get into the run's folder.
-func readBeside(dir, path string) (raw []byte, err error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	switch info, err := root.Stat(path); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
-	case info.Size() > movementMost:
-		return nil, fmt.Errorf("%s has %d bytes, and may have %d", path, info.Size(), movementMost)
-	}
-	return root.ReadFile(path)
+	return c.Field.ReadFiles(filepath.Dir(c.Path))
 }
 
 // mobilityKeys says which keys belong to which model, the needed ones first.

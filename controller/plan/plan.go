@@ -13,19 +13,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
-	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -101,40 +96,11 @@ func Load(path string) (*Campaign, error) { return LoadAt(path, FullScale) }
 
 // LoadAt reads a campaign file at one of its scales.
 func LoadAt(path, scale string) (*Campaign, error) {
-	f, err := os.Open(path)
+	raw, err := tree.ReadFile(path)
 	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, tree.MaxFileBytes+1))
-	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, fmt.Errorf("read campaign: %w", err)
 	}
 	return ParseAt(path, raw, scale)
-}
-
-// unreadable says which campaign files are where there is none.
-func unreadable(path string, err error) error {
-	folder := filepath.Dir(path)
-	if info, failed := os.Stat(path); failed == nil && info.IsDir() {
-		folder = path
-		err = fmt.Errorf("read campaign: %q is a folder; name a file", path)
-	} else {
-		err = fmt.Errorf("read campaign: %w", err)
-	}
-	files, failed := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if failed != nil || len(files) == 0 {
-		return err
-	}
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
-	}
-	if near := nearest.Word(strings.TrimSuffix(filepath.Base(path), ".yaml"), names); near != "" && folder != path {
-		return fmt.Errorf("%w; did you mean %q?", err, filepath.Join(folder, near+".yaml"))
-	}
-	const most = 12
-	return fmt.Errorf("%w; there are %s", err, strings.Join(files[:min(len(files), most)], ", "))
 }
 
 // Parse reads a campaign from the bytes of a file; name stands in its
@@ -148,7 +114,7 @@ func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 
 // ParseArchived is ParseAt for the campaign of a run, whose keys may have their former names.
 func ParseArchived(name string, raw []byte, scale string) (*Campaign, error) {
-	return parseAs(name, raw, scale, modernise)
+	return parseAs(name, raw, scale, renamed.Modernise)
 }
 
 // parseAs reads a campaign; one of an archive is made modern first, and may have what

@@ -78,7 +78,7 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 			continue
 		}
 		near := nearest.Word(e.Key, o.keys())
-		if now := presentName(path, e.Key); now != "" {
+		if now := renamed.Now(path, e.Key); now != "" {
 			f.Add(e.At, "%s: key %q is called %q now", section(path), e.Key, now)
 			e.Value.Bad = true
 			continue

@@ -46,6 +46,28 @@ func Explain(c *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), expected[f.Value.Type()])
 }
 
+// Exactly wants as many arguments as its command's usage names, and shows the usage otherwise.
+func Exactly(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageOf(c)
+		}
+		return nil
+	}
+}
+
+// Some wants at least one argument.
+func Some(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageOf(c)
+	}
+	return nil
+}
+
+func usageOf(c *cobra.Command) error {
+	return fmt.Errorf("usage: %s; `%s --help` explains it", c.UseLine(), c.CommandPath())
+}
+
 // None wants no argument.
 func None(c *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -1,4 +1,4 @@
-package plan
+package environment
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 )
 
 // A campaign that comes from elsewhere comes with a folder of its movement.
@@ -45,15 +43,14 @@ func TestMovementIsReadBesideTheCampaignOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			campaign := Campaign{Path: filepath.Join(dir, "c.yaml"), Field: &environment.Field{Mobility: &environment.Mobility{
-				File: "movement/walk.tcl"}}}
-			if files, err := campaign.Movement(); err != nil || string(files["walk.tcl"]) != "walk" {
+			field := &Field{Mobility: &Mobility{File: "movement/walk.tcl"}}
+			if files, err := field.ReadFiles(dir); err != nil || string(files["walk.tcl"]) != "walk" {
 				t.Fatalf("%q, %v", files, err)
 			}
 			if err := c.spoil(path); err != nil {
 				t.Fatal(err)
 			}
-			if files, err := campaign.Movement(); err == nil || !strings.Contains(err.Error(), c.want) {
+			if files, err := field.ReadFiles(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("read %d files, %v; want %q", len(files), err, c.want)
 			}
 		})

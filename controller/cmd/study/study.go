@@ -1,4 +1,5 @@
-package cmd
+// Package study is the command line's way to a campaign of one's own.
+package study
 
 import (
 	"bufio"
@@ -17,10 +18,12 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
-// study is what InitCommand asks for; the text is what somebody answers.
+// study is what Command asks for; the text is what somebody answers.
 type study struct {
 	Name     string
 	Question string
@@ -41,7 +44,7 @@ func (s study) node(i int) string {
 	return ""
 }
 
-//go:embed init.yaml.tmpl
+//go:embed study.yaml.tmpl
 var studyTemplate string
 
 var studyFile = template.Must(template.New("study").Funcs(template.FuncMap{"quote": yamlText}).Parse(studyTemplate))
@@ -49,8 +52,8 @@ var studyFile = template.Must(template.New("study").Funcs(template.FuncMap{"quot
 // yamlText is a text in YAML's single quotes, in which only the quote itself is special.
 func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// InitCommand is `fieldmesh init STUDY`.
-func InitCommand() *cobra.Command {
+// Command is `fieldmesh init STUDY`.
+func Command() *cobra.Command {
 	s := study{}
 	c := &cobra.Command{
 		Use:   "init STUDY",
@@ -61,7 +64,7 @@ func InitCommand() *cobra.Command {
 			"be asked, each has its default. The file is yours to change afterwards.",
 		Example: "  fieldmesh init my-study\n" +
 			"  fieldmesh init my-study --speeds-mps 5.6,11.1,16.7 --repetitions 6 </dev/null",
-		Args: exactly(1),
+		Args: flags.Exactly(1),
 	}
 	asked := []question{
 		{"question", "The question", "Does TCP throughput fall with the speed of the moving node?", &s.Question},
@@ -119,7 +122,7 @@ func writeStudy(w io.Writer, path string, s study) error {
 		return fmt.Errorf("make %s: %w", path, err)
 	}
 	campaign, err := plan.Parse(path, []byte(text.String()))
-	if problems, faulty := problemsOf(err); faulty {
+	if problems, faulty := errors.AsType[tree.Problems](err); faulty {
 		return fmt.Errorf("%s was not written, for it would have %s:\n%s", path, words.Count(len(problems), "problem"),
 			problems.Error())
 	}
