@@ -12,6 +12,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// untoldWays is in the definitions of what only whole ways tell.
+const untoldWays = "absent with batman-adv where its nodes did not tell the way throughout"
+
 // What routing did, by its daemons' own word, the kernels' routes, probes, and
 // the radios' counts.
 var (
@@ -19,17 +22,19 @@ var (
 		"until its node had what the plan asks for, at the node where it took longest"}
 	routeOutage = definition{"route_outage_s", "s", "longest time in the window in which no way led from the " +
 		"measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route), or that " +
-		"way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why)"}
+		"way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why); " +
+		untoldWays}
 	pingOutage = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to " +
 		"the sender; as fine as the probes' beat, and absent where the sender's sampler was more than 300 ms late"}
 	dataOutage = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new " +
 		"byte of TCP's; as fine as the sampler's period, and absent where the sampler was more than 300 ms late"}
 	routedShare = definition{"routed_share", "1", "share of the window in which a whole way led from sender to " +
-		"receiver"}
+		"receiver; " + untoldWays}
 	hopsMean = definition{HopsMean, "hops", "length of the measured flow's way, mean over the time in " +
 		"which it had one"}
 	hopsMost        = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
-	wayChanges      = definition{"way_changes", "1", "how often the measured flow's way changed in the window"}
+	wayChanges      = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
+		untoldWays}
 	routeChanges    = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
 	discoveryMedian = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first " +
 		"request to the route, median over all nodes up to the window's close"}
@@ -79,9 +84,11 @@ func (s *set) ways(m *topology.Mesh) {
 			most = max(most, float64(p.Hops()))
 		}
 	}
-	s.put("", routeOutage, new(m.RouteOutage().Seconds))
-	s.put("", routedShare, new(held/m.Seconds))
-	s.put("", wayChanges, new(float64(len(paths)-1)))
+	if m.OutagesKnown() {
+		s.put("", routeOutage, new(m.RouteOutage().Seconds))
+		s.put("", routedShare, new(held/m.Seconds))
+		s.put("", wayChanges, new(float64(len(paths)-1)))
+	}
 	if held > 0 {
 		s.put("", hopsMean, new(hops/held))
 		s.put("", hopsMost, &most)

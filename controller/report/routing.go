@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"strings"
@@ -81,8 +82,10 @@ func routingOf(a evidence.Attempt, hopsMost float64) routingRow {
 		Path:    unknown, Changes: unknown, Ready: unknown, Route: unknown, Ping: unknown, TCP: unknown,
 		Discovery: unknown, Packets: unknown, Bytes: unknown, Frames: unknown}
 	if m.HasDaemon() {
-		row.Hops, row.Path, row.Changes, row.Route = hopStrip(m, hopsMost), mostly(m), fmt.Sprint(cost.RouteChanges),
-			seconds(m.RouteOutage())
+		row.Hops, row.Path, row.Changes = hopStrip(m, hopsMost), mostly(m), fmt.Sprint(cost.RouteChanges)
+		if m.OutagesKnown() {
+			row.Route = seconds(m.RouteOutage())
+		}
 	}
 	if o, ok := m.PingOutage(); ok {
 		row.Ping = seconds(o)
@@ -162,6 +165,9 @@ func mostly(m *topology.Mesh) string {
 	paths, held := m.PathsInWindow(), map[string]float64{}
 	best := ""
 	for i, p := range paths {
+		if !p.Whole && !m.OutagesKnown() {
+			continue
+		}
 		end := m.Seconds
 		if i+1 < len(paths) {
 			end = paths[i+1].S
@@ -171,7 +177,7 @@ func mostly(m *topology.Mesh) string {
 			best = p.String()
 		}
 	}
-	return best
+	return cmp.Or(best, unknown)
 }
 
 // hopStrip is the number of hops over the window, in steps; it breaks where

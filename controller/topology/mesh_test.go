@@ -70,6 +70,24 @@ func square() (wire.RunPlan, wire.Trial, []wire.Record) {
 	return plan, t, out
 }
 
+// Nodes of batman-adv tell a route only once its address was resolved: what they do not
+// tell may have been there all the time.
+func TestOutagesOfBatmanAreNotKnown(t *testing.T) {
+	plan, trial, records := square()
+	trial.Routing.Protocol = "batman-adv"
+	if m := Read(plan, trial, records); m.OutagesKnown() {
+		t.Errorf("an outage of %+v is known", m.RouteOutage())
+	}
+	for i := range records {
+		if b, is := records[i].Body.(*wire.RouteChange); is && b.Action == "delete" {
+			records[i].Body = &wire.RoutingEvent{Report: "none"}
+		}
+	}
+	if m := Read(plan, trial, records); !m.OutagesKnown() {
+		t.Errorf("a way that is told throughout is not known: %q", m.PathText())
+	}
+}
+
 func TestThePathFollowsTheKernelsRoutes(t *testing.T) {
 	m := Read(square())
 	var got []string

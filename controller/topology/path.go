@@ -163,7 +163,14 @@ func (m *Mesh) PathAt(s float64) Path {
 // Outage is the longest time inside the window in which something was missing.
 type Outage struct{ FromS, Seconds float64 }
 
-// RouteOutage is the longest time in which the flow had no whole path.
+// OutagesKnown reports whether the flow had no way where no whole path is told. A node of
+// batman-adv goes by hardware addresses, and tells a route only to an address that it has
+// seen resolved: there, what is not told throughout is not known.
+func (m *Mesh) OutagesKnown() bool { return m.Protocol != batman || m.RouteOutage().Seconds == 0 }
+
+const batman = "batman-adv"
+
+// RouteOutage is the longest time in which the flow had no whole path. See OutagesKnown.
 func (m *Mesh) RouteOutage() Outage {
 	var worst Outage
 	paths := m.Paths()

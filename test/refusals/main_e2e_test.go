@@ -59,9 +59,15 @@ func finish(t *testing.T, c *exec.Cmd) outcome {
 // of the words, and prints what it said.
 func (o outcome) refused(t *testing.T, words ...string) {
 	t.Helper()
+	o.ended(t, 1, words...)
+}
+
+// ended checks the same of another status.
+func (o outcome) ended(t *testing.T, status int, words ...string) {
+	t.Helper()
 	t.Logf("status %d\n%s%s", o.status, o.stdout, o.stderr)
-	if o.status != 1 {
-		t.Errorf("status %d, want 1", o.status)
+	if o.status != status {
+		t.Errorf("status %d, want %d", o.status, status)
 	}
 	for _, w := range words {
 		if !strings.Contains(o.stderr, w) {

@@ -253,7 +253,7 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 		left(t)
 	})
 	t.Run("no fields", func(t *testing.T) {
-		rehearse("--fields", "0").refused(t, "--fields 0: at least one is needed\n")
+		rehearse("--fields", "0").ended(t, 2, "--fields 0: at least one is needed\n")
 		left(t)
 	})
 	t.Run("a program that is missing", func(t *testing.T) {
