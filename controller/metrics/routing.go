@@ -32,8 +32,8 @@ var (
 		"receiver; " + untoldWays}
 	hopsMean = definition{HopsMean, "hops", "length of the measured flow's way, mean over the time in " +
 		"which it had one"}
-	hopsMost        = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
-	wayChanges      = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
+	hopsMost   = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
+	wayChanges = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
 		untoldWays}
 	routeChanges    = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
 	discoveryMedian = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first " +
