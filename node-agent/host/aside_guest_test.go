@@ -1,5 +1,7 @@
 //go:build e2e && guest
 
+//guest:managers
+
 package host
 
 import (
