@@ -1,7 +1,5 @@
 //go:build e2e && guest
 
-//guest:managers
-
 package host
 
 import (

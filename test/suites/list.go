@@ -58,8 +58,8 @@ var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}}, {{need: light, atAT
 var oneByOne = [][]pool{{{need: busy, atATime: 1}, {need: waiting, atATime: 1}, {need: light, atATime: 1},
 	{need: timed, atATime: 1}, {need: alone, atATime: 1}}}
 
-// guestPrefix comes before the kernel in the name of a guest's suite, and after it
-// "-timed" or "-managers" where it is one part of that kernel's tests (scripts/guest).
+// guestPrefix comes before the kernel in the name of a guest's suite, and
+// "-timed" after it when its tests measure time.
 const guestPrefix = "guest-"
 
 // Suite is one line of suites.txt, and the lines "long" and "first" below it.

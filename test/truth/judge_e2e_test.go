@@ -247,7 +247,7 @@ func (j judged) figure() string {
 func (s struck) spoils(openNs, closeNs int64) bool {
 	inWindow := s.beginNs > openNs+edgeTime.Nanoseconds() && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	switch {
-	case s.how == frozen:
+	case s.how == frozen || s.how == stopped && strings.HasPrefix(s.what, "iperf3"):
 		return s.voids && s.within(openNs, closeNs) > stillTime
 	case s.how == overLoad:
 		start := openNs + loadStart.Nanoseconds()
