@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,18 +32,61 @@ func presentNetns() (Netns, error) {
 	if w.Namespace, err = process.NamespaceOf("/proc/thread-self/ns/net"); err != nil {
 		return Netns{}, fmt.Errorf("read network namespace: %w", err)
 	}
+	w.Cookie, err = presentCookie()
+	return w, err
+}
+
+// presentCookie is that of this thread's namespace; 0 where the kernel has none.
+func presentCookie() (cookie uint64, err error) {
 	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return Netns{}, fmt.Errorf("open socket: %w", err)
+		return 0, fmt.Errorf("open socket: %w", err)
 	}
-	cookie, err := unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-	if err == nil {
-		w.Cookie = cookie
-	} else if !errors.Is(err, unix.ENOPROTOOPT) && !errors.Is(err, unix.EINVAL) {
-		// an older kernel, or qemu-user, which asks for an int
-		return Netns{}, errors.Join(fmt.Errorf("read namespace cookie: %w", err), unix.Close(s))
+	defer func() { err = errors.Join(err, unix.Close(s)) }()
+	cookie, err = unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if errors.Is(err, unix.ENOPROTOOPT) || errors.Is(err, unix.EINVAL) {
+		return 0, nil // an older kernel, or qemu-user, which asks for an int
 	}
-	return w, unix.Close(s)
+	if err != nil {
+		return 0, fmt.Errorf("read namespace cookie: %w", err)
+	}
+	return cookie, nil
+}
+
+// cookieAt is the cookie of the namespace behind a file.
+func cookieAt(path string) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	type answer struct {
+		cookie uint64
+		err    error
+	}
+	read := make(chan answer)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this goroutine: it is in that namespace
+		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+			read <- answer{0, fmt.Errorf("enter %s: %w", path, err)}
+			return
+		}
+		cookie, err := presentCookie()
+		read <- answer{cookie, err}
+	}()
+	a := <-read
+	return a.cookie, a.err
+}
+
+// at reports whether a file leads to this namespace. The number of an inode is given
+// again once a namespace has gone, and a cookie is not; where none can be read, the inode
+// decides, so that nothing is taken for gone that is there.
+func (w Netns) at(path string) bool {
+	if ino, err := process.NamespaceOf(path); err != nil || ino != w.Namespace {
+		return false
+	}
+	cookie, err := cookieAt(path)
+	return err != nil || cookie == 0 || w.Cookie == 0 || cookie == w.Cookie
 }
 
 // lives says by which name a namespace of this boot can still be entered,
@@ -54,13 +98,13 @@ func (w Netns) lives(present Netns) string {
 	for _, dir := range []string{"/run/netns", "/var/run/netns"} {
 		names, _ := filepath.Glob(filepath.Join(dir, "*")) // only a bad pattern is an error
 		for _, name := range names {
-			if ino, err := process.NamespaceOf(name); err == nil && ino == w.Namespace {
+			if w.at(name) {
 				return fmt.Sprintf("ip netns exec %s", filepath.Base(name))
 			}
 		}
 	}
 	for _, pid := range process.All() {
-		if ino, err := process.NamespaceOf(fmt.Sprintf("/proc/%d/ns/net", pid)); err == nil && ino == w.Namespace {
+		if w.at(fmt.Sprintf("/proc/%d/ns/net", pid)) {
 			return fmt.Sprintf("nsenter -n -t %d", pid)
 		}
 	}
