@@ -68,12 +68,13 @@ func vegasLikeTheModule(t *testing.T) {
 }
 
 // westwoodLikeTheModule compares what a loss makes of the window, to the
-// jiffies in which the module counts and we do not.
+// jiffies in which the module counts and we do not. What the estimate has to be
+// TestWestwoodEstimatesByItsRule says, whose clock is not a slow guest's.
 func westwoodLikeTheModule(t *testing.T) {
 	all := playWestwood(t, []string{tcpcc.Westwood, register(t, tcpcc.Westwood).Name})
 	theirs, ours := all[0], all[1]
-	theirs.check(t)
-	ours.check(t)
+	theirs.checkHalf(t)
+	ours.checkHalf(t)
 	if d := float64(max(theirs.ssthresh, ours.ssthresh) - min(theirs.ssthresh, ours.ssthresh)); d >
 		mayDiffer(ours.want) || theirs.before != ours.before || theirs.cwnd != theirs.ssthresh ||
 		ours.cwnd != ours.ssthresh {

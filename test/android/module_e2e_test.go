@@ -139,8 +139,7 @@ func TestE2EModulePutsThePhoneBackAtBoot(t *testing.T) {
 	}
 	run = f.begin(t, "power")
 	run.Says(t, "measuring")
-	f.killAll(t, "sh "+module)
-	f.killAll(t, "fieldmesh-agent ")
+	f.killAll(t, "sh "+module, "fieldmesh-agent ")
 	if testnet.Snapshot(t, f.phone.ns.Name) == f.before {
 		t.Error("nothing is left changed when the power goes: the test shows nothing")
 	}
@@ -180,16 +179,24 @@ func TestE2EModuleThatIsRemovedLeavesTheOwnersKeys(t *testing.T) {
 	}
 }
 
-// killAll kills the phone's processes of some words, of which there has to be one.
-func (f *field) killAll(t *testing.T, words string) {
+// killAll kills the phone's processes of some words, of each of which there has to be
+// one, at once: all are stopped before the first is killed, so that none puts anything
+// back because another has gone.
+func (f *field) killAll(t *testing.T, words ...string) {
 	t.Helper()
-	pids := f.processes(words)
-	if len(pids) == 0 {
-		t.Errorf("there is no process %q", words)
+	var pids []int
+	for _, w := range words {
+		found := f.processes(w)
+		if len(found) == 0 {
+			t.Errorf("there is no process %q", w)
+		}
+		pids = append(pids, found...)
 	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			t.Error(err)
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, signal); err != nil && err != syscall.ESRCH {
+				t.Error(err)
+			}
 		}
 	}
 }
