@@ -29,6 +29,7 @@ type Finding struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
+// Findings are what `verify` found, none as an empty list.
 func Findings(all []archive.Finding) []Finding {
 	out := []Finding{}
 	for _, f := range all {
@@ -63,6 +64,7 @@ type Number struct {
 	Definition string  `json:"definition"`
 }
 
+// Metrics writes every number of a run.
 func Metrics(w io.Writer, a *archive.Archive) error {
 	rows, err := metrics.Table(a)
 	if err != nil {
@@ -96,6 +98,7 @@ type Cell struct {
 	HalfWidth  *float64  `json:"difference_half_width,omitempty"`
 }
 
+// Compare writes a road run beside its rehearsal.
 func Compare(w io.Writer, t *compare.Table) error {
 	mean := func(m *compare.Mean) *meanJSON {
 		if m == nil {
@@ -140,6 +143,7 @@ type Calibrated struct {
 	Open              []string                `json:"not_known"`
 }
 
+// Calibration is what was fitted, and the campaign file that was written.
 func Calibration(r *calibrate.Result, scenario string) Calibrated {
 	one := func(e *calibrate.Estimate) *estimateJSON {
 		if e == nil {
@@ -160,6 +164,7 @@ func Calibration(r *calibrate.Result, scenario string) Calibrated {
 		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}
 }
 
+// Write writes one document, indented.
 func Write(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

@@ -172,6 +172,7 @@ func (k Track) extrapolate(from, neighbour int, s float64) (position, bool) {
 // Distances are distances in the emulated field, in the order of their times.
 type Distances []Distance
 
+// Distance is how far apart two nodes were, in m, at a moment of the boot clock.
 type Distance struct {
 	BootNs int64
 	M      float64

@@ -30,6 +30,7 @@ type threatsView struct {
 // is none, or neither where the question does not arise.
 type Check func(*evidence.Run) (*Threat, string)
 
+// View is the report's section of all threats that this run has.
 func View(d *evidence.Run) (any, error) {
 	var v threatsView
 	for _, c := range []Check{
@@ -62,6 +63,7 @@ func altered(d *evidence.Run) (*Threat, string) {
 			"Whatever rests on them is in doubt; take the second copy of the run."}, ""
 }
 
+// Emulated is of a rehearsal: its radio was emulated.
 func Emulated(d *evidence.Run) (*Threat, string) {
 	if d.Info.Place != archive.PlaceRehearsal {
 		return nil, ""
@@ -129,6 +131,7 @@ func oneSession(d *evidence.Run) (*Threat, string) {
 // meaning: the coefficient is printed either way.
 const highCorrelation = 0.5
 
+// SpeedWithDistance is of a run in which faster trials were measured farther away, or nearer.
 func SpeedWithDistance(d *evidence.Run) (*Threat, string) {
 	var speed, distance []float64
 	for _, a := range d.Results() {
@@ -155,6 +158,7 @@ func SpeedWithDistance(d *evidence.Run) (*Threat, string) {
 	return nil, text
 }
 
+// FewRepetitions is of cells with too few trials for an interval of their own.
 func FewRepetitions(d *evidence.Run) (*Threat, string) {
 	if !evidence.SpeedBySection(d) {
 		return nil, ""
@@ -179,6 +183,7 @@ func FewRepetitions(d *evidence.Run) (*Threat, string) {
 		least)}, ""
 }
 
+// Undriven is of planned trials without an accepted attempt.
 func Undriven(d *evidence.Run) (*Threat, string) {
 	done := map[int]bool{}
 	for _, a := range d.Attempts {
@@ -283,6 +288,7 @@ func WordText(w wire.Word) string {
 	return text
 }
 
+// NoConnection is of accepted trials that transferred nothing.
 func NoConnection(d *evidence.Run) (*Threat, string) {
 	n := evidence.Zeros(d)
 	if n == 0 {
@@ -293,6 +299,7 @@ func NoConnection(d *evidence.Run) (*Threat, string) {
 		"survived. Their spread is not that of the others, which the model does not know."}, ""
 }
 
+// MediumLateness is of how late the emulated radio was.
 func MediumLateness(d *evidence.Run) (*Threat, string) {
 	values := evidence.NumbersOf(d.Results(), metrics.LatenessShare)
 	if len(values) == 0 {
