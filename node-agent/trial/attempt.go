@@ -23,10 +23,6 @@ const (
 	// pulseInterval is the beat of the loop whose lateness shows that the agent did
 	// not run.
 	pulseInterval = 50 * time.Millisecond
-	// restInterval is the beat of all samplers but that of positions while no window
-	// can open yet, and restEnds is how long before the first moment at which one can.
-	restInterval = time.Second
-	restEnds     = 2 * time.Second
 	// restoreTime is the most that putting the machine back may take. A node of its
 	// own takes less than a second; of hundreds on one machine each waits for the
 	// others, as the kernel takes one network device out after the other.
@@ -437,48 +433,6 @@ func (a *attempt) startSampling() {
 	for _, s := range all {
 		go func() { a.sampling <- s.Run(ctx) }()
 	}
-}
-
-// restUntil returns until when a node need not sample much: no window opens before
-// the time that the gate waits for. 0: from the beginning it must.
-func restUntil(t wire.Trial, armedNs int64) int64 {
-	if t.Gate.AfterS == nil {
-		return 0
-	}
-	rest := time.Duration(*t.Gate.AfterS*float64(time.Second)) - restEnds
-	if rest <= 0 {
-		return 0
-	}
-	return armedNs + rest.Nanoseconds()
-}
-
-// wake ends the samplers' rest: a peer that was armed late hears GO in it.
-func (a *attempt) wake() {
-	for _, s := range a.samplers {
-		s.Wake()
-	}
-	if a.pulse != nil {
-		a.pulse.Wake()
-	}
-}
-
-// gpsSource gives a position at each beat; while the other sources rest each fix, and
-// how the receiver does as often as they tell.
-type gpsSource struct {
-	r           Receiver
-	restUntilNs int64
-	toldNs      int64 // when it last gave one
-}
-
-func (g *gpsSource) Name() string { return "gps" }
-
-func (g *gpsSource) Sample(tBootNs int64) ([]wire.Body, error) {
-	t := g.r.Tick()
-	if t.FixBootNs == nil && tBootNs < g.restUntilNs && tBootNs-g.toldNs < restInterval.Nanoseconds() {
-		return nil, nil
-	}
-	g.toldNs = tBootNs
-	return []wire.Body{&t}, nil
 }
 
 // emit takes one sample: to the spool, to the live view, and, when it is a
