@@ -51,7 +51,7 @@ test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 check: ## format, vet, lint, prose and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/guest scripts/iperf3 rehearsal/kernel/build packaging/build packaging/sign android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/site scripts/guest scripts/iperf3 rehearsal/kernel/build packaging/build packaging/sign android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...
 	@dead=$$(deadcode -test -tags e2e,guest ./...); [ -z "$$dead" ] || { printf 'called by nothing; delete:\n%s\n' "$$dead" >&2; exit 1; }
@@ -99,7 +99,7 @@ packages:
 
 site: ## build the field guides into site/, which opens offline
 	@scripts/setup site
-	@NO_MKDOCS_2_WARNING=1 .tools/site/bin/mkdocs build --quiet --strict
+	@scripts/site site
 	@echo site/index.html
 
 clean: ## remove what was built; installed tools in .tools stay

@@ -3,6 +3,7 @@
 package documents
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"os/exec"
@@ -10,24 +11,21 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet/browser"
 )
 
 // The site is built strictly: a page that is in no menu, or a link that leads
 // nowhere, is an error. It must open offline, so it fetches nothing.
 func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
-	builder, err := filepath.Abs("../../.tools/site/bin/mkdocs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	testnet.Need(t, builder)
-	site := t.TempDir()
-	cmd := exec.Command(builder, "build", "--quiet", "--strict", "--site-dir", site)
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "NO_MKDOCS_2_WARNING=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	testnet.Need(t, "../../.tools/site/bin/zensical")
+	site := filepath.Join(t.TempDir(), "site")
+	if out, err := exec.Command("../../scripts/site", site).CombinedOutput(); err != nil {
 		t.Fatalf("build the site: %v\n%s", err, out)
 	}
+	t.Run("search", func(t *testing.T) { searchFromAFolder(t, site) })
 	found, err := filepath.Glob(filepath.Join(site, "*.html"))
 	if err != nil || len(found) < 16 {
 		t.Fatalf("%d pages, %v", len(found), err)
@@ -43,6 +41,18 @@ func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
 	t.Logf("%d pages, %d links", len(found), links)
 	if links < 500 {
 		t.Error("the pages were not read")
+	}
+}
+
+// searchFromAFolder finds a term in the glossary from another page, without a server.
+func searchFromAFolder(t *testing.T, site string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := browser.Script(ctx, t, "site_search.js", "file://"+filepath.Join(site, "results/p1.html"),
+		"stopping rule", site+"/glossary.html").CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("search for \"stopping rule\": %v\n%s\nwant the glossary found, and nothing asked of a network",
+			err, out)
 	}
 }
 
