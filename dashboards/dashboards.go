@@ -4,6 +4,7 @@
 package dashboards
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ type Dashboard struct {
 	UID       string
 	Title     string
 	Variables []Query
+	Choices   []string // names of the variables whose values stand in the dashboard
 	Panels    []Query
 	Marks     []Query // annotations
 }
@@ -81,8 +83,11 @@ func All() ([]Dashboard, error) {
 func (s stored) dashboard(name string) Dashboard {
 	d := Dashboard{Name: name, UID: s.UID, Title: s.Title}
 	for _, v := range s.Templating.List {
-		if v.Type == "query" {
+		switch v.Type {
+		case "query":
 			d.Variables = append(d.Variables, Query{Name: v.Name, Text: v.Query})
+		case "custom":
+			d.Choices = append(d.Choices, v.Name)
 		}
 	}
 	for _, p := range s.Panels {
@@ -100,8 +105,8 @@ func (s stored) dashboard(name string) Dashboard {
 }
 
 // Macros replaces what Grafana replaces in a query: each variable by its value
-// (what is not named: everything), the time range, and the interval. from and
-// to are in nanoseconds since 1970; to is now, too.
+// (what is not named: everything, or its first choice), the time range, and the
+// interval. from and to are in nanoseconds since 1970; to is now, too.
 func Macros(values map[string]string, from, to, interval string) *strings.Replacer {
 	pairs := []string{"$timeFilter", "time >= " + from + " AND time <= " + to, "$__interval", interval, "now()", to}
 	for _, name := range []string{"run", "other", "trial", "node", "flow", "section"} {
@@ -110,6 +115,9 @@ func Macros(values map[string]string, from, to, interval string) *strings.Replac
 			value = ".*"
 		}
 		pairs = append(pairs, "/^$"+name+"$/", "/^"+value+"$/")
+	}
+	for name, first := range map[string]string{"factor": "section", "second": "variant", "outcome": "throughput_bps"} {
+		pairs = append(pairs, `"$`+name+`"`, `"`+cmp.Or(values[name], first)+`"`)
 	}
 	return strings.NewReplacer(pairs...)
 }

@@ -59,6 +59,7 @@ func TestQueriesNameOnlyWhatTheSchemaHas(t *testing.T) {
 		for _, v := range d.Variables {
 			variables = append(variables, v.Name)
 		}
+		variables = append(variables, d.Choices...)
 		for _, q := range slices.Concat(d.Variables, d.Panels, d.Marks) {
 			measured := from.FindStringSubmatch(q.Text)
 			if measured == nil {
@@ -70,7 +71,7 @@ func TestQueriesNameOnlyWhatTheSchemaHas(t *testing.T) {
 				names = append(names, a[1])
 			}
 			for _, n := range quoted.FindAllStringSubmatch(q.Text, -1) {
-				if !slices.Contains(names, n[1]) {
+				if !slices.Contains(names, n[1]) && !strings.HasPrefix(n[1], "$") {
 					t.Errorf("%s, %s: %s has no %q", d.Name, q.Name, measured[1], n[1])
 				}
 			}

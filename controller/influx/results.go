@@ -197,6 +197,9 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		"section": s.Section, "unit": s.Unit, "direction": t.Direction,
 		"variant": t.TCP.Variant, "routing": t.Routing.Protocol, "nodes": strconv.Itoa(len(t.Nodes())),
 	}
+	for name, level := range t.Factors {
+		tags["factor_"+name] = level
+	}
 	if t.SpeedMps != nil {
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}

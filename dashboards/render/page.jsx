@@ -11,13 +11,13 @@ import { frames } from "./frames.js";
 import { partitionByValues, plugins } from "./plugins.jsx";
 
 const asked = new URLSearchParams(location.search);
-const values = { run: ".*", other: ".*", trial: ".*", node: ".*", flow: ".*", section: ".*", ...Object.fromEntries(asked) };
+const values = { run: ".*", other: ".*", trial: ".*", node: ".*", flow: ".*", section: ".*", factor: "section", second: "variant", outcome: "throughput_bps", ...Object.fromEntries(asked) };
 
 /** fill puts in what Grafana would; in a run of the past, now is its end. */
 function fill(query, { range, intervalMs }) {
   const [from, to] = [range.from.valueOf(), range.to.valueOf()].map((ms) => `${ms}ms`);
   let text = query.replaceAll("$timeFilter", `time >= ${from} AND time <= ${to}`).replaceAll("$__interval", `${Math.max(intervalMs, 100)}ms`).replaceAll("now()", to);
-  for (const [name, value] of Object.entries(values)) text = text.replaceAll(`/^$${name}$/`, `/^${value}$/`);
+  for (const [name, value] of Object.entries(values)) text = text.replaceAll(`/^$${name}$/`, `/^${value}$/`).replaceAll(`"$${name}"`, `"${value}"`);
   return text;
 }
 

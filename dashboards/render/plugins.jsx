@@ -27,7 +27,8 @@ function Curves({ data, width, height, timeRange, timeZone, options }) {
 
 /** x is the first number of each frame, as with the xychart's automatic mapping. */
 function Cloud({ data, width, height, timeRange, timeZone, options }) {
-  if (empty(data.series)) return <Nothing />;
+  const both = data.series.every((f) => f.fields.filter((g) => g.type === FieldType.number).length > 1);
+  if (empty(data.series) || !both) return <Nothing />;
   const sorted = data.series.map((f, n) => {
     const numbers = f.fields.filter((g) => g.type === FieldType.number);
     const order = [...numbers[0].values.keys()].sort((a, b) => numbers[0].values[a] - numbers[0].values[b]);

@@ -2,7 +2,7 @@
 import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
-import { cloud, curves, flows, join, list, marks, matrix, nodes, number, order, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
+import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
 import { attempts, cells, chosen, counted, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
@@ -162,4 +162,37 @@ function compare() {
   return d;
 }
 
-export const all = { live, map, fleet, campaign, compare };
+/** Results: any number of the results by any factor. */
+function results() {
+  const spread = (by) =>
+    `SELECT count("$outcome") AS "attempts", mean("$outcome") AS "mean", stddev("$outcome") AS "standard_deviation", min("$outcome") AS "least", max("$outcome") AS "greatest" ` +
+    `FROM "fm_result" WHERE ${ofRun} AND ${counted} GROUP BY ${by.map((tag) => `"${tag}"`).join(", ")}`;
+  const description = "Of the attempts that count. A standard deviation is that of single attempts; intervals and tests are in the report.";
+  const units = Object.fromEntries(["mean", "standard_deviation", "least", "greatest"].map((name) => [name, "sishort"]));
+  return page(pages.results, "Fieldmesh: results", "The results of a run: any outcome by any factor of the campaign, alone and by a second one.")
+    .refresh("30s").time({ from: "now-30d", to: "now" })
+    .withVariable(runs()).withVariable(factor("factor", "by", "section")).withVariable(factor("second", "and by", "variant"))
+    .withVariable(outcomes([
+      ["throughput (bit/s)", "throughput_bps"],
+      ["amount delivered (MB)", "transferred_mb"],
+      ["round trip by the kernel (ms)", "rtt_mean_ms"],
+      ["round trip of datagrams\\, median (ms)", "delay_round_trip_p50_ms"],
+      ["datagrams lost (%)", "datagrams_lost_percent"],
+      ["packet loss (%)", "packet_loss_percent"],
+      ["one-way delay (ms)", "one_way_delay_mean_ms"],
+      ["goodput (packets with a new byte ÷ packets sent)", "goodput_ratio"],
+      ["time to connect (ms)", "connect_time_ms"],
+      ["retransmits (segments)", "retransmits"],
+      ["routing packets (packets/s)", "routing_packets_per_s"],
+      ["longest time without a new byte (s)", "data_outage_s"],
+      ["longest time without a route (s)", "route_outage_s"],
+      ["hops", "hops_mean"],
+      ["signal (dBm)", "signal_mean_dbm"],
+      ["distance (m)", "distance_mean_m"],
+    ]))
+    .withPanel(list("$outcome by $factor", [target(spread(["$factor"]), { format: "table" })], { w: 24, h: 8, shaded: ["mean"], units, description, transformations: order([], ["Time"]) }))
+    .withPanel(list("$outcome by $factor and $second", [target(spread(["$factor", "$second"]), { format: "table" })], { w: 24, h: 12, shaded: ["mean"], units, description, transformations: order([], ["Time"]) }))
+    .withPanel(list("Attempts", [target(attempts(["$outcome", "speed_mean_mps", "distance_mean_m"], ["trial", "attempt", "$factor", "$second"], { where: counted }), { format: "table" })], { w: 24, h: 12, links: { trial: toLive }, units: { speed_mean_mps: "velocityms", distance_mean_m: "lengthm" } }));
+}
+
+export const all = { live, map, fleet, campaign, compare, results };

@@ -9,7 +9,7 @@ import * as xychart from "@grafana/grafana-foundation-sdk/xychart";
 import { ofRun, rows, source, target } from "./queries.mjs";
 
 /** The dashboards by their fixed uid; each links to the others. */
-export const pages = { live: "fieldmesh-live", map: "fieldmesh-map", fleet: "fieldmesh-fleet", campaign: "fieldmesh-campaign", compare: "fieldmesh-compare" };
+export const pages = { live: "fieldmesh-live", map: "fieldmesh-map", fleet: "fieldmesh-fleet", campaign: "fieldmesh-campaign", compare: "fieldmesh-compare", results: "fieldmesh-results" };
 
 /** page begins a dashboard. */
 export function page(uid, title, description) {
@@ -40,6 +40,33 @@ export function variable(name, label, measurement, { tag = name, where = "", mul
   if (multi) v.allValue(".*").current({ selected: true, text: "All", value: "$__all" });
   if (regex) v.regex(regex);
   return v;
+}
+
+/** factor lets the reader choose a tag of the results to group them by. */
+export function factor(name, label, first) {
+  const query = `SHOW TAG KEYS FROM "fm_result" WHERE "run" =~ /^$run$/`;
+  return new dashboard.QueryVariableBuilder(name)
+    .label(label)
+    .datasource(source)
+    .query(query)
+    .definition(query)
+    .regex("/^(?!(?:attempt|run|trial)$).+/")
+    .refresh(dashboard.VariableRefresh.OnTimeRangeChanged)
+    .sort(dashboard.VariableSort.AlphabeticalAsc)
+    .multi(false)
+    .includeAll(false)
+    .current({ selected: true, text: first, value: first });
+}
+
+/** outcomes lets the reader choose a number of the results, by its name and unit. */
+export function outcomes(list) {
+  const [[text, value]] = list;
+  return new dashboard.CustomVariableBuilder("outcome")
+    .label("outcome")
+    .values(list.map(([text, value]) => `${text} : ${value}`).join(", "))
+    .multi(false)
+    .includeAll(false)
+    .current({ selected: true, text, value });
 }
 
 export const runs = () => variable("run", "run", "fm_trial", { multi: false });
@@ -155,7 +182,7 @@ export function matrix(title, query, field, row, column, { w = 8, h = 7, unit = 
 }
 
 /** list is a table; units are by column. */
-export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, links = {}, description = "", transformations = [] } = {}) {
+export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, links = {}, shaded = [], description = "", transformations = [] } = {}) {
   const p = new table.PanelBuilder().title(title).description(description).datasource(source).filterable(true);
   for (const t of targets) p.withTarget(t);
   for (const t of transformations) p.withTransformation(t);
@@ -166,6 +193,10 @@ export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, 
     add(name, "thresholds", { mode: "absolute", steps });
     add(name, "color", { mode: "thresholds" });
     add(name, "custom.cellOptions", { type: "color-text" });
+  }
+  for (const name of shaded) {
+    add(name, "custom.cellOptions", { type: "color-background", mode: "basic" });
+    add(name, "color", { mode: "continuous-blues" });
   }
   if (!transformations.some((t) => t.id === "joinByField")) add("Time", "custom.width", 170);
   for (const [name, link] of Object.entries(links)) add(name, "links", [link]);

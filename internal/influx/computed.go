@@ -2,9 +2,11 @@ package influx
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -47,6 +49,7 @@ func result() Measurement {
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("direction", "outbound or inbound: heading along the course"),
+			tag("factor_*", "level of a factor of the campaign; a tag for each factor, by its name"),
 			tag("nodes", "how many nodes took part"),
 			tag("routing", "the routing protocol"),
 			tag("run", "run"),
@@ -109,21 +112,26 @@ func result() Measurement {
 	}
 }
 
+// hasTag reports whether a point may have a tag. The name of one that ends in *
+// stands for all that begin so.
+func (m Measurement) hasTag(name string) bool {
+	return slices.ContainsFunc(m.Tags, func(t Tag) bool {
+		prefix, family := strings.CutSuffix(t.Name, "*")
+		return name == t.Name || family && len(name) > len(prefix) && strings.HasPrefix(name, prefix)
+	})
+}
+
 // AppendPoint adds a point of a computed measurement to dst. A tag that is
 // empty and a field that is nil are absent. What the measurement does not name,
 // or has with another type, is an error: a field's type never changes.
 func (m Measurement) AppendPoint(dst []byte, tags map[string]string, fields map[string]any, at time.Time) ([]byte,
 	error) {
 	line := append(dst, m.Name...)
-	known := 0
-	for _, t := range m.Tags { // sorted by name, as the server wants them
-		if v, ok := tags[t.Name]; ok {
-			known++
-			line = appendTag(line, t.Name, v)
+	for _, name := range slices.Sorted(maps.Keys(tags)) { // as the server wants them
+		if !m.hasTag(name) {
+			return dst, fmt.Errorf("make a point of %s: it has no tag %q", m.Name, name)
 		}
-	}
-	if known != len(tags) {
-		return dst, fmt.Errorf("make a point of %s: it has no such tag among %v", m.Name, tags)
+		line = appendTag(line, name, tags[name])
 	}
 	seen, separator := 0, byte(' ')
 	for name := range fields {

@@ -32,10 +32,16 @@ func TestComputedPoint(t *testing.T) {
 			map[string]string{"run": "r", "unit": `a b,c=d\`}, map[string]any{"reason": "say \"no\"\nfm_gps mode=1i"},
 			`fm_result,run=r,unit=a\ b\,c\=d reason="say \"no\" fm_gps mode=1i" 1790000000000000001` + "\n", "",
 		},
-		"another type":   {nil, map[string]any{"accepted": new(1.0)}, "", "accepted: 1 is no integer"},
-		"no number":      {nil, map[string]any{"goodput_ratio": new(math.NaN())}, "", "goodput_ratio: NaN is no float"},
-		"no such field":  {nil, map[string]any{"mood": "fine"}, "", `no field "mood"`},
-		"no such tag":    {map[string]string{"node": "car"}, map[string]any{"accepted": 1}, "", "no such tag"},
+		"another type":  {nil, map[string]any{"accepted": new(1.0)}, "", "accepted: 1 is no integer"},
+		"no number":     {nil, map[string]any{"goodput_ratio": new(math.NaN())}, "", "goodput_ratio: NaN is no float"},
+		"no such field": {nil, map[string]any{"mood": "fine"}, "", `no field "mood"`},
+		"no such tag":   {map[string]string{"node": "car"}, map[string]any{"accepted": 1}, "", `no tag "node"`},
+		"no factor's name": {map[string]string{"factor_": "b"}, map[string]any{"accepted": 1}, "",
+			`no tag "factor_"`},
+		"factors of the campaign": {
+			map[string]string{"run": "r", "factor_load": "heavy", "factor_hops": "3"}, map[string]any{"accepted": 1},
+			"fm_result,factor_hops=3,factor_load=heavy,run=r accepted=1i 1790000000000000001\n", "",
+		},
 		"nothing at all": {map[string]string{"run": "r"}, map[string]any{"reason": ""}, "", "nothing is known"},
 	} {
 		got, err := m.AppendPoint([]byte("x"), c.tags, c.fields, at)

@@ -68,7 +68,7 @@ func everyDashboardAnswers(t *testing.T, run string, db *testnet.Influxd) {
 			if len(rows) == 0 && !mayBeEmpty.MatchString(text) && (routed || !unrouted.MatchString(text)) {
 				t.Errorf("%s, %s: nothing comes of %s", d.Name, q.Name, text)
 			}
-			columnsOf(t, d.Name+", "+q.Name, q, rows)
+			columnsOf(t, d.Name+", "+q.Name, dashboards.Query{Text: text, Table: q.Table}, rows)
 		}
 	}
 }
