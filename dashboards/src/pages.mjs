@@ -32,7 +32,7 @@ function live() {
     .withPanel(curves("Routing packets", "packets/s", [target(rate("fm_routing", "packets_sent", ["node"], ["protocol", "trial", "attempt"], { where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, description: "What each routing daemon sent, by its own count." }))
     .withPanel(curves("Frames lost", "frames/s", [target(`SELECT count("seq") FROM "fm_loss" WHERE ${chosen} GROUP BY time(1s), "cause" fill(none)`, { alias: "$tag_cause" })], { w: 8, min: 0, points: true, description: "By cause; only an emulated radio tells. On a real one see Retransmissions." }))
     .withPanel(curves("Age of the GPS fix", "ms", [target(newest("fm_gps", "fix_age_ms", ["node"], { where: tested }), { alias: "$tag_node" })], { w: 12, min: 0, limit: 1500, description: "More than 1500 ms: the fix is stale, and the trial will be judged so." }))
-    .withPanel(curves("Lateness of timed loops", "percentunit", [target(newest("fm_lateness", "sum_s", ["node", "source"]), { alias: "$tag_source at $tag_node" })], { w: 12, min: 0, points: true, description: "Seconds behind, summed over a window. Above 1 % of the window a rehearsed trial is rejected." }));
+    .withPanel(curves("Lateness of timed loops", "percentunit", [target(newest("fm_lateness", "sum_s", ["node", "source"], { factor: ' / last("window_s")' }), { alias: "$tag_source at $tag_node" })], { w: 12, min: 0, points: true, description: "Share of the window in which a loop was behind. A rehearsed trial is rejected when the medium's is above the campaign's lateness_share_max (1 % in those that are shipped)." }));
 }
 
 /** Map: where the nodes drove, coloured by what the flow got there. */
