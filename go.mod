@@ -13,6 +13,7 @@ require (
 	github.com/gopacket/gopacket v1.7.7
 	github.com/grafana/grafana-foundation-sdk/go v0.0.12
 	github.com/influxdata/line-protocol/v2 v2.2.1
+	github.com/klauspost/compress v1.18.0
 	github.com/landlock-lsm/go-landlock v0.11.2
 	github.com/makiuchi-d/gozxing v0.1.1
 	github.com/mdlayher/genetlink v1.4.0
@@ -40,7 +41,6 @@ require (
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/klauspost/compress v1.18.0 // indirect
 	github.com/mdlayher/socket v0.6.0 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect

@@ -75,6 +75,7 @@ func ExportCommand() *cobra.Command {
 	})
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
 	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
+	c.Flags().BoolVar(&o.MCAP, "mcap", false, "add run.mcap, every attempt for Foxglove and Lichtblick")
 	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios and networks made-up names, and "+
 		"leave out texts, and places and movement outside the measuring windows")
 	return c

@@ -30,6 +30,8 @@ type Options struct {
 	// Captures adds the packet captures of every node. They are as they were
 	// taken, addresses of strangers included, so that they cannot be redacted.
 	Captures bool
+	// MCAP adds the run as one file for Foxglove and Lichtblick.
+	MCAP bool
 }
 
 // Run writes the export of a run into a folder, which is made, and returns the
@@ -54,7 +56,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
-	names, err := write(from, aside, o.Captures)
+	names, err := write(from, aside, o)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 
 // write makes all files below dir and names them; the description of the run
 // comes last, for it tells the others' sizes and checksums.
-func write(from lines, dir string, captures bool) ([]string, error) {
+func write(from lines, dir string, o Options) ([]string, error) {
 	a := from.a
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
@@ -95,7 +97,7 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 			files[i].about += " Redacted."
 		}
 	}
-	if captures {
+	if o.Captures {
 		more, err := capturesOf(a)
 		if err != nil {
 			return nil, err
@@ -106,6 +108,13 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
 			return nil, err
 		}
+	}
+	if o.MCAP {
+		recorded, err := createMCAP(from, dir)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, recorded)
 	}
 	results, err := resultsOf(a, filepath.Join(dir, "metrics.csv"))
 	if err != nil {

@@ -33,6 +33,18 @@ func (m Measurement) Columns() []Column {
 	return out
 }
 
+// Members are a record's own values that the measurement has, by their names in
+// the record, without those that every record has.
+func (m Measurement) Members() (out []Column) {
+	for _, t := range m.Tags {
+		out = append(out, Column{Name: t.Name, Type: Text, Meaning: t.Meaning})
+	}
+	for _, f := range m.Fields {
+		out = append(out, Column{Name: f.source(), Type: f.Type, Unit: f.Unit, Meaning: f.Meaning})
+	}
+	return out
+}
+
 // Cell is a column's value in one row; the column's type says which member
 // counts. Absent is neither zero nor empty.
 type Cell struct {
