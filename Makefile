@@ -73,7 +73,7 @@ app-test: ## test the phone app, its screens, and its client with real agents (n
 # The agents' tests run as root, with the artifacts that the others fetched.
 app-verify:
 	android-app/maven verify
-	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent -Dmaven.repo.local='$(HOME)/.m2/repository'
+	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent -Dmaven.repo.local='$(CURDIR)/android-app/.repository'
 
 bench: ## print the goals of speed and size, each beside its reference (needs root)
 	@scripts/setup test

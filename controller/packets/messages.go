@@ -34,7 +34,7 @@ func (h *header) messages(told func(kind string, bytes int)) (whole bool) {
 	case on(signalling.PortOLSR):
 		return olsrMessages(body, h.payload, told)
 	case on(signalling.PortBabel):
-		return babelMessages(body, told)
+		return babelMessages(body, h.payload, told)
 	case on(signalling.PortAODV):
 		return aodvMessage(body, h.payload, told)
 	}
@@ -58,7 +58,7 @@ func olsrMessages(b []byte, bytes int, told func(string, int)) bool {
 
 // babelMessages: a magic number, the version, the length of the body, then
 // TLVs; what follows the body is not counted (RFC 8966, 4.2).
-func babelMessages(b []byte, told func(string, int)) bool {
+func babelMessages(b []byte, bytes int, told func(string, int)) bool {
 	if len(b) < 4 || b[0] != 42 || b[1] != 2 {
 		return false
 	}
@@ -74,7 +74,7 @@ func babelMessages(b []byte, told func(string, int)) bool {
 			}
 			size = 2 + int(b[at+1])
 		}
-		if at+size > end {
+		if at+size > min(end, bytes) { // a body may claim more than the packet has
 			return false
 		}
 		name := ""

@@ -62,6 +62,8 @@ func TestMessagesOfRoutingPackets(t *testing.T) {
 			"Pad1": {1, 1}, "IHU": {1, 6}}, true},
 		"Babel, cut": {signalling.PortBabel, 14 + 28 + 12, babel, map[string]MessageCount{"Hello": {1, 8}},
 			false},
+		"Babel, a message beyond its packet": {signalling.PortBabel, 1500, []byte{42, 2, 0, 100, 0, 4, 90, 0},
+			map[string]MessageCount{"Pad1": {1, 1}}, false},
 		"AODV": {signalling.PortAODV, 14 + 28 + 4, make([]byte, 20),
 			map[string]MessageCount{"other": {1, 20}}, true},
 		"AODV, a request": {signalling.PortAODV, 1500, append([]byte{1}, make([]byte, 23)...),

@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
@@ -19,9 +21,18 @@ const (
 	// perSource is how many connections of one address may be in their handshake
 	// at a time; a controller has a few. More are reset at once.
 	perSource = 16
-	// strangers is how many there may be of all addresses from which no known
-	// peer has come. Those that one has come from have room beside them.
+	// perSecond is how many handshakes an address from which no known peer has come may
+	// begin in a second. Each costs the node two operations on a curve and a signature,
+	// and whoever hangs up has its place of perSource again at once.
+	perSecond = 16
+	// strangers is how many may be in their handshake of all addresses from which no
+	// known peer has come. Those that one has come from have room beside them. One more
+	// takes the place of the one that has been there longest, of the address that has
+	// the most: who is silent on many addresses keeps nobody out who has a key.
 	strangers = 64
+	// perPeer is how many connections one key may have open: no peer takes what the
+	// others need. A controller has some ten.
+	perPeer = 32
 	// sourcesMost bounds how many addresses are remembered.
 	sourcesMost = 256
 	// toldEvery is how often at most something refused is logged.
@@ -43,11 +54,24 @@ type Listener struct {
 	close  context.CancelFunc
 	work   sync.WaitGroup
 
-	mu        sync.Mutex
-	knocking  map[netip.Addr]int
-	strangers int
-	known     map[netip.Addr]bool
-	told      time.Time
+	now func() time.Time // a test's clock
+
+	mu       sync.Mutex
+	knocking map[netip.Addr]int
+	waiting  []*visitor // the strangers among them, in the order in which they came
+	begun    map[netip.Addr]int
+	since    time.Time // when begun was empty
+	known    map[netip.Addr]bool
+	open     map[string]int // by the peer's pin
+	told     time.Time
+}
+
+// visitor is a connection in its handshake.
+type visitor struct {
+	net.Conn
+	from     netip.Addr
+	stranger bool
+	gone     bool // it does not count any more
 }
 
 // Listen puts a door before l: who does not end the handshake of config within a
@@ -55,8 +79,8 @@ type Listener struct {
 func Listen(l net.Listener, config *tls.Config, within time.Duration, most int, log *slog.Logger) *Listener {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Listener{Listener: l, config: config, within: within, log: log, let: make(chan net.Conn),
-		slots: make(chan struct{}, most), ctx: ctx, close: cancel, knocking: map[netip.Addr]int{},
-		known: map[netip.Addr]bool{}}
+		slots: make(chan struct{}, most), ctx: ctx, close: cancel, now: time.Now, knocking: map[netip.Addr]int{},
+		begun: map[netip.Addr]int{}, known: map[netip.Addr]bool{}, open: map[string]int{}}
 	d.work.Go(d.accept)
 	return d
 }
@@ -94,15 +118,18 @@ func (d *Listener) accept() {
 			_ = pause.For(d.ctx, acceptAgain)
 			continue
 		}
-		from := addressOf(conn)
-		end, ok := d.knock(from)
+		v := &visitor{Conn: conn, from: addressOf(conn)}
+		out, ok := d.knock(v)
+		if out != nil {
+			d.reset(out.Conn, "a newer connection took its place before its handshake was over")
+		}
 		if !ok {
 			d.reset(conn, "too many connections without a known key")
 			continue
 		}
 		d.work.Go(func() {
-			defer end()
-			d.letIn(conn, from)
+			defer d.leave(v)
+			d.letIn(v)
 		})
 	}
 }
@@ -114,57 +141,124 @@ func addressOf(conn net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// knock counts a connection that begins its handshake; end is to be called after it.
-func (d *Listener) knock(from netip.Addr) (end func(), ok bool) {
+// knock counts a connection that begins its handshake, which leave is to be called for
+// after it. Out is another that has lost its place to it.
+func (d *Listener) knock(v *visitor) (out *visitor, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	stranger := !d.known[from]
-	if d.knocking[from] >= perSource || stranger && d.strangers >= strangers {
+	v.stranger = !d.known[v.from]
+	if d.knocking[v.from] >= perSource || v.stranger && !d.mayBegin(v.from) {
 		return nil, false
 	}
-	d.knocking[from]++
-	if stranger {
-		d.strangers++
+	if v.stranger {
+		if len(d.waiting) >= strangers {
+			out = d.fullest()
+			d.forget(out)
+		}
+		d.waiting = append(d.waiting, v)
 	}
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.knocking[from]--; d.knocking[from] == 0 {
-			delete(d.knocking, from)
-		}
-		if stranger {
-			d.strangers--
-		}
-	}, true
+	d.knocking[v.from]++
+	return out, true
 }
 
-func (d *Listener) letIn(conn net.Conn, from netip.Addr) {
+// mayBegin counts the handshakes that a stranger's address begins.
+func (d *Listener) mayBegin(from netip.Addr) bool {
+	if now := d.now(); now.Sub(d.since) >= time.Second || len(d.begun) >= sourcesMost {
+		clear(d.begun)
+		d.since = now
+	}
+	if d.begun[from] >= perSecond {
+		return false
+	}
+	d.begun[from]++
+	return true
+}
+
+// fullest is the stranger that has waited longest, of those whose address has the most.
+func (d *Listener) fullest() (out *visitor) {
+	for _, v := range d.waiting {
+		if out == nil || d.knocking[v.from] > d.knocking[out.from] {
+			out = v
+		}
+	}
+	return out
+}
+
+// leave says that a connection's handshake is over.
+func (d *Listener) leave(v *visitor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forget(v)
+}
+
+func (d *Listener) forget(v *visitor) {
+	if v.gone {
+		return
+	}
+	v.gone = true
+	if d.knocking[v.from]--; d.knocking[v.from] == 0 {
+		delete(d.knocking, v.from)
+	}
+	if v.stranger {
+		d.waiting = slices.DeleteFunc(d.waiting, func(o *visitor) bool { return o == v })
+	}
+}
+
+func (d *Listener) letIn(v *visitor) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.within)
 	defer cancel()
-	slot := &slotConn{Conn: conn, free: func() {}}
+	slot := &slotConn{Conn: v.Conn, free: func() {}}
 	secure := tls.Server(slot, d.config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		d.tell("TLS handshake error", conn, err.Error())
-		_ = conn.Close() // after the alert, which says why
+		d.tell("TLS handshake error", v.Conn, err.Error())
+		_ = v.Conn.Close() // after the alert, which says why
 		return
 	}
-	select {
-	case d.slots <- struct{}{}:
-		slot.free = sync.OnceFunc(func() { <-d.slots })
-	default:
-		d.reset(conn, "too many connections")
+	pin, err := keys.PeerPin(secure.ConnectionState())
+	if err != nil { // a configuration that asks for no certificate
+		d.tell("TLS handshake error", v.Conn, err.Error())
+		_ = v.Conn.Close()
 		return
 	}
-	d.mu.Lock()
-	if len(d.known) >= sourcesMost {
-		clear(d.known)
+	if why := d.take(v.from, pin); why != "" {
+		d.reset(v.Conn, why)
+		return
 	}
-	d.known[from] = true
-	d.mu.Unlock()
+	slot.free = sync.OnceFunc(func() { d.giveBack(pin) })
+	d.leave(v) // it is no stranger any more, and waits for whoever calls Accept
 	select {
 	case d.let <- secure:
 	case <-d.ctx.Done():
 		_ = secure.Close()
+	}
+}
+
+// take gives a peer a slot, or says why not, and remembers whence it came.
+func (d *Listener) take(from netip.Addr, pin string) (refused string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[pin] >= perPeer {
+		return "too many connections with one key"
+	}
+	select {
+	case d.slots <- struct{}{}:
+	default:
+		return "too many connections"
+	}
+	d.open[pin]++
+	if len(d.known) >= sourcesMost {
+		clear(d.known)
+	}
+	d.known[from] = true
+	return ""
+}
+
+func (d *Listener) giveBack(pin string) {
+	<-d.slots
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[pin]--; d.open[pin] == 0 {
+		delete(d.open, pin)
 	}
 }
 

@@ -3,8 +3,6 @@ package face
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
@@ -25,27 +23,20 @@ func (f *Face) PushFix(fix wire.Fix) (wire.GPS, error) {
 	return newest, nil
 }
 
-// keptNotes is how many notes are remembered, so that one that is sent again
-// makes no second record: far more than a person makes while an answer is lost.
-const keptNotes = 1000
-
-// notes are the ids of the notes that have become records in this process's life.
-type notes struct {
-	mu  sync.Mutex
-	ids []string
-}
-
 // Note makes a record of what a person noted. A decision about an attempt is
 // only recorded: the controller that collects it decides.
 func (f *Face) Note(ctx context.Context, p api.Peer, n wire.Note) (wire.SpoolPosition, error) {
 	f.notes.mu.Lock()
 	defer f.notes.mu.Unlock()
-	if !slices.Contains(f.notes.ids, n.ID) {
+	if f.notes.isNew(n.ID) {
+		if !f.notes.mayNote(p.Name, f.clk.BootNs()) {
+			return wire.SpoolPosition{}, wire.Errorf(wire.CodeUnavailable, "%s notes too much: more than %d notes at "+
+				"once, and %d a second; send the note again later", p.Name, notesAtOnce, notesPerS)
+		}
 		if err := f.recordNote(p, n); err != nil {
 			return wire.SpoolPosition{}, err
 		}
-		f.notes.ids = append(f.notes.ids, n.ID)
-		f.notes.ids = f.notes.ids[max(0, len(f.notes.ids)-keptNotes):]
+		f.notes.remember(n.ID)
 	}
 	if err := f.spool.Sync(ctx); err != nil {
 		return wire.SpoolPosition{}, fmt.Errorf("make note %q durable: %w", n.ID, err)

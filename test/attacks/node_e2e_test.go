@@ -120,6 +120,7 @@ func (v victim) peakKB(t *testing.T) int {
 //attack:network bodies of 100 MB, announced or chunked
 //attack:network slow clients: no handshake, half a header, half a body, an answer not read
 //attack:network many connections without a known key
+//attack:network many connections without a known key, of many addresses, before the controller has come from its own
 //attack:controller a stale lease, or that of another run
 func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	v := newVictim(t)
@@ -300,6 +301,44 @@ func (v victim) silent(t *testing.T) {
 		t.Errorf("the node keeps %d of %d silent connections of one address, want 1 to %d", kept, tries, keptMost)
 	}
 	v.agent.Says(t, "too many connections without a known key")
+	v.silentOnManyAddresses(t)
+}
+
+// silentOnManyAddresses takes what strangers may have, from as many addresses as it takes,
+// and checks that the controller comes in from one from which it has never come.
+func (v victim) silentOnManyAddresses(t *testing.T) {
+	t.Helper()
+	const addresses, ofOne, newHost = 8, 16, "10.96.0.90"
+	dial := func(host string) (conn net.Conn) {
+		v.laptop.Run(t, "ip", "address", "replace", host+"/24", "dev", "ctl0")
+		v.laptop.Do(t, func() (err error) {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}
+			if conn, err = d.Dial("tcp", nodeHost+":7443"); errors.Is(err, syscall.ECONNRESET) {
+				return nil
+			}
+			return err
+		})
+		if conn != nil {
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+		return conn
+	}
+	for i := range addresses {
+		for range ofOne {
+			dial(fmt.Sprintf("10.96.0.%d", 100+i))
+		}
+	}
+	plain := dial(newHost)
+	if plain == nil {
+		t.Fatal("the controller is refused where it has never come from")
+	}
+	if err := plain.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	status, _ := exchange(t, tls.Client(plain, keys.ClientTLS(v.controller, v.pin)), "GET /v1/node", nil)
+	if status != 200 {
+		t.Errorf("the node answers its controller, where it has never come from, with %d", status)
+	}
 }
 
 const (

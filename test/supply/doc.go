@@ -1,0 +1,3 @@
+// Package supply holds tests of what builds fetch from elsewhere: that nothing else than
+// what is pinned comes into them. There is nothing in it to import.
+package supply
