@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -70,9 +71,9 @@ func TestCurvesAgainstFormulas(t *testing.T) {
 		soft := strings.HasPrefix(what, RadioOFDMRecent)
 		for _, m := range p.modes {
 			for range 300 {
-				snr := propagation.DbToRatio(curveFromDb + (curveToDb-curveFromDb)*rng.Float64())
-				want := -math.Log1p(-scheme{m.modulation, m.code, soft}.symbolErrorRate(snr))
-				got := m.curve.at(snr)
+				snr := propagation.DbToRatio(errorrate.CurveFromDb + (errorrate.CurveToDb-errorrate.CurveFromDb)*rng.Float64())
+				want := -math.Log1p(-errorrate.Scheme{Modulation: m.modulation, Code: m.code, Soft: soft}.SymbolErrorRate(snr))
+				got := m.curve.At(snr)
 				if want > 0.1 {
 					continue // the bound's upper end: no frame survives
 				}
