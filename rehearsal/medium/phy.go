@@ -113,6 +113,9 @@ func newPHY(cfg Config) (*phy, error) {
 		}
 	}
 	p.calibrate(r)
+	if r.name == RadioNS2WaveLAN {
+		p.detection = ns2PropagationDelay
+	}
 	p.header = p.modes[p.headerMode]
 	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
 	// A receiver notices a frame when it is more likely than not to read its
@@ -132,7 +135,7 @@ func newPHY(cfg Config) (*phy, error) {
 
 // readable is the least SNR at which a header is more likely than not to be read.
 func (p *phy) readable(header Mode, bits float64) float64 {
-	return p.snrFor(0.5, func(snr float64) float64 { return lostShare(header.logSuccess(snr, bits)) })
+	return errorrate.LeastSNR(0.5, func(snr float64) float64 { return lostShare(header.logSuccess(snr, bits)) })
 }
 
 // setBasic replaces the basic rates, if any are given.
@@ -148,21 +151,6 @@ func (p *phy) setBasic(ratesMbps []float64) error {
 		p.modes[i].basic = true
 	}
 	return nil
-}
-
-// snrFor is the least SNR (ratio) at which an error rate that falls with the SNR
-// is at most the target, by bisection between -30 and 60 dB.
-func (p *phy) snrFor(target float64, errorRate func(snr float64) float64) float64 {
-	low, high := -30.0, 60.0
-	for high-low > 1e-3 {
-		mid := (low + high) / 2
-		if errorRate(propagation.DbToRatio(mid)) <= target {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return propagation.DbToRatio(high)
 }
 
 func (p *phy) setDSSS(short bool) {
@@ -361,14 +349,7 @@ func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
 // logSuccess is the natural logarithm of the chance that so many bits come
 // through at an SNR that stays the same.
 func (m *Mode) logSuccess(snr, bits float64) float64 {
-	symbolBits := 1.0
-	switch m.modulation {
-	case errorrate.CCK16:
-		symbolBits = 4
-	case errorrate.CCK256:
-		symbolBits = 8
-	}
-	return -bits / symbolBits * m.curve.At(snr/m.loss)
+	return -bits / m.modulation.DecidedBits() * m.curve.At(snr/m.loss)
 }
 
 // lostShare is the chance of an error that goes with the logarithm of the chance of none.

@@ -130,7 +130,9 @@ func TestFasterModesNeedMoreSNR(t *testing.T) {
 			for _, lost := range []float64{0.5, targetErrorRate, 0.01, 0.001} {
 				last := 0.0
 				for _, m := range p.modes {
-					needs := p.snrFor(lost, func(snr float64) float64 { return p.frameErrorRate(m, snr, bytes) })
+					needs := errorrate.LeastSNR(lost, func(snr float64) float64 {
+						return p.frameErrorRate(m, snr, bytes)
+					})
 					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
 						bytes, lost, propagation.RatioToDb(needs))
 					if needs <= last {

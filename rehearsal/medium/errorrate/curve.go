@@ -60,3 +60,18 @@ func (c Curve) At(snr float64) float64 {
 	}
 	return math.Exp(v)
 }
+
+// LeastSNR is the least SNR (ratio) at which an error rate that falls with the SNR
+// is at most the target, by bisection between -30 and 60 dB.
+func LeastSNR(target float64, errorRate func(snr float64) float64) float64 {
+	low, high := -30.0, 60.0
+	for high-low > 1e-3 {
+		mid := (low + high) / 2
+		if errorRate(propagation.DbToRatio(mid)) <= target {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return propagation.DbToRatio(high)
+}

@@ -20,6 +20,17 @@ const (
 	QAM64
 )
 
+// DecidedBits is how many bits one decision of the receiver is of: a CCK symbol's, else one.
+func (m Modulation) DecidedBits() float64 {
+	switch m {
+	case CCK16:
+		return 4
+	case CCK256:
+		return 8
+	}
+	return 1
+}
+
 // CodeRate is a rate of the K = 7 convolutional code of IEEE 802.11-2020,
 // 17.3.5.6 (generators 133 and 171 octal, punctured).
 type CodeRate uint8
