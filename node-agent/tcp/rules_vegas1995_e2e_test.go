@@ -100,11 +100,16 @@ func TestVegas1995MovesByItsRule(t *testing.T) {
 			t.Errorf("with more than beta queued cwnd goes from %d to %d and %d, want one less", before, first, end)
 		}
 	}
-	c.turn(t, 1.35)
+	c.turn(t, 1.25)
 	window := p.info(t, c.played).Snd_cwnd
-	for range 3 { // two to three segments of eleven are queued, less the one that is acknowledged
-		if first, end = c.turn(t, 1.35); first != window || end != window {
-			t.Errorf("between alpha and beta cwnd goes from %d to %d and %d", window, first, end)
+	// ns-2 counts the segment that ends the round with what is in flight: alpha is below one
+	// segment queued, and beta above three.
+	for _, trips := range []float64{1.25, 1.1} { // two of eleven are queued, and one
+		for range 3 {
+			if first, end = c.turn(t, trips); first != window || end != window {
+				t.Errorf("with a trip of %g cwnd goes from %d to %d and %d, between alpha and beta", trips, window,
+					first, end)
+			}
 		}
 	}
 	c.turn(t, 1)

@@ -417,6 +417,9 @@ func (c *Core) decode(r *station, tx *transmission) {
 	default:
 		*miss = ChannelError
 	}
+	if c.ns2() && (r.tx == nil || r.tx.end == c.now) {
+		r.ns2SetNAV(c.now + c.phy.eifs)
+	}
 	// What ends with an own transmission has not been detected.
 	r.eifs = r.tx == nil && r.sentAt != c.now
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),

@@ -167,6 +167,10 @@ func (cfg Config) validateChannel() error {
 		return err
 	}
 	if cfg.Radio == RadioNS2WaveLAN {
+		if cfg.MPDUs {
+			return fmt.Errorf("check medium: radio %s with the nodes' own stacks: it has its own channel access",
+				cfg.Radio)
+		}
 		own := propagation.Config{RangeM: cfg.Propagation.RangeM}
 		if cfg.Propagation != own || cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "" {
 			return fmt.Errorf("check medium: radio %s has its own propagation, without shadowing and fading", cfg.Radio)

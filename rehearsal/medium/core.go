@@ -188,7 +188,7 @@ func (c *Core) run(e event) {
 		}
 	case evUnheard:
 		if s := c.stations[e.node]; s.navGen == e.gen {
-			s.rtsCameToNothing(e.at)
+			s.navEnds(e.at)
 		}
 	}
 }

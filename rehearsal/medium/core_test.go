@@ -118,7 +118,7 @@ func exchangeUs(radio, standard string, rate float64, udpBytes int, rts bool) (u
 		air = func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
 		control = min(rate, 2)
 		if radio == RadioNS2WaveLAN {
-			control = 1
+			control, window = 1, 30 // mac-timers.cc: random() % cw
 		}
 	} else {
 		slot, sifs, window = 9, 16, 15

@@ -22,6 +22,8 @@ const (
 	macSending                 // RTS or data on the air, or data due after CTS
 	macWaitCTS
 	macWaitACK
+	macWaitData // of ns-2's: CTS is on the air, or was, and the data have not come
+	macSendACK  // of ns-2's
 )
 
 // noBackoff is the slot count of a station that has none to run down.
@@ -70,6 +72,7 @@ type station struct {
 	respondGen uint32
 	timeoutGen uint32
 	response   response
+	ns2        ns2Access
 	awaitRx    bool // the time for an answer is over, but something is coming in
 
 	queue     frameQueue
@@ -135,6 +138,10 @@ func (s *station) push(f *frame) { s.queue.push(f) }
 
 // serveNext takes the next frame into service when there is none.
 func (s *station) serveNext() {
+	if s.core.ns2() {
+		s.ns2Serve()
+		return
+	}
 	if s.head != nil || s.queue.len == 0 {
 		return
 	}
@@ -185,7 +192,7 @@ func (s *station) retireBackoff() {
 
 // scheduleAccess sets the time at which the station will send.
 func (s *station) scheduleAccess() {
-	if s.busy || s.state != macContend {
+	if s.busy || s.state != macContend || s.core.ns2() {
 		return
 	}
 	wait := time.Duration(max(s.slots, 0)) * s.core.phy.slot
@@ -214,6 +221,9 @@ func (s *station) senses() bool {
 // updateCarrier checks whether the channel is busy: own transmission, a frame
 // being received or noticed, or enough power of any kind.
 func (s *station) updateCarrier() {
+	if s.core.ns2() {
+		s.ns2Count()
+	}
 	busy := s.tx != nil || s.rx.tx != nil || s.senses()
 	if busy == s.busy {
 		return
@@ -233,6 +243,9 @@ func (s *station) updateCarrier() {
 // freeze stops the backoff at its last whole slot. A station whose backoff ends
 // in this very instant cannot have noticed and sends: that is a collision.
 func (s *station) freeze() {
+	if s.core.ns2() {
+		return
+	}
 	now := s.core.now
 	if s.state != macContend {
 		s.retireBackoff()
@@ -251,17 +264,18 @@ func (s *station) freeze() {
 
 // access is the end of the backoff: RTS or the frame goes out.
 func (s *station) access() {
+	if s.core.ns2() {
+		s.ns2Send()
+		return
+	}
 	if s.tx != nil || s.state != macContend {
 		return
 	}
 	s.slots = noBackoff
 	s.accessGen++
 	s.state = macSending
-	if s.retries != [2]int{} && s.head.class != Management {
-		s.count.Retries++
-		if s.head.to >= 0 {
-			s.peers[s.head.to].retries++
-		}
+	if s.retries != [2]int{} {
+		s.countRetry()
 	}
 	s.mode, s.rts = s.pickMode(), s.usesRTS()
 	s.head.mpdu.try()
@@ -270,6 +284,16 @@ func (s *station) access() {
 		return
 	}
 	s.sendData()
+}
+
+func (s *station) countRetry() {
+	if s.head.class == Management {
+		return
+	}
+	s.count.Retries++
+	if s.head.to >= 0 {
+		s.peers[s.head.to].retries++
+	}
 }
 
 // pickMode is the rate of the head frame: the rate control's for unicast, the
@@ -347,6 +371,8 @@ func (s *station) sent(tx *transmission) {
 	switch {
 	case tx.kind == kindData && tx.to == toAll:
 		s.broadcastDone(tx)
+	case s.core.ns2():
+		s.ns2Sent(tx)
 	case tx.kind == kindData:
 		s.await(tx, macWaitACK)
 	case tx.kind == kindRts:
@@ -392,6 +418,10 @@ func (s *station) missOf(tx *transmission) Cause {
 }
 
 func (s *station) timeout() {
+	if s.core.ns2() {
+		s.ns2Timeout()
+		return
+	}
 	if s.rx.tx != nil {
 		s.awaitRx = true
 		return
@@ -465,6 +495,9 @@ func (s *station) broadcastDone(tx *transmission) {
 	}
 	s.tell(tx.frame, false)
 	s.finish()
+	if s.core.ns2() {
+		s.ns2Again()
+	}
 }
 
 // finish ends the service of the head frame. A backoff follows even when there
@@ -472,8 +505,11 @@ func (s *station) broadcastDone(tx *transmission) {
 func (s *station) finish() {
 	s.core.freeFrame(s.head)
 	s.head = nil
-	s.state = macIdle
 	s.cw = s.core.phy.cwMin
+	if s.core.ns2() {
+		return // its callers go on
+	}
+	s.state = macIdle
 	s.slots, s.countFrom = s.draw(), s.core.now
 	s.serveNext()
 }

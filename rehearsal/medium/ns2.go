@@ -10,7 +10,7 @@ import (
 // RadioNS2WaveLAN names ns-2's radio, which most simulations of TCP over ad hoc
 // networks had: Lucent's 914 MHz WaveLAN card over flat ground, antennas 1.5 m high.
 //
-// It is two thresholds and an order of arrival, and no noise (ns-2.34,
+// It is two thresholds and an order of arrival, and no noise (ns-2.35,
 // WirelessPhy::sendUp and Mac802_11::recv). What arrives below the carrier sense
 // threshold does not exist; what arrives below the receive threshold keeps the
 // receiver and cannot be read. The frame that comes first keeps the receiver to its
@@ -19,7 +19,7 @@ import (
 // lost however strong it is.
 const RadioNS2WaveLAN = "ns2_wavelan"
 
-// What ns-2.34 sets by default (tcl/lib/ns-default.tcl: Phy/WirelessPhy, Antenna/OmniAntenna).
+// What ns-2.35 sets by default (tcl/lib/ns-default.tcl: Phy/WirelessPhy, Antenna/OmniAntenna).
 // CPThresh_ is captureRatio.
 const (
 	// NS2TxPowerDbm is Pt_, 0.28183815 W.
@@ -31,6 +31,10 @@ const (
 	ns2BasicMbps      = 1.0      // basicRate_ (tcl/lan/ns-mac.tcl)
 	ns2CarrierSenseMw = 1.559e-8 // CSThresh_, 1.559e-11 W: 550 m
 	ns2FrequencyHz    = 914e6    // freq_
+
+	// ns2PropagationDelay is DSSS_MaxPropagationDelay (mac/mac-802_11.h), by which a frame may be
+	// late. Light takes as long from end to end of what is sensed.
+	ns2PropagationDelay = 2 * time.Microsecond
 )
 
 // ns2LeastReceiveMw is RXThresh_ for a range: what arrives over it at the usual power
@@ -45,13 +49,17 @@ func ns2LeastReceiveMw(rangeM float64) float64 {
 }
 
 // hold is what resolve is for ns-2's receiver. Of frames that begin within the
-// detection time the strongest counts as the first: ns-2 would take the one whose
-// event it runs first.
+// detection time the first is drawn: in ns-2 it is by how far their senders are from
+// here and from whom these heard last, in metres of light's way.
 func (c *Core) hold(r *station, opened time.Duration) {
 	held := r.rx.arrival
 	if held.tx == nil {
+		began := 0
 		for _, a := range r.air {
-			if a.tx.start >= opened && a.powerMw > held.powerMw {
+			if a.tx.start < opened {
+				continue
+			}
+			if began++; began == 1 || r.rng.IntN(began) == 0 {
 				held = a
 			}
 		}
@@ -62,7 +70,11 @@ func (c *Core) hold(r *station, opened time.Duration) {
 	}
 	last := held
 	for _, a := range r.air {
-		if a.tx.start < opened || a.tx == held.tx || held.powerMw >= captureRatio*a.powerMw {
+		if a.tx.start < opened || a.tx == held.tx {
+			continue
+		}
+		if held.powerMw >= captureRatio*a.powerMw {
+			r.ns2SetNAV(a.tx.end + c.phy.eifs)
 			continue
 		}
 		c.spoil(r)

@@ -94,7 +94,7 @@ func TestNS2WaveLANSurvivesAWeakerFrameThatComesLater(t *testing.T) {
 		afterUs     int
 		want        int
 	}{
-		{400, 16, 1}, {400, 1000, 1}, {400, 14, 1}, {400, 0, 1}, {400, -14, 1}, {400, -16, 0}, {400, -1000, 0},
+		{400, 3, 1}, {400, 1000, 1}, {400, -3, 0}, {400, -1000, 0},
 		{351, 16, 0}, {351, 1000, 0}, {351, 0, 0}, {351, -1000, 0},
 		{551, 1000, 1}, {551, 0, 1}, {551, -1000, 1},
 	} {
@@ -106,7 +106,10 @@ func TestNS2WaveLANSurvivesAWeakerFrameThatComesLater(t *testing.T) {
 		}, sink)
 		send := func(from int, at time.Duration) {
 			c.Advance(at)
-			c.Enqueue(from, ethernet(from, -1, from, 500))
+			s := c.stations[from]
+			s.count.Enqueued++
+			s.head, s.mode, s.state = c.newFrame(ethernet(from, -1, from, 500)), 1, macSending // without its backoff
+			s.sendData()
 		}
 		const at = time.Second
 		if after := time.Duration(v.afterUs) * time.Microsecond; after < 0 {
@@ -120,6 +123,157 @@ func TestNS2WaveLANSurvivesAWeakerFrameThatComesLater(t *testing.T) {
 		if got := sink.delivered[[2]int{1, 0}]; got != v.want || c.Counters(0).Lost[Collision] != uint64(1-v.want) {
 			t.Errorf("interferer at %g m, %d µs later: delivered %d times, %d collisions", v.interfererM, v.afterUs,
 				got, c.Counters(0).Lost[Collision])
+		}
+	}
+}
+
+// ns2Trace collects what goes on the air.
+func ns2Trace(cfg *Config) *[]Trace {
+	var all []Trace
+	cfg.Trace = func(e Trace) {
+		if e.Event == "tx" {
+			all = append(all, e)
+		}
+	}
+	return &all
+}
+
+// A frame that finds the channel idle draws a backoff, too, of 0 to 30 slots after DIFS.
+func TestNS2BacksOffFromAnIdleChannel(t *testing.T) {
+	slots := map[time.Duration]bool{}
+	for seed := range uint64(300) {
+		cfg := ns2Config(2, 2)
+		cfg.Seed = seed
+		sent := ns2Trace(&cfg)
+		c := mustCore(t, cfg, line(200), newRecorder(2))
+		const at = time.Second
+		c.Advance(at)
+		c.Enqueue(0, ethernet(0, -1, 1, 500))
+		c.Advance(2 * time.Second)
+		slots[((*sent)[0].At-at-50*time.Microsecond)/(20*time.Microsecond)] = true
+	}
+	if len(slots) != 31 || !slots[0] || !slots[30] {
+		t.Errorf("the first frame waits for %d different numbers of slots, want 0 to 30: %v", len(slots), slots)
+	}
+}
+
+// Node 1 hears that 0 sends and cannot read it: EIFS passes after the frame, and then DIFS.
+// One that it can read is followed by DIFS alone.
+func TestNS2WaitsForEIFSAndDIFS(t *testing.T) {
+	for _, v := range []struct {
+		distanceM float64
+		wait      time.Duration
+	}{{200, 50 * time.Microsecond}, {400, (364 + 50) * time.Microsecond}} {
+		least := time.Hour
+		for seed := range uint64(300) {
+			cfg := ns2Config(2, 2)
+			cfg.Seed = seed
+			sent := ns2Trace(&cfg)
+			c := mustCore(t, cfg, line(v.distanceM), newRecorder(2))
+			c.Enqueue(0, ethernet(0, -1, 0, 500))
+			for len(*sent) == 0 {
+				c.Advance(c.Now() + 10*time.Microsecond)
+			}
+			end := c.stations[0].tx.end
+			c.Enqueue(1, ethernet(1, -1, 1, 500))
+			c.Advance(time.Second)
+			least = min(least, (*sent)[1].At-end)
+		}
+		if least != v.wait {
+			t.Errorf("at %g m the next frame begins %v after the first at the soonest, want %v", v.distanceM, least,
+				v.wait)
+		}
+	}
+}
+
+// Nobody answers node 0. Its RTS silences 1 for the whole exchange that it announces, and its
+// next comes after the time of a CTS, 4 µs, DIFS and a backoff.
+func TestNS2RTSThatComesToNothingSilencesForTheWholeExchange(t *testing.T) {
+	leastOther, leastAgain := time.Hour, time.Hour
+	for seed := range uint64(1000) {
+		cfg := ns2Config(2, 2)
+		cfg.Seed, cfg.RTSThresholdBytes = seed, 1
+		sent := ns2Trace(&cfg)
+		c := mustCore(t, cfg, line(200), newRecorder(2))
+		c.Enqueue(0, append([]byte{2, 0, 0, 0, 9, 9}, ethernet(0, 1, 0, 500)[6:]...)) // to somebody who is not there
+		for len(*sent) == 0 {
+			c.Advance(c.Now() + 10*time.Microsecond)
+		}
+		end := (*sent)[0].At + 352*time.Microsecond
+		c.Advance(end)
+		if seed%2 == 0 {
+			c.Enqueue(1, ethernet(1, -1, 1, 10))
+			c.SetDead(true) // so that no further RTS of 0's is heard
+		}
+		c.Advance(end + 10*time.Millisecond)
+		for _, e := range (*sent)[1:] {
+			if e.Node == 1 {
+				leastOther = min(leastOther, e.At-end)
+			} else if seed%2 == 1 {
+				leastAgain = min(leastAgain, e.At-end)
+				break
+			}
+		}
+	}
+	// 500 bytes at 2 Mbit/s with 36 more: 2336 µs; CTS and ACK of 304 µs, three SIFS.
+	if want := (3*10+304+2336+304)*time.Microsecond + 50*time.Microsecond; leastOther != want {
+		t.Errorf("another begins %v after the RTS at the soonest, want %v", leastOther, want)
+	}
+	if want := (10 + 304 + 4 + 50) * time.Microsecond; leastAgain != want {
+		t.Errorf("the RTS goes again after %v at the soonest, want %v", leastAgain, want)
+	}
+}
+
+// A frame that is given up for lack of ACKs or of CTS counts as ns-2 counts: 4 and 7. What
+// failed for lack of an ACK before 7 RTS were in vain counts for the next frame, too.
+func TestNS2CountsRetriesPerStation(t *testing.T) {
+	cfg := ns2Config(2, 2)
+	cfg.RTSThresholdBytes = 1
+	c := mustCore(t, cfg, line(200), newRecorder(2))
+	s := c.stations[0]
+	s.retries[1] = 1
+	c.Enqueue(0, append([]byte{2, 0, 0, 0, 9, 9}, ethernet(0, 1, 0, 500)[6:]...))
+	c.Advance(time.Second)
+	if got := c.Counters(0); got.TxFailed != 1 || got.AttemptsFailed[OutOfRange] != 7 {
+		t.Errorf("%d frames were given up after %d RTS, want 1 after 7", got.TxFailed, got.AttemptsFailed[OutOfRange])
+	}
+	if s.retries != [2]int{0, 1} || s.cw != 31 || s.slots != noBackoff {
+		t.Errorf("then its counts are %v, its window %d, its backoff %d; want 0 and 1, 31, none", s.retries, s.cw,
+			s.slots)
+	}
+	c.Enqueue(0, ethernet(0, 1, 0, 500))
+	c.Advance(2 * time.Second)
+	if s.retries != [2]int{} {
+		t.Errorf("after an ACK its counts are %v", s.retries)
+	}
+}
+
+// Who captures a frame over a weaker one sends no CTS until EIFS after the weaker one's end.
+func TestNS2SendsNoCTSAfterACapture(t *testing.T) {
+	for _, interfered := range []bool{false, true} {
+		cfg := ns2Config(2, 3)
+		cfg.RTSThresholdBytes = 1
+		sent := ns2Trace(&cfg)
+		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
+			return []float64{0, 200, 600}[n], 0
+		}, newRecorder(3))
+		c.Enqueue(0, ethernet(0, 1, 0, 500))
+		for len(*sent) == 0 {
+			c.Advance(c.Now() + 10*time.Microsecond)
+		}
+		if interfered {
+			s := c.stations[2]
+			s.count.Enqueued++
+			s.head, s.mode, s.state = c.newFrame(ethernet(2, -1, 2, 20)), 0, macSending
+			s.sendData()
+		}
+		c.Advance((*sent)[0].At + 370*time.Microsecond)
+		answered := false
+		for _, e := range *sent {
+			answered = answered || e.Kind == "cts"
+		}
+		if answered == interfered {
+			t.Errorf("with a weaker frame beside the RTS: %v; CTS: %v", interfered, answered)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -32,11 +33,11 @@ func mpduBytes(ethernetBytes int) int {
 type Mode struct {
 	RateMbps float64
 
-	modulation    modulation
-	code          codeRate
+	modulation    errorrate.Modulation
+	code          errorrate.CodeRate
 	bitsPerSymbol int // data bits an OFDM symbol (N_DBPS); 0 for DSSS and CCK
 	basic         bool
-	curve         curve
+	curve         errorrate.Curve
 	loss          float64 // ratio by which the receiver is worse than its noise figure says
 	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM; nil: the PHY's.
 	guest *guestHeader
@@ -106,12 +107,15 @@ func newPHY(cfg Config) (*phy, error) {
 	}
 	for i := range p.modes {
 		m := &p.modes[i]
-		m.curve, m.loss = scheme{m.modulation, m.code, r.soft}.curve(), 1
+		m.curve, m.loss = errorrate.Scheme{Modulation: m.modulation, Code: m.code, Soft: r.soft}.Curve(), 1
 		if m.guest != nil {
-			m.loss = dsssBandwidthHz / p.bandwidthHz // the wider band has more noise
+			m.loss = errorrate.DSSSBandwidthHz / p.bandwidthHz // the wider band has more noise
 		}
 	}
 	p.calibrate(r)
+	if r.name == RadioNS2WaveLAN {
+		p.detection = ns2PropagationDelay
+	}
 	p.header = p.modes[p.headerMode]
 	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
 	// A receiver notices a frame when it is more likely than not to read its
@@ -131,7 +135,7 @@ func newPHY(cfg Config) (*phy, error) {
 
 // readable is the least SNR at which a header is more likely than not to be read.
 func (p *phy) readable(header Mode, bits float64) float64 {
-	return p.snrFor(0.5, func(snr float64) float64 { return lostShare(header.logSuccess(snr, bits)) })
+	return errorrate.LeastSNR(0.5, func(snr float64) float64 { return lostShare(header.logSuccess(snr, bits)) })
 }
 
 // setBasic replaces the basic rates, if any are given.
@@ -149,21 +153,6 @@ func (p *phy) setBasic(ratesMbps []float64) error {
 	return nil
 }
 
-// snrFor is the least SNR (ratio) at which an error rate that falls with the SNR
-// is at most the target, by bisection between -30 and 60 dB.
-func (p *phy) snrFor(target float64, errorRate func(snr float64) float64) float64 {
-	low, high := -30.0, 60.0
-	for high-low > 1e-3 {
-		mid := (low + high) / 2
-		if errorRate(propagation.DbToRatio(mid)) <= target {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return propagation.DbToRatio(high)
-}
-
 func (p *phy) setDSSS(short bool) {
 	p.slot, p.sifs, p.cwMin = 20*time.Microsecond, 10*time.Microsecond, 31
 	// 1 and 2 Mbit/s are the basic rates, so that a station of the first
@@ -176,17 +165,17 @@ func (p *phy) setDSSS(short bool) {
 		p.preamble = 96 * time.Microsecond // 16.2.2.3: 72 bits at 1, 48 bits at 2 Mbit/s
 		p.headerMode = 1
 	}
-	p.bandwidthHz = dsssBandwidthHz
+	p.bandwidthHz = errorrate.DSSSBandwidthHz
 	p.detection = 15 * time.Microsecond // aCCATime (PHY characteristics of clauses 15 and 16)
 }
 
 // modesDSSS are the rates of clauses 15 and 16.
 func modesDSSS() []Mode {
 	return []Mode{
-		{RateMbps: 1, modulation: dbpsk, basic: true},
-		{RateMbps: 2, modulation: dqpsk, basic: true},
-		{RateMbps: 5.5, modulation: cck16},
-		{RateMbps: 11, modulation: cck256},
+		{RateMbps: 1, modulation: errorrate.DBPSK, basic: true},
+		{RateMbps: 2, modulation: errorrate.DQPSK, basic: true},
+		{RateMbps: 5.5, modulation: errorrate.CCK16},
+		{RateMbps: 11, modulation: errorrate.CCK256},
 	}
 }
 
@@ -215,14 +204,14 @@ func (p *phy) setOFDM() {
 	p.cwMin = 15
 	// 17.3.2.2, table 17-4; 6, 12 and 24 are mandatory and taken as basic.
 	p.modes = []Mode{
-		{RateMbps: 6, modulation: bpsk, code: codeHalf, bitsPerSymbol: 24, basic: true},
-		{RateMbps: 9, modulation: bpsk, code: codeThreeQuarters, bitsPerSymbol: 36},
-		{RateMbps: 12, modulation: qpsk, code: codeHalf, bitsPerSymbol: 48, basic: true},
-		{RateMbps: 18, modulation: qpsk, code: codeThreeQuarters, bitsPerSymbol: 72},
-		{RateMbps: 24, modulation: qam16, code: codeHalf, bitsPerSymbol: 96, basic: true},
-		{RateMbps: 36, modulation: qam16, code: codeThreeQuarters, bitsPerSymbol: 144},
-		{RateMbps: 48, modulation: qam64, code: codeTwoThirds, bitsPerSymbol: 192},
-		{RateMbps: 54, modulation: qam64, code: codeThreeQuarters, bitsPerSymbol: 216},
+		{RateMbps: 6, modulation: errorrate.BPSK, code: errorrate.CodeHalf, bitsPerSymbol: 24, basic: true},
+		{RateMbps: 9, modulation: errorrate.BPSK, code: errorrate.CodeThreeQuarters, bitsPerSymbol: 36},
+		{RateMbps: 12, modulation: errorrate.QPSK, code: errorrate.CodeHalf, bitsPerSymbol: 48, basic: true},
+		{RateMbps: 18, modulation: errorrate.QPSK, code: errorrate.CodeThreeQuarters, bitsPerSymbol: 72},
+		{RateMbps: 24, modulation: errorrate.QAM16, code: errorrate.CodeHalf, bitsPerSymbol: 96, basic: true},
+		{RateMbps: 36, modulation: errorrate.QAM16, code: errorrate.CodeThreeQuarters, bitsPerSymbol: 144},
+		{RateMbps: 48, modulation: errorrate.QAM64, code: errorrate.CodeTwoThirds, bitsPerSymbol: 192},
+		{RateMbps: 54, modulation: errorrate.QAM64, code: errorrate.CodeThreeQuarters, bitsPerSymbol: 216},
 	}
 	p.preamble = 20 * time.Microsecond // 17.3.2.1: 16 µs of training, 4 µs SIGNAL
 	p.longPLCP = p.preamble
@@ -237,7 +226,7 @@ func (p *phy) plcp(m Mode) time.Duration {
 	if m.guest != nil {
 		return longPLCP
 	}
-	if m.modulation == dbpsk {
+	if m.modulation == errorrate.DBPSK {
 		return p.longPLCP
 	}
 	return p.preamble
@@ -317,7 +306,7 @@ func (p *phy) responseMode(to int) int {
 
 // mandatory: every rate of 802.11b (16.1.1), and 6, 12 and 24 Mbit/s (17.1.1).
 func (m Mode) mandatory() bool {
-	return m.bitsPerSymbol == 0 || m.code == codeHalf
+	return m.bitsPerSymbol == 0 || m.code == errorrate.CodeHalf
 }
 
 // groupMode is the rate of frames to everybody: the lowest basic one (10.6.4.2).
@@ -356,3 +345,12 @@ func (p *phy) noiseMw(noiseFigureDb float64) float64 {
 func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
 	return lostShare(p.headerLogSuccess(&m, snr, 1) + m.logSuccess(snr, payloadBits(m, bytes)))
 }
+
+// logSuccess is the natural logarithm of the chance that so many bits come
+// through at an SNR that stays the same.
+func (m *Mode) logSuccess(snr, bits float64) float64 {
+	return -bits / m.modulation.DecidedBits() * m.curve.At(snr/m.loss)
+}
+
+// lostShare is the chance of an error that goes with the logarithm of the chance of none.
+func lostShare(logSuccess float64) float64 { return -math.Expm1(logSuccess) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -129,7 +130,9 @@ func TestFasterModesNeedMoreSNR(t *testing.T) {
 			for _, lost := range []float64{0.5, targetErrorRate, 0.01, 0.001} {
 				last := 0.0
 				for _, m := range p.modes {
-					needs := p.snrFor(lost, func(snr float64) float64 { return p.frameErrorRate(m, snr, bytes) })
+					needs := errorrate.LeastSNR(lost, func(snr float64) float64 {
+						return p.frameErrorRate(m, snr, bytes)
+					})
 					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
 						bytes, lost, propagation.RatioToDb(needs))
 					if needs <= last {
@@ -164,21 +167,21 @@ func TestErrorRateAgainstClosedForms(t *testing.T) {
 			theta := (float64(i) + 0.5) * math.Pi / 2 / n
 			q += math.Exp(-snr/math.Pow(math.Sin(theta), 2)) / 2 / n
 		}
-		within(t, "BPSK", subcarrierBER(bpsk, snr), q, 1e-3)
+		within(t, "BPSK", errorrate.SubcarrierBER(errorrate.BPSK, snr), q, 1e-3)
 	}
 }
 
 // The information weights of the K = 7 code, counted again: paths that leave
 // the all-zero state and come back, over every puncturing phase.
 func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
-	patterns := map[codeRate][]uint{ // bit 0: output of 133, bit 1: of 171
-		codeHalf:          {3},
-		codeTwoThirds:     {3, 1},
-		codeThreeQuarters: {3, 1, 2},
+	patterns := map[errorrate.CodeRate][]uint{ // bit 0: output of 133, bit 1: of 171
+		errorrate.CodeHalf:          {3},
+		errorrate.CodeTwoThirds:     {3, 1},
+		errorrate.CodeThreeQuarters: {3, 1, 2},
 	}
 	for code, pattern := range patterns {
-		s := codeSpectrum(code)
-		top := s.first + 9*s.step
+		s := errorrate.CodeSpectrum(code)
+		top := s.First + 9*s.Step
 		total, events := make([]float64, top+1), make([]float64, top+1)
 		for phase := range pattern {
 			weights, paths := spectrumFrom(pattern, phase, top)
@@ -187,16 +190,16 @@ func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 				events[d] += paths[d]
 			}
 		}
-		for i := range s.weights {
-			d := s.first + i*s.step
-			if total[d] != s.weights[i] || events[d] != s.events[i] {
+		for i := range s.Weights {
+			d := s.First + i*s.Step
+			if total[d] != s.Weights[i] || events[d] != s.Events[i] {
 				t.Errorf("rate %d, distance %d: table says %g in %g events, counted %.0f in %.0f", code, d,
-					s.weights[i], s.events[i], total[d], events[d])
+					s.Weights[i], s.Events[i], total[d], events[d])
 			}
 		}
-		for d := range s.first {
+		for d := range s.First {
 			if total[d] != 0 {
-				t.Errorf("rate %d: an event of distance %d, below the free distance %d", code, d, s.first)
+				t.Errorf("rate %d: an event of distance %d, below the free distance %d", code, d, s.First)
 			}
 		}
 	}
@@ -267,8 +270,8 @@ func TestCCKAgainstSimulatedDecisions(t *testing.T) {
 		esN0  float64
 		want  float64
 	}{
-		{"5.5", half, propagation.DbToRatio(12), cck16SER(propagation.DbToRatio(12))},
-		{"11", full, propagation.DbToRatio(15), cck256SER(propagation.DbToRatio(15))},
+		{"5.5", half, propagation.DbToRatio(12), errorrate.CCK16SER(propagation.DbToRatio(12))},
+		{"11", full, propagation.DbToRatio(15), errorrate.CCK256SER(propagation.DbToRatio(15))},
 	} {
 		sigma := math.Sqrt(8 / v.esN0 / 2) // a word has energy 8
 		wrong, counted := 0, 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -106,7 +107,7 @@ func RadioDefaults(name string) (noiseFigureDb, txPowerDbm float64) {
 func (p *phy) calibrate(r radio) {
 	for i, dbm := range r.sensitivityDbm {
 		m := &p.modes[i]
-		ideal := p.snrFor(sensitivityLost, func(snr float64) float64 {
+		ideal := errorrate.LeastSNR(sensitivityLost, func(snr float64) float64 {
 			return lostShare(m.logSuccess(snr, payloadBits(*m, sensitivityBytes)))
 		})
 		m.loss = propagation.DbToRatio(dbm) / (ideal * p.noiseMw(r.noiseFigureDb))

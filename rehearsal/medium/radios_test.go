@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -44,7 +45,7 @@ func TestRecentOFDMAgainstPublishedLinkSimulation(t *testing.T) {
 	for i, m := range p.modes {
 		for j, lost := range []float64{0.1, 0.01} {
 			needs := func(m Mode) float64 {
-				return propagation.RatioToDb(p.snrFor(lost, func(snr float64) float64 {
+				return propagation.RatioToDb(errorrate.LeastSNR(lost, func(snr float64) float64 {
 					return lostShare(m.logSuccess(snr, payloadBits(m, 1458)))
 				}))
 			}
@@ -70,9 +71,11 @@ func TestCurvesAgainstFormulas(t *testing.T) {
 		soft := strings.HasPrefix(what, RadioOFDMRecent)
 		for _, m := range p.modes {
 			for range 300 {
-				snr := propagation.DbToRatio(curveFromDb + (curveToDb-curveFromDb)*rng.Float64())
-				want := -math.Log1p(-scheme{m.modulation, m.code, soft}.symbolErrorRate(snr))
-				got := m.curve.at(snr)
+				db := errorrate.CurveFromDb + (errorrate.CurveToDb-errorrate.CurveFromDb)*rng.Float64()
+				snr := propagation.DbToRatio(db)
+				of := errorrate.Scheme{Modulation: m.modulation, Code: m.code, Soft: soft}
+				want := -math.Log1p(-of.SymbolErrorRate(snr))
+				got := m.curve.At(snr)
 				if want > 0.1 {
 					continue // the bound's upper end: no frame survives
 				}

@@ -3,6 +3,8 @@ package medium
 import (
 	"math/rand/v2"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 )
 
 const (
@@ -94,7 +96,7 @@ func (r *snrRate) result(int, int, bool) {}
 func (p *phy) minSNRs() []float64 {
 	out := make([]float64, len(p.modes))
 	for i, m := range p.modes {
-		out[i] = p.snrFor(targetErrorRate, func(snr float64) float64 {
+		out[i] = errorrate.LeastSNR(targetErrorRate, func(snr float64) float64 {
 			return p.frameErrorRate(m, snr, targetBytes)
 		})
 	}

@@ -50,6 +50,10 @@ func (s *station) received(tx *transmission) {
 // set is let go when nothing follows the RTS for as long as a CTS and the data's start
 // take: else a failed RTS would silence everybody for a whole exchange.
 func (s *station) overhear(tx *transmission) {
+	if s.core.ns2() {
+		s.ns2SetNAV(tx.nav)
+		return
+	}
 	if tx.nav <= s.nav {
 		return
 	}
@@ -65,7 +69,12 @@ func (s *station) overhear(tx *transmission) {
 	s.rtsAt = s.core.now
 }
 
-func (s *station) rtsCameToNothing(now time.Duration) {
+// navEnds lets a NAV go that an RTS has set and that came to nothing. ns-2's ends in its time.
+func (s *station) navEnds(now time.Duration) {
+	if s.core.ns2() {
+		s.ns2Count()
+		return
+	}
 	if s.lockedAt >= s.rtsAt {
 		return
 	}
@@ -74,7 +83,13 @@ func (s *station) rtsCameToNothing(now time.Duration) {
 }
 
 func (s *station) receivedData(tx *transmission) {
-	s.answer(response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode), class: tx.frame.class})
+	ack := response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode), class: tx.frame.class}
+	switch {
+	case !s.core.ns2():
+		s.answer(ack)
+	case !s.ns2Acknowledges(tx, ack):
+		return
+	}
 	p := &s.peers[tx.from]
 	if p.lastFrame == tx.frame.id {
 		if tx.frame.class != Management {
@@ -88,10 +103,13 @@ func (s *station) receivedData(tx *transmission) {
 
 // receivedRTS answers unless another exchange holds the channel here.
 func (s *station) receivedRTS(tx *transmission) {
-	if s.core.now < s.nav {
-		return
+	cts := response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav, class: tx.class}
+	switch {
+	case s.core.ns2():
+		s.ns2Clears(cts)
+	case s.core.now >= s.nav:
+		s.answer(cts)
 	}
-	s.answer(response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav, class: tx.class})
 }
 
 func (s *station) receivedCTS() {
@@ -100,6 +118,11 @@ func (s *station) receivedCTS() {
 	}
 	s.endWait()
 	s.retries[0] = 0
+	if s.core.ns2() {
+		s.ns2.rts = false
+		s.ns2Resume()
+		return
+	}
 	s.state = macSending
 	s.answer(response{kind: kindData})
 }
@@ -111,7 +134,13 @@ func (s *station) receivedACK() {
 	s.endWait()
 	s.rate.result(s.head.to, s.mode, true)
 	s.tell(s.head, true)
+	if s.core.ns2() {
+		s.retries[s.ns2Counter()] = 0
+	}
 	s.finish()
+	if s.core.ns2() {
+		s.ns2Again()
+	}
 }
 
 func (s *station) endWait() {
@@ -152,15 +181,21 @@ func (s *station) answer(r response) {
 
 func (s *station) respond() {
 	c, r := s.core, s.response
-	if s.tx != nil {
+	if s.tx != nil || c.ns2() && !s.ns2Responds() {
 		return
 	}
 	if r.kind == kindData {
 		s.sendData()
+		if c.ns2() {
+			s.ns2AwaitACK()
+		}
 		return
 	}
 	tx := c.newTx(r.kind, s.index, r.to, r.mode, ackBytes)
 	tx.nav = r.nav
 	s.count.OnAir[r.class]++
 	c.startTx(tx)
+	if c.ns2() && r.kind == kindCts {
+		s.ns2Timer(r.nav - c.phy.sifs - c.phy.airtime(c.phy.modes[r.mode], ackBytes))
+	}
 }

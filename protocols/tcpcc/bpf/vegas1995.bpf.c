@@ -11,6 +11,9 @@
  *
  *     diff = in flight - sent in the round * base / mean round trip
  *
+ * What the ACK that ends the round acknowledges was in flight until then, and counts
+ * as such: ns-2 takes t_seqno_ - last_ack_, one more than is left.
+ *
  * In congestion avoidance the window grows by a segment over the next round trip
  * when diff < alpha, shrinks by one when diff > beta, and stays else. In slow
  * start it doubles in every other round trip and stays in between, after which
@@ -94,7 +97,7 @@ INLINE u32 surplus(struct sock *sk)
 		return 0;
 	if (rtt_us < v->base_us || sent <= 1) /* alone it has met no queue of its own */
 		v->base_us = rtt_us;
-	expected = in_network(tp) * rtt_us;
+	expected = (in_network(tp) + 1) * rtt_us; /* with the segment that this ACK is of */
 	actual = (u64)sent * v->base_us;
 	return expected > actual ? (2 * (expected - actual) + rtt_us) / (2 * rtt_us) : 0;
 }
