@@ -43,7 +43,7 @@ var conforming = []string{
 func TestE2EVariantsConformInVirtualTime(t *testing.T) {
 	d := newDesk(t, "[8.3]")
 	d.compileTCPTests(t)
-	out := d.inVirtualTime(t, nil, "-test.v", "-test.run", "^("+strings.Join(conforming, "|")+")$")
+	out := d.inVirtualTime(t, "tcp.test", nil, "-test.v", "-test.run", "^("+strings.Join(conforming, "|")+")$")
 	for _, name := range conforming {
 		if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "--- PASS: "+name+" ") }) {
 			t.Errorf("%s has not passed", name)
@@ -75,7 +75,7 @@ func TestE2EProgramsAreTheSameCompiledIn(t *testing.T) {
 	if out, err := loaded.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(passed)) {
 		t.Fatalf("sequences with BPF: %v\n%s", err, out)
 	}
-	compiled := d.inVirtualTime(t, environment("compiled"), arguments...)
+	compiled := d.inVirtualTime(t, "tcp.test", environment("compiled"), arguments...)
 	if !slices.ContainsFunc(compiled, func(line string) bool { return strings.HasPrefix(line, passed) }) {
 		t.Fatalf("sequences in virtual time:\n%s", strings.Join(compiled, "\n"))
 	}
@@ -133,29 +133,31 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// compileTCPTests puts the tests of node-agent/tcp on the desk, and this test
-// itself, which starts them.
+// compileTCPTests puts the tests of node-agent/tcp on the desk.
 func (d *desk) compileTCPTests(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command("go", "test", "-c", "-tags", "e2e", "-o", d.path("tcp.test"),
 		"fieldmesh.dev/fieldmesh/node-agent/tcp").CombinedOutput(); err != nil {
 		t.Fatalf("compile the tests of TCP: %v\n%s", err, out)
 	}
-	self, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.write(t, "self", self)
 }
 
 // virtualChild has TestE2EInVirtualTimeChild start a kernel for a desk.
 const virtualChild = "FIELDMESH_VIRTUAL_DESK"
 
-// inVirtualTime runs the tests of node-agent/tcp in virtual time, as an ordinary
-// user, and gives the lines that they print.
-func (d *desk) inVirtualTime(t *testing.T, environment []string, args ...string) []string {
+// virtualStart is the wall clock at the start of the kernel of inVirtualTime.
+var virtualStart = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// inVirtualTime runs a program of the desk in virtual time, as an ordinary user,
+// and gives the lines that it prints. The program "self" is this test.
+func (d *desk) inVirtualTime(t *testing.T, program string, environment []string, args ...string) []string {
 	t.Helper()
-	command := slices.Concat([]string{"/usr/bin/env"}, environment, []string{d.path("tcp.test")}, args)
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.write(t, "self", self)
+	command := slices.Concat([]string{"/usr/bin/env"}, environment, []string{d.path(program)}, args)
 	child := exec.Command("setpriv", append([]string{"--reuid", fmt.Sprint(testnet.Nobody), "--regid",
 		fmt.Sprint(testnet.Nobody), "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
 		d.path("self"), "-test.run", "^TestE2EInVirtualTimeChild$"}, command...)...)
@@ -184,7 +186,7 @@ func TestE2EInVirtualTimeChild(t *testing.T) {
 		Kernel: filepath.Join(dir, "linux"), Init: filepath.Join(built, "fieldmesh"),
 		InitArgs: []string{"field", "boot"},
 		Command:  os.Args[3:], Writable: filepath.Join(dir, "runs"), Readable: []string{dir, built},
-		MemoryMB: 1024, Start: time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC), Seed: 1, CallNs: 200,
+		MemoryMB: 1024, Start: virtualStart, Seed: 1, CallNs: 200,
 		Log: filepath.Join(dir, "runs/console.log"),
 		Line: func(line []byte) error {
 			_, err := os.Stdout.Write(line)
