@@ -149,11 +149,16 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		"a record is edited":                    {replaced("/"+records, "record 3", "record 7"), "changed MANIFEST.sha256: check signature"},
-		"the manifest's signature is taken off": {removed("/MANIFEST.signature.json"), "missing MANIFEST.signature.json"},
-		"the plan's signature is taken off":     {removed("/PLAN.signature.json"), "changed MANIFEST.sha256"},
-		"the campaign is edited":                {edited("/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) }), "changed campaign.yaml: it is not what was sealed before the first trial"},
-		"the plan is sealed again":              {edited("/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) }), "changed PLAN.sha256: check signature"},
+		"a record is edited": {replaced("/"+records, "record 3", "record 7"),
+			"changed MANIFEST.sha256: check signature"},
+		"the manifest's signature is taken off": {removed("/MANIFEST.signature.json"),
+			"missing MANIFEST.signature.json"},
+		"the plan's signature is taken off": {removed("/PLAN.signature.json"),
+			"changed MANIFEST.sha256"},
+		"the campaign is edited": {edited("/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) }),
+			"changed campaign.yaml: it is not what was sealed before the first trial"},
+		"the plan is sealed again": {edited("/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) }),
+			"changed PLAN.sha256: check signature"},
 		"a signature of another text": {func(t *testing.T, d string) {
 			raw, err := os.ReadFile(d + "/PLAN.signature.json")
 			must(t, err)
@@ -330,8 +335,10 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		"a verdict is edited": {replaced("/trials/0001-a1/verdict.json", "accepted", "rejected"), "changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
-		"a shard is left out": {removed("/shards/2"), "missing shards/2/MANIFEST.sha256: the run was merged of 2 shards"},
+		"a verdict is edited": {replaced("/trials/0001-a1/verdict.json", "accepted", "rejected"),
+			"changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
+		"a shard is left out": {removed("/shards/2"),
+			"missing shards/2/MANIFEST.sha256: the run was merged of 2 shards"},
 		"a shard stands for another": {func(t *testing.T, d string) {
 			must(t, os.RemoveAll(d+"/shards/2"))
 			must(t, os.CopyFS(d+"/shards/2", os.DirFS(d+"/shards/1")))
@@ -344,16 +351,20 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 				must(t, os.WriteFile(d+"/shards/2/"+name, raw, 0o644))
 			}
 		}, "changed trials/0002-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
-		"a shard's manifest is edited": {edited("/shards/2/MANIFEST.sha256", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }), "changed shards/2/MANIFEST.sha256: check signature"},
-		"a shard's sheet is edited":    {replaced("/shards/2/run.json", `"seed": 4`, `"seed": 5`), "changed shards/2/run.json: it is not what was sealed before the first trial"},
-		"the schedule is edited":       {edited("/schedule.json", func(b []byte) []byte { return append(b, '\n') }), "changed schedule.json: it is not what was sealed before the first trial"},
+		"a shard's manifest is edited": {edited("/shards/2/MANIFEST.sha256", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }),
+			"changed shards/2/MANIFEST.sha256: check signature"},
+		"a shard's sheet is edited": {replaced("/shards/2/run.json", `"seed": 4`, `"seed": 5`),
+			"changed shards/2/run.json: it is not what was sealed before the first trial"},
+		"the schedule is edited": {edited("/schedule.json", func(b []byte) []byte { return append(b, '\n') }),
+			"changed schedule.json: it is not what was sealed before the first trial"},
 		"a shard has another schedule": {func(t *testing.T, d string) {
 			edit(t, d+"/schedule.json", func(b []byte) []byte {
 				must(t, os.WriteFile(d+"/shards/2/schedule.json", b, 0o644))
 				return bytes.Replace(b, []byte(`"attempts_max": `), []byte(`"attempts_max": 1`), 1)
 			})
 		}, "changed shards/2/schedule.json: the shard's schedule is not that of the run"},
-		"what lies between trials is edited": {replaced("/between/car.ndjson", "record 11", "record 17"), "changed MANIFEST.sha256: check signature"},
+		"what lies between trials is edited": {replaced("/between/car.ndjson", "record 11", "record 17"),
+			"changed MANIFEST.sha256: check signature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := merged(t, &merger)
