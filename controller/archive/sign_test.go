@@ -157,7 +157,9 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 			"changed MANIFEST.sha256"},
 		"the campaign is edited": {edited("/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) }),
 			"changed campaign.yaml: it is not what was sealed before the first trial"},
-		"the plan is sealed again": {edited("/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) }),
+		"the plan is sealed again": {edited("/PLAN.sha256", func(b []byte) []byte {
+			return append([]byte("# sealed\n"), b...)
+		}),
 			"changed PLAN.sha256: check signature"},
 		"a signature of another text": {func(t *testing.T, d string) {
 			raw, err := os.ReadFile(d + "/PLAN.signature.json")
@@ -351,7 +353,9 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 				must(t, os.WriteFile(d+"/shards/2/"+name, raw, 0o644))
 			}
 		}, "changed trials/0002-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
-		"a shard's manifest is edited": {edited("/shards/2/MANIFEST.sha256", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }),
+		"a shard's manifest is edited": {edited("/shards/2/MANIFEST.sha256", func(b []byte) []byte {
+			return b[bytes.IndexByte(b, '\n')+1:]
+		}),
 			"changed shards/2/MANIFEST.sha256: check signature"},
 		"a shard's sheet is edited": {replaced("/shards/2/run.json", `"seed": 4`, `"seed": 5`),
 			"changed shards/2/run.json: it is not what was sealed before the first trial"},
