@@ -149,23 +149,18 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		"a record is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/"+records, func(b []byte) []byte {
-				return bytes.Replace(b, []byte("record 3"), []byte("record 7"), 1)
-			})
-		}, "changed MANIFEST.sha256: check signature"},
-		"the manifest's signature is taken off": {func(t *testing.T, d string) {
-			must(t, os.Remove(d+"/MANIFEST.signature.json"))
-		}, "missing MANIFEST.signature.json"},
-		"the plan's signature is taken off": {func(t *testing.T, d string) {
-			must(t, os.Remove(d+"/PLAN.signature.json"))
-		}, "changed MANIFEST.sha256"},
-		"the campaign is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) })
-		}, "changed campaign.yaml: it is not what was sealed before the first trial"},
-		"the plan is sealed again": {func(t *testing.T, d string) {
-			edit(t, d+"/PLAN.sha256", func(b []byte) []byte { return append([]byte("# sealed\n"), b...) })
-		}, "changed PLAN.sha256: check signature"},
+		"a record is edited": {replaced("/"+records, "record 3", "record 7"),
+			"changed MANIFEST.sha256: check signature"},
+		"the manifest's signature is taken off": {removed("/MANIFEST.signature.json"),
+			"missing MANIFEST.signature.json"},
+		"the plan's signature is taken off": {removed("/PLAN.signature.json"),
+			"changed MANIFEST.sha256"},
+		"the campaign is edited": {edited("/campaign.yaml", func(b []byte) []byte { return append(b, "# more\n"...) }),
+			"changed campaign.yaml: it is not what was sealed before the first trial"},
+		"the plan is sealed again": {edited("/PLAN.sha256", func(b []byte) []byte {
+			return append([]byte("# sealed\n"), b...)
+		}),
+			"changed PLAN.sha256: check signature"},
 		"a signature of another text": {func(t *testing.T, d string) {
 			raw, err := os.ReadFile(d + "/PLAN.signature.json")
 			must(t, err)
@@ -176,9 +171,7 @@ func TestAnEditedAndResummedArchiveDoesNotVerify(t *testing.T) {
 		}, "changed MANIFEST.sha256: check signature"},
 		"no controller's, and a record is edited": {func(t *testing.T, d string) {
 			strip(t, d)
-			edit(t, d+"/"+records, func(b []byte) []byte {
-				return bytes.Replace(b, []byte("record 3"), []byte("record 7"), 1)
-			})
+			replaced("/"+records, "record 3", "record 7")(t, d)
 		}, "changed " + records + ": 3 of 3 records, 2 to 4, are there, and they are not as car signed them"},
 		"no controller's, and a record is taken out": {func(t *testing.T, d string) {
 			strip(t, d)
@@ -344,14 +337,10 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   string
 	}{
-		"a verdict is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/trials/0001-a1/verdict.json", func(b []byte) []byte {
-				return bytes.Replace(b, []byte("accepted"), []byte("rejected"), 1)
-			})
-		}, "changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
-		"a shard is left out": {func(t *testing.T, d string) {
-			must(t, os.RemoveAll(d+"/shards/2"))
-		}, "missing shards/2/MANIFEST.sha256: the run was merged of 2 shards"},
+		"a verdict is edited": {replaced("/trials/0001-a1/verdict.json", "accepted", "rejected"),
+			"changed trials/0001-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
+		"a shard is left out": {removed("/shards/2"),
+			"missing shards/2/MANIFEST.sha256: the run was merged of 2 shards"},
 		"a shard stands for another": {func(t *testing.T, d string) {
 			must(t, os.RemoveAll(d+"/shards/2"))
 			must(t, os.CopyFS(d+"/shards/2", os.DirFS(d+"/shards/1")))
@@ -364,28 +353,22 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 				must(t, os.WriteFile(d+"/shards/2/"+name, raw, 0o644))
 			}
 		}, "changed trials/0002-a1/MANIFEST.sha256: its SHA-256 is not that of the shard's manifest"},
-		"a shard's manifest is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/shards/2/MANIFEST.sha256", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] })
-		}, "changed shards/2/MANIFEST.sha256: check signature"},
-		"a shard's sheet is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/shards/2/run.json", func(b []byte) []byte {
-				return bytes.Replace(b, []byte(`"seed": 4`), []byte(`"seed": 5`), 1)
-			})
-		}, "changed shards/2/run.json: it is not what was sealed before the first trial"},
-		"the schedule is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/schedule.json", func(b []byte) []byte { return append(b, '\n') })
-		}, "changed schedule.json: it is not what was sealed before the first trial"},
+		"a shard's manifest is edited": {edited("/shards/2/MANIFEST.sha256", func(b []byte) []byte {
+			return b[bytes.IndexByte(b, '\n')+1:]
+		}),
+			"changed shards/2/MANIFEST.sha256: check signature"},
+		"a shard's sheet is edited": {replaced("/shards/2/run.json", `"seed": 4`, `"seed": 5`),
+			"changed shards/2/run.json: it is not what was sealed before the first trial"},
+		"the schedule is edited": {edited("/schedule.json", func(b []byte) []byte { return append(b, '\n') }),
+			"changed schedule.json: it is not what was sealed before the first trial"},
 		"a shard has another schedule": {func(t *testing.T, d string) {
 			edit(t, d+"/schedule.json", func(b []byte) []byte {
 				must(t, os.WriteFile(d+"/shards/2/schedule.json", b, 0o644))
 				return bytes.Replace(b, []byte(`"attempts_max": `), []byte(`"attempts_max": 1`), 1)
 			})
 		}, "changed shards/2/schedule.json: the shard's schedule is not that of the run"},
-		"what lies between trials is edited": {func(t *testing.T, d string) {
-			edit(t, d+"/between/car.ndjson", func(b []byte) []byte {
-				return bytes.Replace(b, []byte("record 11"), []byte("record 17"), 1)
-			})
-		}, "changed MANIFEST.sha256: check signature"},
+		"what lies between trials is edited": {replaced("/between/car.ndjson", "record 11", "record 17"),
+			"changed MANIFEST.sha256: check signature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := merged(t, &merger)
@@ -402,5 +385,22 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 	must(t, err)
 	if signed, err = a.Shards(); err != nil || run.Pin != "" || signed[0].Run.Pin != controller.Pin {
 		t.Errorf("merged by %+v of %+v: %v", run, signed, err)
+	}
+}
+
+// edited changes a file of a run, by its path from there; replaced puts one text for
+// another there; removed takes the file, or the folder, away.
+func edited(path string, change func([]byte) []byte) func(*testing.T, string) {
+	return func(t *testing.T, dir string) { edit(t, filepath.Join(dir, path), change) }
+}
+
+func replaced(path, old, by string) func(*testing.T, string) {
+	return edited(path, func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(by), 1) })
+}
+
+func removed(path string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		must(t, func() error { _, err := os.Lstat(filepath.Join(dir, path)); return err }())
+		must(t, os.RemoveAll(filepath.Join(dir, path)))
 	}
 }

@@ -64,8 +64,7 @@ func CalibrateCommand() *cobra.Command {
 // CompareCommand is `fieldmesh compare ROAD REHEARSAL`.
 func CompareCommand() *cobra.Command {
 	var runs string
-	var asJSON bool
-	c := &cobra.Command{
+	c := printing(&cobra.Command{
 		Use:   "compare ROAD REHEARSAL",
 		Short: "Compare a road run with its rehearsal, cell by cell",
 		Long: "Compare prints, for every cell of the design, throughput, loss and signal of the accepted trials of " +
@@ -73,23 +72,18 @@ func CompareCommand() *cobra.Command {
 			"and the difference with its own. Where either has fewer than three values there is no interval. It only " +
 			"reads; neither run need be finished.",
 		Args: flags.Exactly(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			road, err := openRun(runs, args[0])
-			rehearsal, err2 := openRun(runs, args[1])
-			if err := errors.Join(err, err2); err != nil {
-				return err
-			}
-			t, err := compare.Runs(road, rehearsal)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return document.Compare(c.OutOrStdout(), t)
-			}
-			return t.Write(c.OutOrStdout())
-		},
-	}
+	}, func(_ *cobra.Command, args []string) (any, func(io.Writer) error, error) {
+		road, err := openRun(runs, args[0])
+		rehearsal, err2 := openRun(runs, args[1])
+		if err := errors.Join(err, err2); err != nil {
+			return nil, nil, err
+		}
+		t, err := compare.Runs(road, rehearsal)
+		if err != nil {
+			return nil, nil, err
+		}
+		return document.Compare(t), t.Write, nil
+	})
 	addRuns(c, &runs)
-	addJSON(c, &asJSON)
 	return c
 }

@@ -8,15 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/reference"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
 
 // ExplainCommand is `fieldmesh explain KEY`.
 func ExplainCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	c := printing(&cobra.Command{
 		Use:   "explain [KEY]",
 		Short: "Explain a key of a file, a number, or an exit status",
 		Long: "Explain says what a key of a campaign file, of agent.yaml or of fleet.yaml means, what it may be, " +
@@ -24,33 +22,21 @@ func ExplainCommand() *cobra.Command {
 			"exit statuses. A key is given whole or by its end; with a format, all that is in it is listed.",
 		Example: "  fieldmesh explain hold_s\n  fieldmesh explain campaign\n" +
 			"  fieldmesh explain agent.yaml.dead_man_s\n  fieldmesh explain exit status 75",
-		RunE: func(c *cobra.Command, args []string) error {
-			all, err := reference.All()
-			if err != nil {
-				return err
+	}, func(_ *cobra.Command, args []string) (any, func(io.Writer) error, error) {
+		all, err := reference.All()
+		word := strings.Join(args, " ")
+		if word == "" || err != nil {
+			return all, listFormats, err
+		}
+		found := reference.Find(all, word)
+		if found == nil {
+			if near := reference.Near(all, word, nearest.Word); near != "" {
+				return nil, nil, fmt.Errorf("no key is called %q; did you mean %q?", word, near)
 			}
-			word := strings.Join(args, " ")
-			found := reference.Find(all, word)
-			if word == "" {
-				if asJSON {
-					return document.Write(c.OutOrStdout(), all)
-				}
-				return listFormats(c.OutOrStdout())
-			}
-			if found == nil {
-				err := fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
-				if near := reference.Near(all, word, nearest.Word); near != "" {
-					err = fmt.Errorf("no key is called %q; did you mean %q?", word, near)
-				}
-				return err
-			}
-			if asJSON {
-				return document.Write(c.OutOrStdout(), found)
-			}
-			return explain(c.OutOrStdout(), all, found)
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the keys as JSON")
+			return nil, nil, fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
+		}
+		return found, func(out io.Writer) error { return explain(out, all, found) }, nil
+	})
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		all, err := reference.All()
 		if err != nil || len(args) > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 )
@@ -33,24 +32,15 @@ type runSummary struct {
 // RunsCommand is `fieldmesh runs`.
 func RunsCommand() *cobra.Command {
 	var runs string
-	var asJSON bool
-	c := &cobra.Command{
+	c := printing(&cobra.Command{
 		Use:   "runs",
 		Short: "List the runs of a folder, the newest last",
 		Args:  flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := listRuns(runs, c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return document.Write(c.OutOrStdout(), all)
-			}
-			return writeRuns(c.OutOrStdout(), all)
-		},
-	}
+	}, func(c *cobra.Command, _ []string) (any, func(io.Writer) error, error) {
+		all, err := listRuns(runs, c.ErrOrStderr())
+		return all, func(out io.Writer) error { return writeRuns(out, all) }, err
+	})
 	addRuns(c, &runs)
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 

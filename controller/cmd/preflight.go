@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +25,12 @@ import (
 var ErrPreflight = errors.New("the fleet cannot run this campaign as it is")
 
 type preflightFlags struct {
-	fleet  string
-	asJSON bool
-	time   time.Duration
-	roadM  float64
-	scan   bool
+	fleet    string
+	asJSON   bool
+	time     time.Duration
+	roadM    float64
+	scan     bool
+	patience time.Duration
 }
 
 // PreflightCommand is `fieldmesh preflight FILE`: every node, every need of the
@@ -42,9 +44,13 @@ func PreflightCommand() *cobra.Command {
 need with what was found, and the cure of each that is not met. Nothing is
 changed and nothing is driven. The exit status is not zero when a need is not
 met. What only a person can tell, such as the length of the road, is "unknown"
-and does not fail; --time and --road-m have it checked.`,
+and does not fail; --time and --road-m have it checked. With --patience it waits
+for what comes by itself: an iperf3 that cannot send to itself yet.`,
 		Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.patience < 0 {
+				return misused("--patience %v: a time from 0 on is possible", f.patience)
+			}
 			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {
 				return err
@@ -53,8 +59,11 @@ and does not fail; --time and --road-m have it checked.`,
 			if err != nil {
 				return err
 			}
-			report, err := preflight.Fleet(c.Context(), campaign, fl,
-				preflight.Given{Seconds: f.time.Seconds(), RoadM: f.roadM}, f.scan)
+			report, err := preflight.Patiently(c.Context(), f.patience,
+				func(ctx context.Context) (preflight.Report, error) {
+					return preflight.Fleet(ctx, campaign, fl,
+						preflight.Given{Seconds: f.time.Seconds(), RoadM: f.roadM}, f.scan)
+				})
 			if err != nil {
 				return err
 			}
@@ -64,6 +73,8 @@ and does not fail; --time and --road-m have it checked.`,
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the road can be used, such as 2h30m")
+	c.Flags().DurationVar(&f.patience, "patience", 0, "how long to look again while the need generator is not met, "+
+		"such as 30s")
 	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who "+
 		"use them")
 	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven")

@@ -30,16 +30,11 @@ const results = "Results"
 // Root is the whole command.
 func Root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "fieldmesh",
-		Short:         "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
-		Long:          "Measure TCP over moving ad hoc networks, on the road or in rehearsal.\n\n" + exitStatuses(),
-		Version:       version.Build(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "fieldmesh",
+		Short: "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
+		Long:  "Measure TCP over moving ad hoc networks, on the road or in rehearsal.\n\n" + exitStatuses(),
 	}
-	root.SetFlagErrorFunc(flags.Explain)
-	root.Args, root.DisableFlagsInUseLine = flags.Below, true
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	flags.Root(root)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command

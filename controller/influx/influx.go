@@ -62,18 +62,23 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 		return Summary{}, fmt.Errorf("publish %q: %w", dir, err)
 	}
 	f := newFollower(dir, w, nil)
-	g, gctx := errgroup.WithContext(ctx)
-	for range publishers {
-		g.Go(func() error { return f.send(gctx) })
-	}
-	g.Go(func() error {
-		defer close(f.batches)
-		return f.poll(gctx, true)
-	})
-	if err := g.Wait(); err != nil {
+	if err := f.run(ctx, publishers, f.send, func(ctx context.Context) error { return f.poll(ctx, true) }); err != nil {
 		return f.summary(), fmt.Errorf("publish %q: %w", dir, err)
 	}
 	return f.summary(), nil
+}
+
+// run reads batches in one goroutine and sends them in n others.
+func (f *follower) run(ctx context.Context, n int, send, read func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range n {
+		g.Go(func() error { return send(ctx) })
+	}
+	g.Go(func() error {
+		defer close(f.batches)
+		return read(ctx)
+	})
+	return g.Wait()
 }
 
 // Tail sends the run in dir to the target as it grows, beginning where the
@@ -93,13 +98,8 @@ func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-cha
 	}
 	f := newFollower(dir, w, c)
 	f.log = log
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.sendUntil(gctx, done) })
-	g.Go(func() error {
-		defer close(f.batches)
-		return f.follow(gctx, done)
-	})
-	if err := g.Wait(); err != nil {
+	if err := f.run(ctx, 1, func(ctx context.Context) error { return f.sendUntil(ctx, done) },
+		func(ctx context.Context) error { return f.follow(ctx, done) }); err != nil {
 		return f.summary(), fmt.Errorf("tail %q: %w", dir, err)
 	}
 	return f.summary(), nil

@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func reportOf(name string, battery float64, problems ...wire.Problem) report {
@@ -48,7 +49,7 @@ func TestWatchWritesALinePerChange(t *testing.T) {
 		}
 		word := l.Node + " " + l.At.Format("05")
 		if l.BatteryPercent != nil {
-			word += " " + string(mustJSON(t, *l.BatteryPercent))
+			word += " " + testnet.JSON(t, *l.BatteryPercent)
 		}
 		if len(l.Problems) > 0 {
 			word += " " + l.Problems[0].Need
@@ -58,15 +59,6 @@ func TestWatchWritesALinePerChange(t *testing.T) {
 	if want := "car 00 80,road 00,car 02 79,car 03 79 gps,road 03 50"; strings.Join(got, ",") != want {
 		t.Errorf("got %v, want %s\n%s", got, want, out.String())
 	}
-}
-
-func mustJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 func TestWatchOfAPlainFilePrintsTheTableWhenSomethingChanges(t *testing.T) {

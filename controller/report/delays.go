@@ -146,26 +146,14 @@ func delayRowOf(d *evidence.Run, at []string, cell []delayedFlow) delayRow {
 	if off := valuesOf(cell, metrics.OneWayUncertaintyMs); len(off) > 0 {
 		r.OneWayOff = fmt.Sprintf("± %.2f", slices.Max(off))
 	}
-	var rates []float64
-	for _, f := range cell {
-		if f.Mbps != nil {
-			rates = append(rates, *f.Mbps)
-		}
-	}
-	if len(rates) > 0 {
+	if rates := evidence.Measured(cell, func(f delayedFlow) *float64 { return f.Mbps }); len(rates) > 0 {
 		r.Throughput = fmt.Sprintf("%.2f", stats.Summarise(rates).Mean)
 	}
 	return r
 }
 
 func valuesOf(cell []delayedFlow, name string) []float64 {
-	var out []float64
-	for _, f := range cell {
-		if v := f.value(name); v != nil {
-			out = append(out, *v)
-		}
-	}
-	return out
+	return evidence.Measured(cell, func(f delayedFlow) *float64 { return f.value(name) })
 }
 
 func delayCellOf(d *evidence.Run, values []float64) delayCell {

@@ -2,11 +2,8 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
 	"html"
-	"io"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -119,16 +116,7 @@ func TestDrawingsAreWellFormed(t *testing.T) {
 		t.Fatalf("%d drawings", len(drawings))
 	}
 	for _, d := range drawings {
-		dec := xml.NewDecoder(strings.NewReader(d))
-		for {
-			_, err := dec.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%v in %.200s", err, d)
-			}
-		}
+		testnet.WellFormed(t, d)
 	}
 }
 

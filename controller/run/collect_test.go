@@ -97,11 +97,7 @@ func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
 func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		rested := func() time.Duration {
-			began := time.Now()
-			p.rest(t.Context(), 4*time.Second)
-			return time.Since(began)
-		}
+		rested := func() time.Duration { return rested(t, &p, 4*time.Second) }
 		if d := rested(); d != 4*time.Second {
 			t.Errorf("in the quiet it rests %v", d)
 		}
@@ -123,11 +119,7 @@ func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 func TestNodesAreAskedSeldomWhileAGateWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
-		rested := func() time.Duration {
-			began := time.Now()
-			p.rest(t.Context(), 40*time.Millisecond)
-			return time.Since(began)
-		}
+		rested := func() time.Duration { return rested(t, &p, 40*time.Millisecond) }
 		p.waits(2500 * time.Millisecond)
 		for _, want := range []time.Duration{time.Second, time.Second, 500 * time.Millisecond, 40 * time.Millisecond} {
 			if d := rested(); d != want {
@@ -175,4 +167,12 @@ func TestAFullDiskIsToldApart(t *testing.T) {
 	if err := l.fullDisk(errors.New("out of reach")); err != nil {
 		t.Errorf("a node out of reach: %v", err)
 	}
+}
+
+// rested is how long a pace rests that is asked to rest for d.
+func rested(t *testing.T, p *pace, d time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	p.rest(t.Context(), d)
+	return time.Since(began)
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,16 +82,7 @@ func TestAnOverrideThatCannotBeAppliedIsNoted(t *testing.T) {
 	if v := r.Archive.Decisions(); len(v) != 1 || v[0].Outcome != "failed" || v[0].Word != nil {
 		t.Errorf("decided %+v", v)
 	}
-	entries, err := r.Archive.Journal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Type == "note" && strings.Contains(e.Text, "phone wished to accept trial 1 attempt 1") {
-			return
-		}
-	}
-	t.Errorf("the journal does not hold the wish: %+v", entries)
+	noted(t, r, "phone wished to accept trial 1 attempt 1")
 }
 
 // One attempt of a trial is its result: an earlier one is not accepted beside it.
@@ -113,16 +105,7 @@ func TestATrialIsAcceptedOnce(t *testing.T) {
 	if len(v) != 2 || v[0].Outcome != "rejected" || v[1].Outcome != "accepted" {
 		t.Errorf("decided %+v", v)
 	}
-	entries, err := r.Archive.Journal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Type == "note" && strings.Contains(e.Text, "and attempt 2 is accepted: nothing changed") {
-			return
-		}
-	}
-	t.Errorf("the journal does not hold the wish: %+v", entries)
+	noted(t, r, "and attempt 2 is accepted: nothing changed")
 }
 
 // What a person decided about an attempt that was decided before, and about a
@@ -180,5 +163,19 @@ func TestAnswersThatNameNoNoteAreNotMadeAgain(t *testing.T) {
 		if ids, all := answeredNotes(c.journal); all != c.all || !ids["a"] || ids["c"] {
 			t.Errorf("%s: %v, all %t", name, ids, all)
 		}
+	}
+}
+
+// noted fails the test unless the journal has a note that holds a text.
+func noted(t *testing.T, r *Runner, text string) {
+	t.Helper()
+	entries, err := r.Archive.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(entries, func(e archive.JournalEntry) bool {
+		return e.Type == "note" && strings.Contains(e.Text, text)
+	}) {
+		t.Errorf("the journal does not hold %q: %+v", text, entries)
 	}
 }

@@ -11,7 +11,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"fieldmesh.dev/fieldmesh/internal/nearest"
+	"fieldmesh.dev/fieldmesh/internal/version"
 )
+
+// Root makes c the program's whole command: one that prints its help, says what is wrong
+// with a command line as this package does, and leaves errors to its caller.
+func Root(c *cobra.Command) {
+	c.Version, c.SilenceUsage, c.SilenceErrors = version.Build(), true, true
+	c.SetFlagErrorFunc(Explain)
+	c.Args, c.DisableFlagsInUseLine = Below, true
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
 
 // expected is what a flag of a type wants, by pflag's names of types.
 var expected = map[string]string{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func TestRoutesAreThoseOfTheDescription(t *testing.T) {
@@ -94,7 +95,7 @@ func TestEveryCallSucceedsAndConforms(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = b.node.plans["velocity-1"]
-	if a, c := mustJSON(t, got), mustJSON(t, want); a != c {
+	if a, c := testnet.JSON(t, got), testnet.JSON(t, want); a != c {
 		t.Errorf("the node got the plan\n%s\nwant\n%s", a, c)
 	}
 }
@@ -109,15 +110,6 @@ func TestTheGeneratorIsTriedWhenAskedTo(t *testing.T) {
 			t.Errorf("%s: tried %d times, want %d", path, tried, want)
 		}
 	}
-}
-
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 //attack:phone an app that loads or arms | roles, a list for each call

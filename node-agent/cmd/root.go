@@ -33,13 +33,8 @@ func Root() *cobra.Command {
 A new node begins with probe, init, pair and up. The exit status is 0 when it
 was done, 1 when it could not be done, and 2 when the command line is wrong and
 nothing was begun.`,
-		Version:       version.Build(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(flags.Explain)
-	root.Args, root.DisableFlagsInUseLine = flags.Below, true
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	flags.Root(root)
 	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
 		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand(), versionCommand())
 	return root

@@ -63,21 +63,7 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 // acksPerSegment is what this end answers to a paced stream of the other's.
 func (f field) acksPerSegment(t *testing.T, from field) float64 {
 	t.Helper()
-	var l net.Listener
-	f.ns.Do(t, func() (err error) { l, err = net.Listen("tcp4", "10.77.0.2:5000"); return err })
-	defer l.Close()
-	var out *net.TCPConn
-	from.ns.Do(t, func() (err error) {
-		out, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(10, 77, 0, 1)},
-			&net.TCPAddr{IP: net.IPv4(10, 77, 0, 2), Port: 5000})
-		return err
-	})
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	out, in := testnet.Connect(t, from.ns, f.ns, &net.TCPAddr{IP: net.IPv4(10, 77, 0, 1)}, "10.77.0.2:5000")
 	raw, err := out.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +91,7 @@ func (f field) acksPerSegment(t *testing.T, from field) float64 {
 	if err := <-wrote; err != nil {
 		t.Fatal(err)
 	}
-	info, err := testnet.TCPInfo(in.(*net.TCPConn))
+	info, err := testnet.TCPInfo(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,22 +20,8 @@ func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 	testnet.Need(t, "nft")
 	a, b := testnet.NewNS(t, "send"), testnet.NewNS(t, "recv")
 	testnet.Veth(t, a, "v0", "10.78.4.1/24", b, "v0", "10.78.4.2/24")
-	var listener net.Listener
-	b.Do(t, func() (err error) { listener, err = net.Listen("tcp4", "10.78.4.2:5000"); return err })
-	defer listener.Close()
-	var client net.Conn
 	const port = 20000
-	a.Do(t, func() (err error) {
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 78, 4, 1), Port: port}}
-		client, err = d.Dial("tcp4", "10.78.4.2:5000")
-		return err
-	})
-	defer client.Close()
-	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	client, server := testnet.Connect(t, a, b, &net.TCPAddr{IP: net.IPv4(10, 78, 4, 1), Port: port}, "10.78.4.2:5000")
 	ends := map[string]netip.Addr{"sender": netip.MustParseAddr("10.78.4.1"),
 		"receiver": netip.MustParseAddr("10.78.4.2")}
 	s := sourceAt(t, "sender", ends, wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver",

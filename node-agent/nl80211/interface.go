@@ -98,14 +98,9 @@ func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
 // BSSes lists the cells that an interface knows; it does not scan.
 func (c *Conn) BSSes(ifindex int) ([]BSS, error) {
-	all, err := list(c, unix.NL80211_CMD_GET_SCAN, about(ifindex), (*BSS).take, "list cells", "read cell")
+	all, err := list(c, unix.NL80211_CMD_GET_SCAN, about(ifindex), within(unix.NL80211_ATTR_BSS, (*BSS).info),
+		"list cells", "read cell")
 	return slices.DeleteFunc(all, func(b BSS) bool { return b.BSSID == "" }), err
-}
-
-func (b *BSS) take(d *netlink.AttributeDecoder) {
-	if d.Type() == unix.NL80211_ATTR_BSS {
-		nested(d, b.info)
-	}
 }
 
 func (b *BSS) info(d *netlink.AttributeDecoder) {

@@ -119,6 +119,15 @@ func each(data []byte, f func(*netlink.AttributeDecoder)) error {
 	return d.Err()
 }
 
+// within is info for what is inside attributes of a type; others are passed over.
+func within[T any](attribute uint16, info func(*T, *netlink.AttributeDecoder)) func(*T, *netlink.AttributeDecoder) {
+	return func(one *T, d *netlink.AttributeDecoder) {
+		if d.Type() == attribute {
+			nested(d, func(inner *netlink.AttributeDecoder) { info(one, inner) })
+		}
+	}
+}
+
 // nested calls f with every attribute inside the present one.
 func nested(d *netlink.AttributeDecoder, f func(*netlink.AttributeDecoder)) {
 	d.Nested(func(inner *netlink.AttributeDecoder) error {

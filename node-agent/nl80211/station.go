@@ -93,13 +93,8 @@ type Survey struct {
 
 // Surveys lists what an interface's radio knows of its channels.
 func (c *Conn) Surveys(ifindex int) ([]Survey, error) {
-	return list(c, unix.NL80211_CMD_GET_SURVEY, about(ifindex), (*Survey).take, "survey channels", "read survey")
-}
-
-func (s *Survey) take(d *netlink.AttributeDecoder) {
-	if d.Type() == unix.NL80211_ATTR_SURVEY_INFO {
-		nested(d, s.info)
-	}
+	return list(c, unix.NL80211_CMD_GET_SURVEY, about(ifindex),
+		within(unix.NL80211_ATTR_SURVEY_INFO, (*Survey).info), "survey channels", "read survey")
 }
 
 func (s *Survey) info(d *netlink.AttributeDecoder) {

@@ -93,19 +93,10 @@ func TestRecordsAreSigned(t *testing.T) {
 		t.Fatalf("signed: %v, want %v", on, want)
 	}
 	for i := range want {
-		if hexOf(t, on[i]) != hexOf(t, want[i]) || after[i] != wantAfter[i] {
+		if testnet.JSON(t, on[i]) != testnet.JSON(t, want[i]) || after[i] != wantAfter[i] {
 			t.Errorf("signature %d is on %v after %d, want %v after %d", i, on[i], after[i], want[i], wantAfter[i])
 		}
 	}
-}
-
-func hexOf(t *testing.T, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // What cannot be signed is a record all the same, and is signed with what follows.

@@ -198,26 +198,26 @@ func TestAClientThatCannotStartFailsTheAttempt(t *testing.T) {
 }
 
 func TestHostStartedAnewInterruptsTheTrial(t *testing.T) {
-	car, road, plan := pair(t, 1)
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	for _, r := range []*rig{road, car} {
-		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
-			t.Fatal(err)
-		}
-	}
-	road.host.mu.Lock()
-	road.host.instance = "2"
-	road.host.mu.Unlock()
-	await(t, "kept", func() bool { return road.kept(k) })
-	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" ||
-		!strings.HasPrefix(b.Reason.String(), "host_restarted") {
-		t.Errorf("kept as %+v", b)
-	}
+	armedRoadEnds(t, "interrupted", "host_restarted", func(road *rig) {
+		road.host.mu.Lock()
+		road.host.instance = "2"
+		road.host.mu.Unlock()
+	})
 }
 
 // A person told the privileged half to restore, beside the agent.
 func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
+	armedRoadEnds(t, "interrupted", "host_restored", func(road *rig) {
+		if _, err := road.host.Restore(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// armedRoadEnds arms both nodes, lets something happen to the roadside one, and holds
+// how its trial ends against an outcome and a reason's beginning.
+func armedRoadEnds(t *testing.T, outcome wire.Outcome, reason string, happens func(road *rig)) {
+	t.Helper()
 	car, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
@@ -225,13 +225,11 @@ func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := road.host.Restore(ctx, ""); err != nil {
-		t.Fatal(err)
-	}
+	happens(road)
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" ||
-		!strings.HasPrefix(b.Reason.String(), "host_restored") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != outcome ||
+		!strings.HasPrefix(b.Reason.String(), reason) {
 		t.Errorf("kept as %+v", b)
 	}
 }

@@ -294,15 +294,7 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 // start serves GO and the autopilot until the test ends.
 func (r *rig) start(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.Background(t, r.Run)
 }
 
 // twoNodePlan is a plan of n trials between car and road on loopback, each

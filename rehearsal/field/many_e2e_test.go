@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // inNode runs a command in a node's namespace.
@@ -45,17 +46,7 @@ func listenAt(t *testing.T, f *Field, name, host string) net.Addr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	go func() {
-		b := make([]byte, 100)
-		for {
-			n, from, err := c.ReadFrom(b)
-			if err != nil {
-				return // closed
-			}
-			_, _ = c.WriteTo(b[:n], from)
-		}
-	}()
+	testnet.Echo(t, c)
 	return c.LocalAddr()
 }
 

@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -17,49 +18,30 @@ func ns2Config(rateMbps float64, nodes int) Config {
 	return cfg
 }
 
-// The thresholds are those of 250 m and 550 m, for every rate.
+// The thresholds are those of 250 m and 550 m, for every rate. Whose script sets
+// RXThresh_ for another way receives to there, and senses as before.
 func TestNS2WaveLANReceivesTo250AndSensesTo550(t *testing.T) {
-	for _, rate := range []float64{1, 2, 5.5, 11} {
-		for _, v := range []struct {
-			distanceM      float64
-			received, busy bool
-		}{{249.9, true, true}, {250.1, false, true}, {549.9, false, true}, {550.1, false, false}} {
-			cfg := ns2Config(rate, 2)
-			cfg.ShortRetryLimit = 1
+	for _, v := range []struct {
+		rangeM, rate float64
+	}{{0, 1}, {0, 2}, {0, 5.5}, {0, 11}, {200, 1}} {
+		atM := cmp.Or(v.rangeM, 250)
+		for distanceM, want := range map[float64]struct{ received, busy bool }{
+			atM - 0.1: {true, true}, atM + 0.1: {false, true}, 549.9: {false, true}, 550.1: {false, false},
+		} {
+			cfg := ns2Config(v.rate, 2)
+			cfg.Propagation.RangeM, cfg.ShortRetryLimit = v.rangeM, 1
 			sink := newRecorder(2)
-			c := mustCore(t, cfg, line(v.distanceM), sink)
+			c := mustCore(t, cfg, line(distanceM), sink)
 			c.Enqueue(0, ethernet(0, 1, 1, 500))
 			c.Advance(time.Second)
 			received := sink.delivered[[2]int{1, 1}] == 1
-			if busy := *c.Survey(1).BusyMs > 0; received != v.received || busy != v.busy {
-				t.Errorf("%g Mbit/s at %g m: received %v, channel busy %v", rate, v.distanceM, received, busy)
+			if busy := *c.Survey(1).BusyMs > 0; received != want.received || busy != want.busy {
+				t.Errorf("%+v at %g m: received %v, channel busy %v", v, distanceM, received, busy)
 			}
-			reach, best := c.ReachM(0, rate), c.BestRateMbps(0, 1)
-			if (reach >= v.distanceM) != v.received || (best > 0) != v.received {
-				t.Errorf("%g Mbit/s at %g m: reach %g m, best rate %g Mbit/s", rate, v.distanceM, reach, best)
+			reach, best := c.ReachM(0, v.rate), c.BestRateMbps(0, 1)
+			if (reach >= distanceM) != want.received || (best > 0) != want.received {
+				t.Errorf("%+v at %g m: reach %g m, best rate %g Mbit/s", v, distanceM, reach, best)
 			}
-		}
-	}
-}
-
-// Whose script sets RXThresh_ for another way receives to there, and senses as before.
-func TestNS2WaveLANReceivesAsFarAsItIsSet(t *testing.T) {
-	for _, v := range []struct {
-		distanceM      float64
-		received, busy bool
-	}{{199.9, true, true}, {200.1, false, true}, {549.9, false, true}, {550.1, false, false}} {
-		cfg := ns2Config(1, 2)
-		cfg.Propagation.RangeM, cfg.ShortRetryLimit = 200, 1
-		sink := newRecorder(2)
-		c := mustCore(t, cfg, line(v.distanceM), sink)
-		c.Enqueue(0, ethernet(0, 1, 1, 500))
-		c.Advance(time.Second)
-		received := sink.delivered[[2]int{1, 1}] == 1
-		if busy := *c.Survey(1).BusyMs > 0; received != v.received || busy != v.busy {
-			t.Errorf("at %g m: received %v, channel busy %v", v.distanceM, received, busy)
-		}
-		if reach := c.ReachM(0, 1); (reach >= v.distanceM) != v.received {
-			t.Errorf("at %g m: reach %g m", v.distanceM, reach)
 		}
 	}
 }

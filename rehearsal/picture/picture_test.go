@@ -1,14 +1,12 @@
 package picture
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func sketch() field.Sketch {
@@ -26,16 +24,7 @@ func sketch() field.Sketch {
 // wellFormed fails unless a drawing is XML, as SVG must be, and asks for nothing from outside.
 func wellFormed(t *testing.T, svg string) {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(svg))
-	for {
-		_, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("%v in %.300s", err, svg)
-		}
-	}
+	testnet.WellFormed(t, svg)
 	for _, bad := range []string{"href", "<script", "NaN", "Inf", "%!", "-0 m"} {
 		if strings.Contains(svg, bad) {
 			t.Errorf("the drawing has %q", bad)

@@ -2,7 +2,6 @@ package realtime
 
 import (
 	"bytes"
-	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -59,15 +58,8 @@ func startWith(t *testing.T, cfg medium.Config, sockets bool, opts Options) (*Ch
 
 // keepRunning runs a medium until the test ends.
 func keepRunning(t *testing.T, live *Channel) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- live.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("medium ended with %v", err)
-		}
-	})
+	t.Helper()
+	testnet.Background(t, live.Run)
 }
 
 func TestChannelCarriesFrames(t *testing.T) {

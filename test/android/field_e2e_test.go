@@ -21,14 +21,7 @@ import (
 
 // campaign is one trial of two seconds from the phone to the laptop. On a busy
 // machine attempts fail for being late, and are repeated.
-var campaign = testnet.Standing("phone", "alpha", "bravo", `  duration_s: 2
-  gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
-  radio: {mode: none}
-  tcp: {variant: reno}
-  traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}}
-design: {repetitions: 1, order: as_listed, seed: 1}
-acceptance: {attempts_max: 20}
-`)
+var campaign = testnet.Brief("phone", 2, "acceptance: {attempts_max: 20}\n")
 
 // field is a phone, alpha, and a laptop, bravo, joined by a cable under test.
 // The controller reaches both by a network apart.

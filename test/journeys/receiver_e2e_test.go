@@ -47,15 +47,7 @@ func newReceiver(t *testing.T, ns *testnet.NS) *receiver {
 	r.line, r.path = testnet.Terminal(t)
 	r.startGPSD(t)
 	t.Cleanup(func() { r.pause(t, false) }) // a stopped one would not end
-	ctx, cancel := context.WithCancel(context.Background())
-	fed := make(chan error, 1)
-	go func() { fed <- r.feed(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-fed; err != nil {
-			t.Errorf("feed gpsd: %v", err)
-		}
-	})
+	testnet.Background(t, r.feed)
 	return r
 }
 

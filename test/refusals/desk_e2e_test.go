@@ -15,13 +15,7 @@ import (
 )
 
 // standing is a campaign whose acceptance is to be added.
-var standing = testnet.Standing("standing", "alpha", "bravo", `  duration_s: 1
-  gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
-  radio: {mode: none}
-  tcp: {variant: reno}
-  traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}}
-design: {repetitions: 1, order: as_listed, seed: 1}
-`)
+var standing = testnet.Brief("standing", 1, "")
 
 // patient has judgeable acceptance and nothing that could not be met.
 var patient = standing + "acceptance: {attempts_max: 8}\n"

@@ -25,17 +25,7 @@ func echo(t *testing.T, node *testnet.NS, host string) string {
 		c, err = net.ListenPacket("udp4", host+":0")
 		return err
 	})
-	t.Cleanup(func() { _ = c.Close() })
-	go func() {
-		b := make([]byte, 1500)
-		for {
-			n, from, err := c.ReadFrom(b)
-			if err != nil {
-				return // closed
-			}
-			_, _ = c.WriteTo(b[:n], from)
-		}
-	}()
+	testnet.Echo(t, c)
 	return c.LocalAddr().String()
 }
 

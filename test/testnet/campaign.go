@@ -31,6 +31,18 @@ func Campaign(t *testing.T, shipped, name string, changes ...string) string {
 	return path
 }
 
+// Brief is Standing's campaign over a cable between alpha and bravo, whose one trial is a
+// flow of some seconds. What is added to it follows.
+func Brief(name string, seconds int, rest string) string {
+	return Standing(name, "alpha", "bravo", fmt.Sprintf(`  duration_s: %d
+  gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
+  radio: {mode: none}
+  tcp: {variant: reno}
+  traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}}
+design: {repetitions: 1, order: as_listed, seed: 1}
+%s`, seconds, rest))
+}
+
 // Standing is a campaign in which one node sends to another and nobody drives,
 // so that it needs no GPS. What it lacks follows: the rest of the trial, indented,
 // and the other keys.

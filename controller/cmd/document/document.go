@@ -98,26 +98,29 @@ type Cell struct {
 	HalfWidth  *float64  `json:"difference_half_width,omitempty"`
 }
 
-// Compare writes a road run beside its rehearsal.
-func Compare(w io.Writer, t *compare.Table) error {
+// Compared is what `compare --json` prints.
+type Compared struct {
+	Road       string   `json:"road"`
+	Rehearsal  string   `json:"rehearsal"`
+	Confidence float64  `json:"confidence"`
+	Cells      []Cell   `json:"cells"`
+	Notes      []string `json:"notes"`
+}
+
+// Compare is a road run beside its rehearsal.
+func Compare(t *compare.Table) Compared {
 	mean := func(m *compare.Mean) *meanJSON {
 		if m == nil {
 			return nil
 		}
 		return &meanJSON{m.N, m.Value, m.HalfWide}
 	}
-	out := struct {
-		Road       string   `json:"road"`
-		Rehearsal  string   `json:"rehearsal"`
-		Confidence float64  `json:"confidence"`
-		Cells      []Cell   `json:"cells"`
-		Notes      []string `json:"notes"`
-	}{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, append([]string{}, t.Notes...)}
+	out := Compared{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, append([]string{}, t.Notes...)}
 	for _, d := range t.Differences {
 		out.Cells = append(out.Cells, Cell{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
 			d.HalfWide})
 	}
-	return Write(w, out)
+	return out
 }
 
 // estimateJSON is a fitted value with its 95 % interval.

@@ -341,9 +341,14 @@ func Zeros(d *Run) int {
 
 // NumbersOf collects a metric where it was measured.
 func NumbersOf(attempts []Attempt, name string) []float64 {
+	return Measured(attempts, func(a Attempt) *float64 { return a.Number(name) })
+}
+
+// Measured collects a number of things that have it.
+func Measured[T any](all []T, number func(T) *float64) []float64 {
 	var out []float64
-	for _, a := range attempts {
-		if v := a.Number(name); v != nil {
+	for _, one := range all {
+		if v := number(one); v != nil {
 			out = append(out, *v)
 		}
 	}

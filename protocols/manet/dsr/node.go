@@ -202,14 +202,7 @@ func firstHop(route []netip.Addr, to netip.Addr) netip.Addr {
 // another than before: the nodes between, and how many hops it is. Without a
 // route it has neither.
 func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
-	w := n.ways[to]
-	if w == nil {
-		if len(n.ways) >= n.config.MaxEntries {
-			clear(n.ways)
-		}
-		w = &way{}
-		n.ways[to] = w
-	}
+	w := entry(n.ways, to, n.config.MaxEntries)
 	if ok == w.found && slices.Equal(route, w.route) {
 		return
 	}

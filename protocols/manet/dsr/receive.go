@@ -237,16 +237,21 @@ func fingerprint(b []byte) uint64 {
 }
 
 func (n *Node) flow(p []byte) *flow {
-	key := [2]netip.Addr{source(p), destination(p)}
-	f := n.flows[key]
-	if f == nil {
-		if len(n.flows) >= n.config.MaxEntries {
-			clear(n.flows)
+	return entry(n.flows, [2]netip.Addr{source(p), destination(p)}, n.config.MaxEntries)
+}
+
+// entry is a table's entry under a key, made where there is none; a table that has most
+// entries already is emptied first.
+func entry[K comparable, V any](table map[K]*V, key K, most int) *V {
+	v := table[key]
+	if v == nil {
+		if len(table) >= most {
+			clear(table)
 		}
-		f = &flow{}
-		n.flows[key] = f
+		v = new(V)
+		table[key] = v
 	}
-	return f
+	return v
 }
 
 // handed notes where a flow goes on, for a link that fails without saying what
