@@ -110,7 +110,7 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.
 	if _, err := ledger.Sweep(""); err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(filepath.Join(f.dir, filepath.Base(s.archive.Dir())))
+	dir, err := filepath.Abs(field.Folder(f.dir, filepath.Base(s.archive.Dir())))
 	if err != nil {
 		return fmt.Errorf("find --field-dir: %w", err)
 	}

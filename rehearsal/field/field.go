@@ -138,7 +138,7 @@ func (f *Field) claim(ctx context.Context) (err error) {
 	for i, n := range f.cfg.Nodes {
 		nd := &node{
 			Node: n, index: i, netns: fmt.Sprintf("fm%d-%s", id, n.Name), port: fmt.Sprintf("node%d", i+1),
-			dir: filepath.Join(f.cfg.Dir, "nodes", n.Name),
+			dir: nodeFolder(f.cfg.Dir, n.Name),
 			// Short, whatever Dir is: a socket's path has at most 107 bytes.
 			feedback: filepath.Join(f.cfg.RunDir, fmt.Sprintf("field-%d-%s.sock", id, n.Name)),
 			control:  controlAddr(id, 11+i),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -41,7 +42,11 @@ const maxLine = 1 << 20
 // root. The returned error says what went wrong with the field, not with a
 // request: that is answered.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
-	if !cfg.VirtualTime {
+	if cfg.VirtualTime {
+		// There is one processor. The radio's event thread keeps its P in short waits,
+		// and the other goroutines share the second.
+		runtime.GOMAXPROCS(2)
+	} else {
 		boundCollections()
 	}
 	answers := json.NewEncoder(out)

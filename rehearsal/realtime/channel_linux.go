@@ -38,7 +38,8 @@ type Options struct {
 	// NoFIFO leaves the process with the ordinary scheduler.
 	NoFIFO bool
 	// VirtualTime says that the clock stands still while anything runs: there is no
-	// sleep of processors to be kept from.
+	// sleep of processors to be kept from, and no other processor: GOMAXPROCS must be
+	// above 1, because the event thread keeps its P in short waits.
 	VirtualTime bool
 	// Air is the end of the nodes' own 802.11 radios, which stand in the place of TAP
 	// devices: ports are nil then, and there is no feedback. The caller closes it
@@ -139,6 +140,7 @@ func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*
 	if c.poll, err = newPoller(); err != nil {
 		return nil, fmt.Errorf("start medium: %w", err)
 	}
+	c.poll.keepsPlace = opts.VirtualTime
 	if err := c.openPorts(ports); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

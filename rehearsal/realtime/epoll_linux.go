@@ -13,9 +13,17 @@ import (
 type poller struct {
 	epoll  int
 	wakeFD int
-	limit  kernelTimespec // of wait; here so that waiting allocates nothing
-	events [64]unix.EpollEvent
+	// keepsPlace: the thread keeps its P in short waits. To give it away and to take
+	// it back costs system calls of this and of another thread.
+	keepsPlace bool
+	limit      kernelTimespec // of wait; here so that waiting allocates nothing
+	events     [64]unix.EpollEvent
 }
+
+// keepPlace is the length of a wait from which on the P is given away. While
+// frames are on the air, waits are shorter. What needs all threads to stop, as a
+// collection of garbage does, interrupts a wait by a signal.
+const keepPlace = 20 * time.Millisecond
 
 // wakeID is the wake-up's place among the ports' numbers.
 const wakeID = -1
@@ -63,7 +71,11 @@ func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 		p.limit = kernelTimespec{int64(timeout / time.Second), int64(timeout % time.Second)}
 		at = unsafe.Pointer(&p.limit)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.epoll),
+	call := unix.Syscall6
+	if p.keepsPlace && timeout >= 0 && timeout < keepPlace {
+		call = unix.RawSyscall6
+	}
+	n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(p.epoll),
 		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(at), 0, 0)
 	switch errno {
 	case 0:

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -103,7 +104,7 @@ func (e *emulated) owner() int {
 func (e *emulated) spools() map[string]string {
 	out := map[string]string{}
 	for _, n := range nodes {
-		out[n] = filepath.Join(e.dir, e.run, "field0", "nodes", n, "state", "face", "spool")
+		out[n] = filepath.Join(field.Folder(e.dir, e.run), "field0", "nodes", n, "state", "face", "spool")
 	}
 	return out
 }

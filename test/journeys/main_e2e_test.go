@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -76,7 +77,7 @@ func (r *rehearsal) await(t *testing.T, path string) {
 // fleet waits until the field is there.
 func (r *rehearsal) fleet(t *testing.T) *fleet.Fleet {
 	t.Helper()
-	path := filepath.Join(r.fields, r.name, "field0", "fleet.yaml")
+	path := filepath.Join(field.Folder(r.fields, r.name), "field0", "fleet.yaml")
 	r.await(t, path)
 	fl, err := fleet.Load(path)
 	if err != nil {
