@@ -92,6 +92,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh verify RUN"},
 		{typed: "fieldmesh report RUN"},
 		{typed: "fieldmesh export RUN"},
+		{typed: "fieldmesh export RUN --mcap"},
 		{typed: "fieldmesh export RUN --redact --to for-others"},
 		{typed: "fieldmesh metrics RUN"},
 		{typed: "fieldmesh topology RUN --trial 3 --at 4.5 -o mesh.svg"},
