@@ -171,6 +171,11 @@ func (n node) up(t *testing.T, set ...func(*exec.Cmd)) *exec.Cmd {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // when the test failed; else it has ended
 		_ = cmd.Wait()
+		// Its halves end a moment later, and write into the node's folder until then.
+		const ends = 10 * time.Second
+		for until := time.Now().Add(ends); n.half("host")+n.half("face") != 0 && time.Now().Before(until); {
+			time.Sleep(10 * time.Millisecond)
+		}
 		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
 			t.Logf("up:\n%s", text)
 		}
