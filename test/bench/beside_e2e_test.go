@@ -162,12 +162,25 @@ func (p *pipe) sampler(t *testing.T, ns *testnet.NS, s sampling) (stop func()) {
 	if err := os.WriteFile(orders, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	end := beside(t, ns, "0", samplerVariable+"="+orders, "sampling", "sockets")
+	return func() {
+		if sockets := end(); sockets < streams*5 {
+			t.Errorf("the sampler at %s saw sockets %d times: it was not beside the transfer", s.Node, sockets)
+		}
+	}
+}
+
+// beside starts this program again in a namespace, as what a variable of its
+// environment says, and waits until it says that it is ready. end ends it, and returns
+// how many of something it counted until then.
+func beside(t *testing.T, ns *testnet.NS, nice, variable, ready, counted string) (end func() int) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("ip", "netns", "exec", ns.Name, self)
-	c.Env = append(os.Environ(), samplerVariable+"="+orders)
+	c := exec.Command("nice", "-n", nice, "ip", "netns", "exec", ns.Name, self)
+	c.Env = append(os.Environ(), variable)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -177,19 +190,18 @@ func (p *pipe) sampler(t *testing.T, ns *testnet.NS, s sampling) (stop func()) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(out)
-	if line, err := lines.ReadString('\n'); err != nil || line != "sampling\n" {
-		t.Fatalf("a sampler that does not begin: %q, %v", line, err)
+	if line, err := lines.ReadString('\n'); err != nil || line != ready+"\n" {
+		t.Fatalf("%s: it says %q first, want %q: %v", variable, line, ready, err)
 	}
-	return func() {
+	return func() (n int) {
 		_ = c.Process.Signal(syscall.SIGTERM)
-		var sockets int
-		if _, err := fmt.Fscanf(lines, "%d sockets\n", &sockets); err != nil || sockets < streams*5 {
-			t.Errorf("the sampler at %s saw sockets %d times (%v): it was not beside the transfer", s.Node, sockets,
-				err)
+		if _, err := fmt.Fscanf(lines, "%d "+counted+"\n", &n); err != nil {
+			t.Errorf("%s: how many %s? %v", variable, counted, err)
 		}
 		if err := c.Wait(); err != nil {
-			t.Errorf("sampler: %v", err)
+			t.Errorf("%s: %v", variable, err)
 		}
+		return n
 	}
 }
 

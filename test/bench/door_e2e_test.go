@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -69,7 +67,7 @@ func TestBenchTheDoorUnderLoad(t *testing.T) {
 		return took
 	}
 	unloaded := calls()
-	strangers := beginStrangers(t, pair.Nodes["strangers"], pair.API("car"))
+	strangers := beside(t, pair.Nodes["strangers"], "19", strangersVariable+"="+pair.API("car"), "all have tried", "opened")
 	loaded := calls()
 	opened := strangers()
 	worst := rank(loaded, 1)
@@ -147,40 +145,6 @@ func callOnce(t *testing.T, p *testnet.Pair, from string, config *tls.Config) fl
 		t.Fatalf("the controller is answered with %s", answer.Status)
 	}
 	return time.Since(begun).Seconds()
-}
-
-// beginStrangers starts the strangers and waits until each has tried once. It returns
-// what ends them, and how many connections they have opened until then.
-func beginStrangers(t *testing.T, ns *testnet.NS, address string) (end func() (opened int)) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("nice", "-n", "19", "ip", "netns", "exec", ns.Name, self)
-	c.Env = append(os.Environ(), strangersVariable+"="+address)
-	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	if line, err := lines.ReadString('\n'); err != nil || line != "all have tried\n" {
-		t.Fatalf("strangers that do not begin: %q, %v", line, err)
-	}
-	return func() (opened int) {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		if _, err := fmt.Fscanf(lines, "%d opened\n", &opened); err != nil {
-			t.Errorf("strangers: %v", err)
-		}
-		if err := c.Wait(); err != nil {
-			t.Errorf("strangers: %v", err)
-		}
-		return opened
-	}
 }
 
 // strangersUntilTold holds the strangers' connections to an address until SIGTERM.
