@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/clockfit"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/internal/mcap"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -106,15 +107,12 @@ type clocks struct {
 	fits      map[string]clockfit.Fit
 }
 
-// clocksOf reads the comparisons of an attempt. Each node's hold from its first to its
-// last record.
-func clocksOf(a *archive.Archive, k wire.TrialKey) (clocks, error) {
+// clocksOf goes by an attempt's comparisons. Each node's hold from its first to its last
+// record.
+func clocksOf(records []wire.Record) clocks {
 	c := clocks{fits: map[string]clockfit.Fit{}}
 	points, spans := map[string][]clockfit.Point{}, map[string][2]int64{}
-	for r, err := range a.Records(k.Trial, k.Attempt) {
-		if err != nil {
-			return c, err
-		}
+	for _, r := range records {
 		span, seen := spans[r.Node]
 		if !seen {
 			span = [2]int64{r.TBootNs, r.TBootNs}
@@ -135,7 +133,7 @@ func clocksOf(a *archive.Archive, k wire.TrialKey) (clocks, error) {
 			c.fits[node] = f
 		}
 	}
-	return c, nil
+	return c
 }
 
 // wall is a moment of a node's boot clock in nanoseconds since 1970; false when its
@@ -157,10 +155,11 @@ func (c clocks) wall(node string, bootNs int64) (uint64, bool) {
 }
 
 func (r *recording) attempt(at archive.Attempt) error {
-	c, err := clocksOf(r.from.a, at.TrialKey)
+	loaded, err := metrics.Load(r.from.a, at.TrialKey)
 	if err != nil {
 		return err
 	}
+	c := clocksOf(loaded.Records())
 	begins := uint64(math.MaxUint64)
 	err = r.from.each(at.TrialKey, func(line []byte) error {
 		p, err := r.encoder.Parse(line)
@@ -183,7 +182,7 @@ func (r *recording) attempt(at archive.Attempt) error {
 			return err
 		}
 	}
-	if err := r.timeline(at.TrialKey, c); err != nil {
+	if err := r.timeline(at.TrialKey, loaded, c); err != nil {
 		return err
 	}
 	r.flush()
@@ -282,18 +281,10 @@ func (r *recording) outcome(at archive.Attempt, when uint64) error {
 }
 
 // timeline adds the attempt at 10 Hz, on the receiver's clock.
-func (r *recording) timeline(k wire.TrialKey, c clocks) error {
-	loaded, err := metrics.Load(r.from.a, k)
-	if err != nil {
-		return err
-	}
+func (r *recording) timeline(k wire.TrialKey, loaded metrics.Attempt, c clocks) error {
 	t, _ := r.from.a.Trial(k.Trial)
-	opened, err := windows(r.from.a, k)
-	if err != nil {
-		return err
-	}
-	w, ok := opened[t.Receiver]
-	if !ok {
+	w := verdict.WindowOf(t.Receiver, loaded.Records())
+	if w == nil {
 		return nil
 	}
 	for _, p := range loaded.Timeline() {

@@ -33,9 +33,10 @@ const wallOpenNs = 1_790_000_000e9
 
 // comparedRun is a synthetic run whose controller compared the nodes' clocks with its
 // own in the first trial, and with the car's alone in the second.
-func comparedRun(t *testing.T) *archive.Archive {
+func comparedRun(t *testing.T, windowS float64) *archive.Archive {
 	t.Helper()
-	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1,
+		WindowS: func(wire.Trial) float64 { return windowS }})
 	for node, open := range synthetic.OpenBootNs {
 		appendRecord(t, a, wire.Record{Header: wire.Header{Node: controllerNode, Epoch: "own", Seq: uint64(len(node)),
 			TBootNs: synthetic.OpenBootNs["car"], Run: a.Info().Run, Trial: 1, Attempt: 1},
@@ -62,7 +63,7 @@ func python(t *testing.T, args ...string) []byte {
 // TestE2EARecordingIsReadByTheOfficialLibrary looks for every record of the attempts
 // that can be dated, each once, at its time, and as it came; and for no other.
 func TestE2EARecordingIsReadByTheOfficialLibrary(t *testing.T) {
-	a := comparedRun(t)
+	a := comparedRun(t, 10)
 	dir := filepath.Join(t.TempDir(), "export")
 	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
 		t.Fatal(err)
@@ -177,31 +178,52 @@ func mustKeys(t *testing.T, a *archive.Archive) []wire.TrialKey {
 }
 
 // TestE2EARecordingThatIsCutOffIsReadUpToThere cuts one off at random places, by a
-// seed, as a full disk or a broken download does.
+// seed, as a full disk or a broken download does: every whole chunk is read, and
+// nothing else than what the whole has.
 func TestE2EARecordingThatIsCutOffIsReadUpToThere(t *testing.T) {
-	a := comparedRun(t)
+	a := comparedRun(t, 60)
 	dir := filepath.Join(t.TempDir(), "export")
 	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
 		t.Fatal(err)
 	}
-	var got struct {
-		Whole, Cuts  int
-		WithMessages int `json:"with_messages"`
-	}
+	var got struct{ Chunks, Cuts, AmongChunks int }
 	out := python(t, filepath.Join(dir, mcapFile), "20261126", "1000")
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s", strings.TrimSpace(string(out)))
-	if got.Cuts != 1000 || got.WithMessages == 0 || got.WithMessages == 1000 || got.Whole == 0 {
-		t.Errorf("%+v", got)
+	if got.Cuts != 1000 || got.Chunks < 3 || got.AmongChunks < 300 {
+		t.Errorf("%+v: too few chunks, or cuts behind the first of them", got)
+	}
+}
+
+// Names that no campaign could have are topics like others.
+func TestE2EARecordingOfHostileNamesIsRead(t *testing.T) {
+	a := hostileRun(t)
+	dir := filepath.Join(t.TempDir(), "export")
+	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
+		t.Fatal(err)
+	}
+	topics, words := map[string]int{}, 0
+	for line := range bytes.Lines(python(t, filepath.Join(dir, mcapFile))) {
+		var m recorded
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Fatal(err)
+		}
+		topics[m.Topic]++
+		if m.Topic == "/log" && m.Data["message"] == hostile("mark") {
+			words++
+		}
+	}
+	if topics["/"+hostile("car")+"/gps"] == 0 || words != 1 {
+		t.Errorf("topics %v, the mark is there %d times", topics, words)
 	}
 }
 
 // A redacted recording has no word of a person's, and nobody's place outside the
 // windows.
 func TestE2EARedactedRecordingSaysNoMoreThanTheOtherFiles(t *testing.T) {
-	a := comparedRun(t)
+	a := comparedRun(t, 10)
 	const secret = "left at the church of St. Mary"
 	appendRecord(t, a, wire.Record{Header: wire.Header{Node: "car", Epoch: "own", Seq: 1,
 		TBootNs: synthetic.OpenBootNs["car"], Run: a.Info().Run, Trial: 1, Attempt: 1},

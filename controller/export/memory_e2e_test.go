@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	}
 	a, err := archive.Read(dir)
 	if err == nil {
-		_, err = Run(a, filepath.Join(dir, "export"), Options{})
+		_, err = Run(a, filepath.Join(dir, "export"), Options{MCAP: true})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -64,6 +64,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		compareWithCapture(t, k, at, c)
 	}
 	t.Run("the notebook reads the export", func(t *testing.T) { theNotebookReadsTheExport(t, k.Dir()) })
+	t.Run("the recording has the receivers' times", func(t *testing.T) { theRecordingHasTheReceiversTimes(t, k.Dir()) })
 	dashboardsOf(t, k.Dir())
 }
 

@@ -2,7 +2,8 @@
 
     read_mcap.py FILE              every message as a line of JSON, in the order of time
     read_mcap.py FILE SEED COUNT   cuts the file off at COUNT random places, and checks
-                                   that what is read of each is how the whole begins
+                                   that what is read of each is how the whole begins,
+                                   with every chunk that is whole
 """
 
 import io
@@ -15,6 +16,8 @@ from mcap.exceptions import McapError
 from mcap.reader import make_reader
 from mcap.records import Message
 from mcap.stream_reader import StreamReader
+
+CHUNK, DATA_END = 0x06, 0x0F
 
 
 def whole(path):
@@ -44,19 +47,35 @@ def messages(raw):
     return out
 
 
+def chunk_ends(raw):
+    """Where each chunk ends: records follow each other from the magic on."""
+    at, ends = len(b"\x89MCAP0\r\n"), []
+    while True:
+        opcode, length = struct.unpack_from("<BQ", raw, at)
+        at += 9 + length
+        if opcode == CHUNK:
+            ends.append(at)
+        if opcode == DATA_END:
+            return ends
+
+
 def cut(path, seed, count):
     with open(path, "rb") as f:
         raw = f.read()
     of_whole = messages(raw)
+    ends = [(end, len(messages(raw[:end]))) for end in chunk_ends(raw)]
     dice = random.Random(seed)
-    some = 0
+    among = 0
     for _ in range(count):
         at = dice.randrange(len(raw))
         read = messages(raw[:at])
         if read != of_whole[:len(read)]:
             sys.exit(f"cut off at {at} of {len(raw)} bytes, it reads otherwise than the whole")
-        some += bool(read)
-    print(json.dumps({"whole": len(of_whole), "cuts": count, "with_messages": some}))
+        least = max([n for end, n in ends if end <= at], default=0)
+        if len(read) < least:
+            sys.exit(f"cut off at {at} of {len(raw)} bytes, {len(read)} of {least} whole messages are read")
+        among += ends[0][0] <= at < ends[-1][0]
+    print(json.dumps({"chunks": len(ends), "cuts": count, "amongChunks": among}))
 
 
 if len(sys.argv) == 2:
