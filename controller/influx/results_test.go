@@ -69,7 +69,8 @@ func TestResultsAreTheMetrics(t *testing.T) {
 		line := got[fmt.Sprintf("%d.%d", d.Trial, d.Attempt)]
 		want := []string{
 			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"],
-			",factor_speed_mps=" + trial.Factors["speed_mps"] + ",", ",factor_car_unit=" + trial.Factors["car_unit"] + ",",
+			",factor_speed_mps=" + trial.Factors["speed_mps"] + ",",
+			",factor_car_unit=" + trial.Factors["car_unit"] + ",",
 			"speed=" + metrics.Number(*trial.SpeedMps),
 			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + string(d.Outcome) + `"`, `place="bench"`, "planned_trials=4i",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),

@@ -67,7 +67,8 @@ func TestBenchTheDoorUnderLoad(t *testing.T) {
 		return took
 	}
 	unloaded := calls()
-	strangers := beside(t, pair.Nodes["strangers"], "19", strangersVariable+"="+pair.API("car"), "all have tried", "opened")
+	strangers := beside(t, pair.Nodes["strangers"], "19", strangersVariable+"="+pair.API("car"), "all have tried",
+		"opened")
 	loaded := calls()
 	opened := strangers()
 	worst := rank(loaded, 1)
