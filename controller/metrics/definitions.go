@@ -165,7 +165,7 @@ var (
 		"mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, " +
 			"over packets that arrived: without what a routing daemon held it for at the sender"}
 	trueLoss = definition{"truth_packet_loss_percent", "%",
-		"packets of the flow that the emulated field lost in the window, on the air, in queues or for lack of a " +
+		"data packets of the flow that the emulated field lost in the window, on the air, in queues or for lack of a " +
 			"route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a " +
 			"routing daemon holds and discards the field does not see; rehearsal only"}
 	goodput = definition{"goodput_ratio", "1",

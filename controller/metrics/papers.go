@@ -126,14 +126,18 @@ func (s *set) constantRate(c constantRate) {
 	}
 }
 
-// lostByField counts the packets of a flow that the emulated field says it
+// lostByField counts the data packets of a flow that the emulated field says it
 // lost. It is not told where the field tells nothing or did not tell all, or
-// where the field cannot tell the flow's packets from others'.
+// where it cannot tell them from others.
 func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
 	is := at.flowInField(f)
 	w := verdict.WindowOf(f.From, at.records)
 	if is == nil || w == nil {
 		return 0, false
+	}
+	least := uint64(1) // a connection opens, acknowledges and closes with packets that have no payload
+	if f.Kind == "iperf3_udp" {
+		least = packets.DatagramBytesMin // iperf3 connects with fewer
 	}
 	for _, r := range at.records {
 		switch b := r.Body.(type) {
@@ -143,7 +147,13 @@ func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
 			}
 			told = true
 		case *wire.Loss:
-			if is(b.Flow) && inside(*w, r.TBootNs) {
+			if !is(b.Flow) || !inside(*w, r.TBootNs) {
+				continue
+			}
+			if b.PayloadBytes == nil {
+				return 0, false
+			}
+			if *b.PayloadBytes >= least {
 				lost++
 			}
 		}
@@ -152,8 +162,7 @@ func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
 }
 
 // flowInField tells the losses of a flow's data packets by what the field calls
-// them: "src:port>dst:port/proto", or, carried by DSR, "src>dst/48". Losses of
-// a connection's few packets without data count too.
+// them: "src:port>dst:port/proto", or, carried by DSR, "src>dst/48".
 func (at Attempt) flowInField(f wire.Flow) func(string) bool {
 	from, to := at.address(f.From), at.address(f.To)
 	if !from.IsValid() || !to.IsValid() {

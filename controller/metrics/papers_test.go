@@ -176,7 +176,7 @@ func want(t *testing.T, rows []Row, flow, name string, value float64) {
 
 func lostPacket(at int64, flow string) wire.Record {
 	return wire.Record{Header: wire.Header{Kind: "loss", Node: "field", TBootNs: tenS + at},
-		Body: &wire.Loss{Of: "a", Flow: flow, Cause: "collision"}}
+		Body: &wire.Loss{Of: "a", Flow: flow, PayloadBytes: new(uint64(512)), Cause: "collision"}}
 }
 
 const bulkInField = "10.0.0.1:20000>10.0.0.2:5000/tcp"
@@ -222,7 +222,9 @@ func (p *path) bulk() (lost []wire.Record) {
 func TestThePapersMetricsOfAKnownPath(t *testing.T) {
 	p := &path{t: t, ends: map[string][]seen{}}
 	losses := p.bulk()
-	losses = append(losses, lostPacket(-msNs, bulkInField), lostPacket(msNs, "10.0.0.2:5000>10.0.0.1:20000/tcp"),
+	syn := lostPacket(0, bulkInField)
+	syn.Body.(*wire.Loss).PayloadBytes = new(uint64(0))
+	losses = append(losses, syn, lostPacket(-msNs, bulkInField), lostPacket(msNs, "10.0.0.2:5000>10.0.0.1:20000/tcp"),
 		lostPacket(msNs, "10.0.0.1:20001>10.0.0.2:5000/tcp"),
 		wire.Record{Header: wire.Header{Kind: "medium", Node: "field", TBootNs: 2 * tenS},
 			Body: &wire.MediumCount{Of: "a"}})

@@ -1,9 +1,10 @@
 package packets
 
-// iperf3Header is what iperf3 puts before a datagram's payload: seconds and
-// microseconds of when it handed it on, and the packet's number, from 1 (32
-// bits; with --udp-counters-64bit the number's high half comes first).
-const iperf3Header = 12
+// DatagramBytesMin is the least payload of a datagram that counts. iperf3 puts
+// as much before its own: seconds and microseconds of when it handed the
+// datagram on, and its number, from 1 (32 bits; with --udp-counters-64bit the
+// number's high half comes first).
+const DatagramBytesMin = 12
 
 // Numbers is what is known of one UDP client's datagrams by their numbers. The
 // sender's capture need not have them all: those that wait for the neighbour's
@@ -69,7 +70,7 @@ func (f *flow) handedOn(stampNs, at int64) int64 {
 
 // datagram reads iperf3's header; stampNs is 0 where it has no stamp.
 func datagram(h *header) (number uint32, stampNs int64, ok bool) {
-	if h.payload < iperf3Header || len(h.data) < iperf3Header {
+	if h.payload < DatagramBytesMin || len(h.data) < DatagramBytesMin {
 		return 0, 0, false // iperf3's connecting, or cut
 	}
 	return order.Uint32(h.data[8:]), int64(order.Uint32(h.data))*1e9 + int64(order.Uint32(h.data[4:]))*1e3, true

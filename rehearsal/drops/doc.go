@@ -46,6 +46,7 @@ type Drop struct {
 	Reason Reason
 	// Packet is the beginning of the IPv4 packet: its header and the first
 	// bytes of what it carries. Where the kernel had not written the header
-	// yet, this one has the addresses and the protocol only.
+	// yet, this one has the length, the addresses and the protocol only;
+	// a length above what IPv4 has is 0.
 	Packet []byte
 }

@@ -206,6 +206,7 @@ func TestAConnectionWithoutRouteIsTold(t *testing.T) {
 	p := told[0].Packet
 	if p[9] != syscall.IPPROTO_TCP || [4]byte(p[12:]) != [4]byte{10, 9, 1, 1} || [4]byte(p[16:]) !=
 		[4]byte{10, 9, 2, 3} ||
+		binary.BigEndian.Uint16(p[2:]) != uint16(20+4*int(p[32]>>4)+len("lost")) ||
 		int(binary.BigEndian.Uint16(p[20:])) != port || binary.BigEndian.Uint32(p[24:]) == 0 {
 		t.Errorf("packet % x, from port %d", p, port)
 	}

@@ -56,7 +56,7 @@ func TestAPacketWithoutHeaderGetsItsAddresses(t *testing.T) {
 	l := layout{localNoRoute: 54}
 	l.number([]btf.EnumValue{{Name: "SKB_DROP_REASON_IP_OUTNOROUTES", Value: 54}, {Name: "SKB_DROP_REASON_NEIGH_FAILED",
 		Value: 58}, {Name: "SKB_DROP_REASON_TCP_CSUM", Value: 10}})
-	e := event{BootNs: 5e9, Netns: 7, Reason: 54, Protocol: 6, Local: 1, Saddr: [4]byte{10, 0, 0, 1},
+	e := event{BootNs: 5e9, Netns: 7, Reason: 54, Protocol: 6, Local: 1, Length: 532, Saddr: [4]byte{10, 0, 0, 1},
 		Daddr: [4]byte{10, 0, 0, 2}}
 	binary.BigEndian.PutUint32(e.Bytes[4:], 12345)
 	d, known := l.drop(e)
@@ -64,7 +64,7 @@ func TestAPacketWithoutHeaderGetsItsAddresses(t *testing.T) {
 		t.Fatalf("%+v, known %v", d, known)
 	}
 	if d.Packet[0] != 0x45 || d.Packet[9] != 6 || [4]byte(d.Packet[12:]) != e.Saddr || [4]byte(d.Packet[16:]) !=
-		e.Daddr || binary.BigEndian.Uint32(d.Packet[24:]) != 12345 {
+		e.Daddr || binary.BigEndian.Uint32(d.Packet[24:]) != 12345 || binary.BigEndian.Uint16(d.Packet[2:]) != 552 {
 		t.Errorf("packet % x", d.Packet)
 	}
 	e.Reason, e.Local = 58, 0

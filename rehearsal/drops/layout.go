@@ -12,12 +12,12 @@ import (
 // bytes, and its numbers for the reasons. Both differ from kernel to kernel;
 // the kernel's own type information (BTF) tells.
 type layout struct {
-	skbDev, skbSock, skbHead, skbData, skbNetworkHeader int16
-	skbRoute, routeError                                int16
-	devNet, sockNet, netInode                           int16
-	sockDaddr, sockSaddr, sockProtocol                  int16
-	reason                                              map[Reason][]int32
-	localNoRoute                                        int32
+	skbDev, skbSock, skbHead, skbData, skbLen, skbNetworkHeader int16
+	skbRoute, routeError                                        int16
+	devNet, sockNet, netInode                                   int16
+	sockDaddr, sockSaddr, sockProtocol                          int16
+	reason                                                      map[Reason][]int32
+	localNoRoute                                                int32
 }
 
 // kernelReasons are the kernel's names for ours (include/net/dropreason-core.h).
@@ -45,6 +45,7 @@ func kernelLayout() (layout, error) {
 		{&l.skbSock, "sk_buff", []string{"sk"}},
 		{&l.skbHead, "sk_buff", []string{"head"}},
 		{&l.skbData, "sk_buff", []string{"data"}},
+		{&l.skbLen, "sk_buff", []string{"len"}},
 		{&l.skbNetworkHeader, "sk_buff", []string{"network_header"}},
 		{&l.skbRoute, "sk_buff", []string{"_skb_refdst"}},
 		{&l.routeError, "dst_entry", []string{"error"}},

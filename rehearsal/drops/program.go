@@ -17,12 +17,12 @@ type event struct {
 	Local    uint16 // 1: Bytes begins with the transport's header
 	Saddr    [4]byte
 	Daddr    [4]byte
-	_        uint32
+	Length   uint32 // of the transport's header and payload, when Local
 	Bytes    [packetBytes]byte
 }
 
 const (
-	packetBytes = 64 // an IPv4 header is at most 60 long, and TCP's ports and number are its first 8
+	packetBytes = 64 // an IPv4 header is at most 60 long, without options TCP's is 20
 	eventBytes  = 32 + packetBytes
 
 	// The event and what else the program keeps on its stack, from its top.
@@ -34,7 +34,7 @@ const (
 	atLocal    = atEvent + 18
 	atSaddr    = atEvent + 20
 	atDaddr    = atEvent + 24
-	atPad      = atEvent + 28
+	atLength   = atEvent + 28
 	atBytes    = atEvent + 32
 	atPointer  = atEvent - 8
 )
@@ -174,6 +174,7 @@ func (l layout) fill() asm.Instructions {
 	p = append(p, fetch(atSaddr, 4, l.sockSaddr)...)
 	p = append(p, fetch(atDaddr, 4, l.sockDaddr)...)
 	p = append(p, asm.Mov.Reg(regPointer, regPacket))
+	p = append(p, fetch(atLength, 4, l.skbLen)...)
 	p = append(p, follow(l.skbData)...)
 	p = append(p, fetch(atBytes, packetBytes, 0)...)
 	p = append(p, asm.Ja.Label("send"))

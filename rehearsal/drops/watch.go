@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -156,7 +157,7 @@ func (w *Watch) Close() error {
 
 const (
 	ipv4HeaderBytes = 20
-	transportBytes  = 8 // ports, and TCP's sequence number
+	transportBytes  = 20 // TCP's header (RFC 9293, 3.1)
 )
 
 // drop is an event in our words.
@@ -175,6 +176,9 @@ func (l layout) drop(e event) (Drop, bool) {
 	}
 	h := make([]byte, ipv4HeaderBytes, ipv4HeaderBytes+transportBytes)
 	h[0] = 4<<4 | ipv4HeaderBytes/4 // RFC 791, section 3.1
+	if length := ipv4HeaderBytes + e.Length; length <= math.MaxUint16 {
+		binary.BigEndian.PutUint16(h[2:4], uint16(length))
+	}
 	h[9] = byte(e.Protocol)
 	copy(h[12:16], e.Saddr[:])
 	copy(h[16:20], e.Daddr[:])

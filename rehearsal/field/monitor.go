@@ -81,6 +81,9 @@ func (f *Field) monitored(ctx context.Context, a *air, open, closed time.Duratio
 	for _, x := range losses {
 		b := &wire.Loss{Of: f.nodes[x.Node].Name, Flow: x.Flow, Seq: x.Seq, Cause: x.Cause.String(),
 			RetryLimit: x.RetryLimit}
+		if x.Payload >= 0 {
+			b.PayloadBytes = new(uint64(x.Payload))
+		}
 		if x.Peer >= 0 {
 			b.Peer = f.nodes[x.Peer].Name
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ipv4"
 )
 
 // Class is what a frame is for.
@@ -48,8 +49,8 @@ func classOf(ethernet []byte) Class {
 		return ARP
 	case signalling.EtherBatman:
 		return classOfShare(signalling.InBatman(body))
-	case etherTypeIPv4:
-		if isIPv4(body) {
+	case ipv4.EtherType:
+		if ipv4.Is(body) {
 			return classOfShare(signalling.InIP(body[9], body[min(len(body), 4*int(body[0]&15)):]))
 		}
 	case etherTypeIPv6:

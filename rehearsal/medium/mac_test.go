@@ -222,7 +222,7 @@ func TestFramesOnTheAirAreCountedByWhatTheyAreFor(t *testing.T) {
 	cfg := testConfig(Standard80211b, 2, 2)
 	cfg.RTSThresholdBytes = 500
 	c := mustCore(t, cfg, line(10), newRecorder(2))
-	broadcast := ethernetOf(0x0800, ipv4Packet(protoUDP, 0x02, 0xba, 0x02, 0xba)) // port 698
+	broadcast := ethernetOf(0x0800, ipv4Packet(signalling.ProtocolUDP, 0x02, 0xba, 0x02, 0xba)) // port 698
 	copy(broadcast, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	for _, f := range [][]byte{broadcast, ethernet(0, 1, 0, 1000), ethernetOf(etherTypeARP, make([]byte, 28))} {
 		c.Enqueue(0, f)
@@ -247,19 +247,19 @@ func ipv4Packet(protocol byte, body ...byte) []byte {
 
 func TestClassesOfFrames(t *testing.T) {
 	six := make([]byte, 60)
-	six[0], six[6], six[42], six[43] = 0x60, protoUDP, 6696>>8, 6696&255
+	six[0], six[6], six[42], six[43] = 0x60, signalling.ProtocolUDP, 6696>>8, 6696&255
 	for name, want := range map[string]struct {
 		frame []byte
 		class Class
 	}{
-		"AODV":  {ethernetOf(0x0800, ipv4Packet(protoUDP, 654>>8, 654&255, 1, 1)), Routing},
-		"DSDV":  {ethernetOf(0x0800, ipv4Packet(protoUDP, 49654>>8, 49654&255, 1, 1)), Routing},
-		"ADV":   {ethernetOf(0x0800, ipv4Packet(protoUDP, 1, 1, 49655>>8, 49655&255)), Routing},
+		"AODV":  {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolUDP, 654>>8, 654&255, 1, 1)), Routing},
+		"DSDV":  {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolUDP, 49654>>8, 49654&255, 1, 1)), Routing},
+		"ADV":   {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolUDP, 1, 1, 49655>>8, 49655&255)), Routing},
 		"Babel": {ethernetOf(etherTypeIPv6, six), Routing},
 		"DSR without data": {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, signalling.NoNextHeader, 0, 0,
 			4)), Routing},
-		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, protoTCP, 0, 0, 4)), Traffic},
-		"TCP from port 698":    {ethernetOf(0x0800, ipv4Packet(protoTCP, 698>>8, 698&255, 1, 1)), Traffic},
+		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, 6, 0, 0, 4)), Traffic},
+		"TCP from port 698":    {ethernetOf(0x0800, ipv4Packet(6, 698>>8, 698&255, 1, 1)), Traffic},
 		"batman-adv's OGM":     {ethernetOf(signalling.EtherBatman, []byte{0, 15}), Routing},
 		"batman-adv's unicast": {ethernetOf(signalling.EtherBatman, []byte{0x40, 15}), Traffic},
 		"cut":                  {[]byte{1, 2}, Traffic},

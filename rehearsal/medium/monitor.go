@@ -1,10 +1,9 @@
 package medium
 
 import (
-	"encoding/binary"
-	"net/netip"
-	"strconv"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ipv4"
 )
 
 // FrameLoss is a lost data frame, one for each receiver that it was for. A
@@ -19,6 +18,9 @@ type FrameLoss struct {
 	// it is not IPv4.
 	Flow string
 	Seq  uint32 // TCP's sequence number, the IPv4 identification of others
+	// Payload is how many bytes the packet has behind the header of TCP or UDP,
+	// also when DSR carries it; -1 when its headers are not there to tell.
+	Payload int
 	// Cause is what made the last attempt fail for a frame that was given up.
 	Cause Cause
 	// RetryLimit tells a unicast frame given up after all retries.
@@ -32,10 +34,11 @@ func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit boo
 	if c.cfg.FrameLost == nil {
 		return
 	}
-	loss := FrameLoss{At: c.now, Node: node, Peer: peer, Cause: why, RetryLimit: retryLimit}
-	if ip, is := ipv4Of(ethernet); is {
+	loss := FrameLoss{At: c.now, Node: node, Peer: peer, Payload: -1, Cause: why, RetryLimit: retryLimit}
+	if ip, is := ipv4.In(ethernet); is {
 		loss.Src, loss.Dst = [4]byte(ip[12:16]), [4]byte(ip[16:20])
-		loss.Flow, loss.Seq = flowOf(ip)
+		loss.Flow, loss.Seq = ipv4.Flow(ip)
+		loss.Payload = ipv4.Payload(ip)
 	}
 	c.cfg.FrameLost(loss)
 }
@@ -43,70 +46,11 @@ func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit boo
 // PacketLoss is the loss of an IPv4 packet that its node's kernel gave up before
 // it was a frame: NoRoute, NoNeighbour. Of the packet its beginning is enough.
 func PacketLoss(at time.Duration, node int, packet []byte, why Cause) FrameLoss {
-	loss := FrameLoss{At: at, Node: node, Peer: -1, Cause: why}
-	if isIPv4(packet) {
+	loss := FrameLoss{At: at, Node: node, Peer: -1, Payload: -1, Cause: why}
+	if ipv4.Is(packet) {
 		loss.Src, loss.Dst = [4]byte(packet[12:16]), [4]byte(packet[16:20])
-		loss.Flow, loss.Seq = flowOf(packet)
+		loss.Flow, loss.Seq = ipv4.Flow(packet)
+		loss.Payload = ipv4.Payload(packet)
 	}
 	return loss
-}
-
-const (
-	ipv4HeaderBytes = 20
-
-	etherTypeIPv4 = 0x0800
-	protoICMP     = 1
-	protoTCP      = 6
-	protoUDP      = 17
-)
-
-// flowOf reads an IPv4 header (RFC 791) and the ports of TCP and UDP (RFC 9293,
-// RFC 768). Whatever is not there is not told.
-func flowOf(ip []byte) (flow string, seq uint32) {
-	src, dst := netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
-	seq = uint32(binary.BigEndian.Uint16(ip[4:6]))
-	name := strconv.Itoa(int(ip[9]))
-	switch ip[9] {
-	case protoICMP:
-		name = "icmp"
-	case protoTCP:
-		name = "tcp"
-	case protoUDP:
-		name = "udp"
-	}
-	laterFragment := binary.BigEndian.Uint16(ip[6:8])&0x1fff != 0
-	body := ip[min(len(ip), 4*int(ip[0]&15)):]
-	ports := ip[9] == protoTCP || ip[9] == protoUDP
-	if !ports || laterFragment || len(body) < 8 {
-		return src.String() + ">" + dst.String() + "/" + name, seq
-	}
-	if ip[9] == protoTCP {
-		seq = binary.BigEndian.Uint32(body[4:8])
-	}
-	from := netip.AddrPortFrom(src, binary.BigEndian.Uint16(body[0:2]))
-	to := netip.AddrPortFrom(dst, binary.BigEndian.Uint16(body[2:4]))
-	return from.String() + ">" + to.String() + "/" + name, seq
-}
-
-// ipv4Of is the IPv4 packet in an Ethernet frame, if there is one.
-func ipv4Of(ethernet []byte) ([]byte, bool) {
-	if len(ethernet) < ethernetHeaderBytes || binary.BigEndian.Uint16(ethernet[12:14]) != etherTypeIPv4 {
-		return nil, false
-	}
-	ip := ethernet[ethernetHeaderBytes:]
-	return ip, isIPv4(ip)
-}
-
-// SourceOf is the source address of the IPv4 packet in an Ethernet frame, if
-// there is one.
-func SourceOf(ethernet []byte) (addr [4]byte, ok bool) {
-	ip, ok := ipv4Of(ethernet)
-	if ok {
-		addr = [4]byte(ip[12:16])
-	}
-	return addr, ok
-}
-
-func isIPv4(ip []byte) bool {
-	return len(ip) >= ipv4HeaderBytes && ip[0]>>4 == 4 && ip[0]&15 >= ipv4HeaderBytes/4
 }

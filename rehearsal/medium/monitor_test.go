@@ -34,53 +34,6 @@ var (
 	hostB = [4]byte{10, 0, 0, 2}
 )
 
-func TestFlowsOfPackets(t *testing.T) {
-	tcp := ports(5201, 40000, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0)
-	options := ipv4Frame(0, 1, hostA, hostB, 6, 7, append(make([]byte, 4), tcp...))
-	options[14] = 0x46
-	later := ipv4Frame(0, 1, hostA, hostB, 17, 8, ports(1, 2, 0, 0, 0, 0))
-	later[21] = 185
-	arp := ethernet(0, -1, 0, 28)
-	arp[12], arp[13] = 0x08, 0x06
-	for name, v := range map[string]struct {
-		frame []byte
-		flow  string
-		seq   uint32
-	}{
-		"tcp":              {ipv4Frame(0, 1, hostA, hostB, 6, 7, tcp), "10.0.0.1:5201>10.0.0.2:40000/tcp", 0xdeadbeef},
-		"tcp with options": {options, "10.0.0.1:5201>10.0.0.2:40000/tcp", 0xdeadbeef},
-		"udp": {ipv4Frame(0, 1, hostA, hostB, 17, 999, ports(698, 699, 0, 0, 0, 0)),
-			"10.0.0.1:698>10.0.0.2:699/udp", 999},
-		"icmp":           {ipv4Frame(0, 1, hostA, hostB, 1, 3, make([]byte, 8)), "10.0.0.1>10.0.0.2/icmp", 3},
-		"another":        {ipv4Frame(0, 1, hostA, hostB, 89, 4, make([]byte, 8)), "10.0.0.1>10.0.0.2/89", 4},
-		"later fragment": {later, "10.0.0.1>10.0.0.2/udp", 8},
-		"cut short":      {ipv4Frame(0, 1, hostA, hostB, 6, 7, ports(1, 2)), "10.0.0.1>10.0.0.2/tcp", 7},
-		"arp":            {arp, "", 0},
-	} {
-		flow, seq := "", uint32(0)
-		if ip, is := ipv4Of(v.frame); is {
-			flow, seq = flowOf(ip)
-		}
-		if flow != v.flow || seq != v.seq {
-			t.Errorf("%s: flow %q, seq %d; want %q and %d", name, flow, seq, v.flow, v.seq)
-		}
-	}
-}
-
-func FuzzFlowOf(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(ipv4Frame(0, 1, hostA, hostB, 6, 7, ports(1, 2, 3, 4, 5, 6)))
-	f.Add(ipv4Frame(0, 1, hostA, hostB, 17, 7, nil))
-	f.Add(append(ethernet(0, 1, 0, 20)[:12], 8, 0, 0x4f))
-	f.Fuzz(func(t *testing.T, frame []byte) {
-		if ip, is := ipv4Of(frame); is {
-			if flow, _ := flowOf(ip); flow == "" {
-				t.Errorf("an IPv4 packet without a flow: %x", frame)
-			}
-		}
-	})
-}
-
 // Each cause, told with model time, node, flow and number.
 func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 	udp := func(from, to int, id uint16) []byte {
@@ -94,23 +47,23 @@ func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 		want   FrameLoss
 	}{
 		"out of range": {nil, func(c *Core) { c.Enqueue(0, udp(0, 3, 7)) },
-			FrameLoss{Node: 0, Peer: 3, Flow: flow, Seq: 7, Cause: OutOfRange, RetryLimit: true}},
+			FrameLoss{Node: 0, Peer: 3, Flow: flow, Seq: 7, Payload: 496, Cause: OutOfRange, RetryLimit: true}},
 		"dead": {nil, func(c *Core) { c.SetDead(true); c.Enqueue(0, udp(0, 1, 8)) },
-			FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 8, Cause: RadioDead, RetryLimit: true}},
+			FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 8, Payload: 496, Cause: RadioDead, RetryLimit: true}},
 		"queue full": {func(cfg *Config) { cfg.QueueFrames = 1 }, func(c *Core) {
 			for id := range uint16(3) {
 				c.Enqueue(0, udp(0, 1, id))
 			}
-		}, FrameLoss{Node: 0, Peer: -1, Flow: flow, Seq: 2, Cause: QueueFull}},
+		}, FrameLoss{Node: 0, Peer: -1, Flow: flow, Seq: 2, Payload: 496, Cause: QueueFull}},
 		"channel error": {func(cfg *Config) {
 			cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.9999, BurstS: 1e6}
 		},
 			func(c *Core) { c.Enqueue(0, udp(0, 1, 9)) },
-			FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 9, Cause: ChannelError, RetryLimit: true}},
+			FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 9, Payload: 496, Cause: ChannelError, RetryLimit: true}},
 		"collision": {nil, func(c *Core) {
 			c.Enqueue(0, udp(0, -1, 10))
 			c.Enqueue(2, ethernet(2, -1, 0, 500))
-		}, FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 10, Cause: Collision}},
+		}, FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 10, Payload: 496, Cause: Collision}},
 	} {
 		cfg := testConfig(Standard80211g, 6, 4)
 		var told []FrameLoss

@@ -3,13 +3,14 @@ package realtime
 import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ipv4"
 )
 
 // learnHome remembers where an IPv4 address sends from. A flow's frames enter
 // the channel at its first node before any other has them to forward, so the
 // first to send from an address is its home.
 func (c *Channel) learnHome(node int, ethernet []byte) {
-	if src, is := medium.SourceOf(ethernet); is && src != [4]byte{} { // DHCP's "none yet"
+	if src, is := ipv4.Source(ethernet); is && src != [4]byte{} { // DHCP's "none yet"
 		if _, known := c.homes[src]; !known {
 			c.homes[src] = node
 		}

@@ -31,9 +31,10 @@ var archives = []struct {
 		// a car, AODV, a TCP flow and a UDP load beside it, captures at both ends.
 		name: "first", accepted: 4,
 		redefined: map[string]string{
-			"clock_error_ms": "a comparison of clocks grows less sure with its age",
-			"tx_retries":     "counted between the samples nearest to the edges, or absent",
-			"tx_failed":      "counted between the samples nearest to the edges, or absent",
+			"clock_error_ms":            "a comparison of clocks grows less sure with its age",
+			"tx_retries":                "counted between the samples nearest to the edges, or absent",
+			"truth_packet_loss_percent": "given where records of losses have the payload: of data packets only",
+			"tx_failed":                 "counted between the samples nearest to the edges, or absent",
 		},
 	},
 }
