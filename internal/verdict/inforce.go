@@ -44,6 +44,11 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow,
 				r.Node, s.CwndSegments, *most)
 		}
+		if impossible(s) {
+			return alienTCP("a socket of flow %s on %s had a slow-start threshold of %d segments, which is more than "+
+				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss", s.Flow,
+				r.Node, *s.SsthreshSegments, t.TCP.Variant)
+		}
 	}
 	return wire.Reason{}
 }
@@ -57,6 +62,15 @@ func alienTCP(format string, args ...any) wire.Reason {
 // of which nothing is sent.
 func beyond(s *wire.TCPSample, most *int) bool {
 	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
+}
+
+// impossible reports whether a socket's slow-start threshold is above the largest
+// window that TCP can have (RFC 7323, 2.3), and yet not that of a socket without
+// a loss. It is then no rule's: a kernel that passes over a program takes for its
+// answer what the stack has there.
+func impossible(s *wire.TCPSample) bool {
+	const bytesMax = 1 << 30
+	return s.SsthreshSegments != nil && uint64(*s.SsthreshSegments)*uint64(max(s.MSSBytes, 1)) > bytesMax
 }
 
 // madeOtherwise says how what a node has made differs from the profile.
@@ -100,7 +114,8 @@ func below(s *wire.TCPSample, leastMs *int) bool {
 
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
 // one for each congestion control that it was seen with, for a window that was
-// too large and for an RTO that was too short. An attempt may have hundreds of thousands.
+// too large, for an RTO that was too short and for a threshold that cannot be. An
+// attempt may have hundreds of thousands.
 type Evidence struct {
 	seen  map[evidence]bool
 	most  *int // segments in a window
@@ -111,6 +126,7 @@ type evidence struct {
 	node, congestion string
 	cookie           uint64
 	large, early     bool
+	absurd           bool
 }
 
 // NewEvidence is for an attempt at a trial.
@@ -131,7 +147,7 @@ func (e *Evidence) Needs(r wire.Record) bool {
 		if b.StillMs != nil || b.Edge != "" {
 			return true
 		}
-		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least)}
+		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least), impossible(b)}
 		fresh := !e.seen[k]
 		e.seen[k] = true
 		return fresh

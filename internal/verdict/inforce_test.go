@@ -46,6 +46,12 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		"not connected yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.CwndSegments, s.State = 10, "SYN_SENT"
 		}, "car", ""},
+		"register's contents": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.SsthreshSegments, s.MSSBytes = new(uint32(2183148773)), 1448
+		}, "car", "had a slow-start threshold of 2183148773 segments, which is more than TCP's largest window"},
+		"the largest threshold": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.SsthreshSegments, s.MSSBytes = new(uint32(1<<20)), 1024
+		}, "car", ""},
 		"nothing known of TCP": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "" }, "car", ""},
 	} {
 		f, s := made, sample
@@ -98,16 +104,18 @@ func TestEvidence(t *testing.T) {
 	}
 	early := sample("tahoe_1x", 1, 4)
 	early.Body.(*wire.TCPSample).RTTUs = 1
+	absurd := sample("tahoe_1x", 1, 4)
+	absurd.Body.(*wire.TCPSample).SsthreshSegments = new(uint32(1<<31 + 1))
 	for range 1000 {
-		for _, r := range []wire.Record{early, sample("tahoe_1x", 1, 4), sample("tahoe_1x", 2, 8),
+		for _, r := range []wire.Record{absurd, early, sample("tahoe_1x", 1, 4), sample("tahoe_1x", 2, 8),
 			sample("tahoe_1x", 2, 9), sample("cubic", 2, 9)} {
 			if e.Needs(r) {
 				kept++
 			}
 		}
 	}
-	if kept != 5 || !e.Needs(window("car", nil)) || e.Needs(at("car", 1, &wire.TCPEvent{})) ||
+	if kept != 6 || !e.Needs(window("car", nil)) || e.Needs(at("car", 1, &wire.TCPEvent{})) ||
 		e.Needs(at("car", 1, &wire.TCPSample{})) {
-		t.Errorf("%d of 5000 samples kept, want 5", kept)
+		t.Errorf("%d of 6000 samples kept, want 6", kept)
 	}
 }

@@ -51,6 +51,10 @@ func TestWhatTheKernelDoesNotKnowIsAbsent(t *testing.T) {
 	if s.SsthreshSegments != nil || s.PacingRateBps != nil || s.DeliveryRateBps != nil {
 		t.Errorf("%+v", s.TCPSample)
 	}
+	native.PutUint32(b[offSndSsthresh:], infiniteSsthresh+1)
+	if err := s.fill(b); err != nil || s.SsthreshSegments == nil || *s.SsthreshSegments != infiniteSsthresh+1 {
+		t.Errorf("above infinite: %+v %v", s.TCPSample, err)
+	}
 	native.PutUint64(b[offDeliveryRate:], 1000)
 	native.PutUint32(b[offSndSsthresh:], 7)
 	native.PutUint64(b[offPacingRate:], 2000)

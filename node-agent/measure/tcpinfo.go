@@ -36,7 +36,7 @@ const (
 	offTotalRTO      = 240 // Linux 6.7; 16 bits
 
 	minInfoBytes     = offBytesReceived + 8 // Linux 4.1; older kernels do not count what was received
-	infiniteSsthresh = 0x7fffffff           // TCP_INFINITE_SSTHRESH, net/tcp.h
+	infiniteSsthresh = 0x7fffffff           // TCP_INFINITE_SSTHRESH, net/tcp.h; every other value is told as it is
 	noMinRTT         = ^uint32(0)           // tcp_min_rtt before the first round trip
 )
 
@@ -74,7 +74,7 @@ func (s *sample) fill(info []byte) error {
 	s.CwndSegments, s.Retransmits = u32(offSndCwnd), u32(offTotalRetrans)
 	s.BytesAcked, _ = u64(offBytesAcked)
 	s.BytesReceived, _ = u64(offBytesReceived)
-	if s.ssthresh = u32(offSndSsthresh); s.ssthresh < infiniteSsthresh {
+	if s.ssthresh = u32(offSndSsthresh); s.ssthresh != infiniteSsthresh {
 		s.SsthreshSegments = &s.ssthresh
 	}
 	var ok bool

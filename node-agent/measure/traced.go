@@ -53,7 +53,7 @@ func tracedEvent(e tcp.Event, flow string, stream int, name string) *wire.TCPEve
 	out := &wire.TCPEvent{Flow: flow, Stream: &stream, Cookie: e.Cookie, Local: e.Local.String(),
 		Remote: e.Remote.String(),
 		Event:  name, Source: "tracepoint", Count: e.Count, CwndSegments: &e.CwndSegments}
-	if e.SsthreshSegments < infiniteSsthresh {
+	if e.SsthreshSegments != infiniteSsthresh {
 		out.SsthreshSegments = &e.SsthreshSegments
 	}
 	return out
