@@ -173,8 +173,21 @@ func TestVegas1995DoesNotGrowBeyondABound(t *testing.T) {
 }
 
 // After a timeout slow start begins with two segments, up to half of the flight
-// (ns-2's Vegas; Brakmo and Peterson 1995 leave it to Reno, but for the two).
+// (ns-2's Vegas; Brakmo and Peterson 1995 leave it to Reno, but for the two). A
+// kernel that passes over programs on top of process 1 (docs/decisions/011) may
+// do so with this timer, but not three times.
 func TestVegas1995AfterATimeout(t *testing.T) {
+	for range 3 {
+		over := false
+		if t.Run("timeout", func(t *testing.T) { over = vegas1995TimesOut(t) }); !over {
+			return
+		}
+	}
+	t.Error("the kernel passes over the program, three times")
+}
+
+// vegas1995TimesOut reports whether the kernel passed over the program.
+func vegas1995TimesOut(t *testing.T) (over bool) {
 	p := newPeer(t, false)
 	startsWith(t, p, "4")
 	setSysctls(t, p.ns, map[string]string{"tcp_rto_min_us": "300000"})
@@ -192,7 +205,12 @@ func TestVegas1995AfterATimeout(t *testing.T) {
 			t.Fatal("the timer did not go off")
 		}
 	}
-	if info := p.info(t, c.played); info.Snd_cwnd != 2 || info.Snd_ssthresh != flight/2 {
+	info := p.info(t, c.played)
+	if info.Snd_ssthresh > 1<<20 {
+		t.Logf("ssthresh is %d", info.Snd_ssthresh)
+		return true
+	}
+	if info.Snd_cwnd != 2 || info.Snd_ssthresh != flight/2 {
 		t.Errorf("after a timeout with %d in flight cwnd is %d and ssthresh %d, want 2 and half of that", flight,
 			info.Snd_cwnd, info.Snd_ssthresh)
 	}
@@ -200,6 +218,7 @@ func TestVegas1995AfterATimeout(t *testing.T) {
 	if info := p.info(t, c.played); info.Snd_cwnd != 2 {
 		t.Errorf("after the first acknowledgement cwnd is %d, want 2", info.Snd_cwnd)
 	}
+	return false
 }
 
 // Linux's module begins a round with the first segment after nothing was under
