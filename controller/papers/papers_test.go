@@ -391,20 +391,20 @@ func TestVariantsAsPublishedHaveThePapersNames(t *testing.T) {
 	}
 }
 
-// What P2, P3 and P4 call DSR is CMU's of ns-2, and RFC 4728's is none of theirs.
-func TestDSRIsThatOfTheSimulator(t *testing.T) {
-	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-ns2": "dsr", "aodv": "aodv",
-		"aodv-p3": "aodv", "dsdv": "dsdv"} {
+// What the papers call DSR and AODV is what ns-2 has, and the RFCs' are none of theirs.
+func TestRoutingIsThatOfTheSimulator(t *testing.T) {
+	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-ns2": "dsr",
+		"aodv": "aodv of RFC 3561", "aodv-ns2": "aodv", "aodv-p3": "aodv", "dsdv": "dsdv"} {
 		if got := Facts(wire.Trial{Routing: wire.Routing{Protocol: protocol}})["routing"]; got != want {
 			t.Errorf("%s is called %s, want %s", protocol, got, want)
 		}
 	}
 }
 
-// P3's AODV has its own times, and RFC 3561's is not the paper's.
-func TestRoutingOfRFCsIsApartFromP3s(t *testing.T) {
+// P3's AODV has its own times, and neither ns-2's nor RFC 3561's is the paper's.
+func TestOthersAODVIsApartFromP3s(t *testing.T) {
 	for protocol, want := range map[string]string{"dsr": "dsr of RFC 4728", "dsr-ns2": "dsr",
-		"aodv": "aodv of RFC 3561", "aodv-p3": "aodv", "adv": "adv"} {
+		"aodv": "aodv of RFC 3561", "aodv-ns2": "aodv of ns-2", "aodv-p3": "aodv", "adv": "adv"} {
 		got := Trial{Facts: Facts(wire.Trial{Routing: wire.Routing{Protocol: protocol}})}
 		got.ApartFromP3(protocol)
 		if got.Facts["routing"] != want {

@@ -50,18 +50,19 @@ func (s Summariser) of(values []float64) Interval {
 // publishedAs are the papers' names of the variants that are as their authors
 // published them. Linux has others of the same names, which are named apart: they
 // are not what the papers compare. simulatedAs does both for routing: the papers
-// ran ns-2's DSR, which RFC 4728's is not.
+// ran ns-2's AODV and DSR, which those of the RFCs are not.
 var (
 	publishedAs = map[string]string{tcpcc.Vegas1995: tcpcc.Vegas, tcpcc.Westwood2001: tcpcc.Westwood}
 	linuxOwn    = []string{tcpcc.Vegas, tcpcc.Westwood}
-	simulatedAs = map[string]string{"aodv-p3": "aodv", "dsr-ns2": "dsr", "dsr": "dsr of RFC 4728"}
+	simulatedAs = map[string]string{"aodv-ns2": "aodv", "aodv-p3": "aodv", "aodv": "aodv of RFC 3561", "dsr-ns2": "dsr",
+		"dsr": "dsr of RFC 4728"}
 )
 
-// ApartFromP3 names AODV of RFC 3561 apart, for a run that is set beside P3, which
-// had other times.
+// ApartFromP3 names AODV with ns-2's own times apart, for a run that is set beside
+// P3, which had others.
 func (t Trial) ApartFromP3(protocol string) {
-	if protocol == "aodv" {
-		t.Facts["routing"] = "aodv of RFC 3561"
+	if protocol == "aodv-ns2" {
+		t.Facts["routing"] = "aodv of ns-2"
 	}
 }
 

@@ -84,7 +84,7 @@ func (s schema) radioKeys() []field {
 
 func (s schema) routingKeys() []field {
 	return []field{
-		optional("protocol", choice{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}, "The protocol, or the daemon that speaks it").or(noRouting),
+		optional("protocol", choice{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-ns2", "aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}, "The protocol, or the daemon that speaks it").or(noRouting),
 		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own"),
 		optional("link_feedback", toggle{}, "Whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv"),
 		optional("ready", choice{"routes", "neighbors", "daemon"}, "What arming waits for; absent: what suits the protocol"),

@@ -118,6 +118,7 @@ func TestLinkFeedback(t *testing.T) {
 		"{protocol: dsr-ns2, link_feedback: on}":  "with protocol dsr-ns2, which does not leave the choice",
 		"{protocol: dsr-ns2, hello_s: 1}":         "with protocol dsr-ns2, which sends no hellos",
 		"{protocol: dsr, hello_s: 1}":             "with protocol dsr, which sends no hellos",
+		"{protocol: aodv-ns2, hello_s: 1}":        "with protocol aodv-ns2, which sends no hellos",
 		"{protocol: aodv-p3, hello_s: 1}":         "with protocol aodv-p3, which sends no hellos",
 		"{protocol: babeld, link_feedback: on}":   "with protocol babeld",
 		"{protocol: none, link_feedback: on}":     "with protocol none",

@@ -226,7 +226,7 @@ func TestThePapersPointsAreTheMetrics(t *testing.T) {
 			return names2(w.TCP.Variant), float64(len(w.Traffic))
 		}, func(a evidence.Attempt) float64 { return packet(a, metrics.PacketLossPercent) }, 25},
 		{"variants-random", "Figure 11", "(c) AODV", func(w wire.Trial) (string, float64) {
-			if w.Routing.Protocol != "aodv" {
+			if w.Routing.Protocol != "aodv-ns2" {
 				return "", 0
 			}
 			return names2(w.TCP.Variant), float64(len(w.Traffic))

@@ -46,8 +46,8 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 		}
 		if impossible(s) {
 			return alienTCP("a socket of flow %s on %s had a slow-start threshold of %d segments, which is more than "+
-				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss", s.Flow,
-				r.Node, *s.SsthreshSegments, t.TCP.Variant)
+				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
+				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
 	}
 	return wire.Reason{}

@@ -174,7 +174,7 @@ func TestVegas1995DoesNotGrowBeyondABound(t *testing.T) {
 
 // After a timeout slow start begins with two segments, up to half of the flight
 // (ns-2's Vegas; Brakmo and Peterson 1995 leave it to Reno, but for the two). A
-// kernel that passes over programs on top of process 1 (docs/decisions/011) may
+// kernel that passes over programs on top of process 1 (decision 011) may
 // do so with this timer, but not three times.
 func TestVegas1995AfterATimeout(t *testing.T) {
 	for range 3 {

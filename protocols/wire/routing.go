@@ -9,7 +9,7 @@ import (
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
 	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv",
-		"aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}
+		"aodv-ns2", "aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}
 }
 
 // What arming may wait for.
@@ -63,14 +63,14 @@ func (r Routing) BreaksByLostFrames() bool {
 }
 
 // LinkFeedbackProtocols are the protocols with which a plan may say whether lost
-// frames break routes. DSR and P3's AODV are defined by such reports; the daemons of
+// frames break routes. DSR and the simulators' AODV are defined by such reports; the daemons of
 // others take none.
 func LinkFeedbackProtocols() []string {
 	return []string{"olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
 }
 
 // HelloProtocols are the protocols with which a plan may set the interval of hellos,
-// or of what stands for them: DSR and P3's AODV send none, wherever they run.
+// or of what stands for them: DSR and the simulators' AODV send none, wherever they run.
 func HelloProtocols() []string {
 	return []string{"babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
 }

@@ -65,6 +65,7 @@ func simulatedProtocols() []simulated {
 		{name: "olsr-full", proactive: true, port: olsr.Port, make: makerOf(olsr.FullTC, olsr.New)},
 		{name: "aodv", port: aodv.Port, make: makerOf(aodv.LinkLayer, newAODV)},
 		{name: "aodv-hello", port: aodv.Port, make: makerOf(aodv.RFC3561, newAODV)},
+		{name: "aodv-ns2", port: aodv.Port, make: makerOf(aodv.NS2, newAODV)},
 		{name: "aodv-p3", port: aodv.Port, make: makerOf(aodv.P3, newAODV)},
 		{name: "aomdv", port: aomdv.Port, make: makerOf(aomdv.LinkDisjoint, newAOMDV)},
 		{name: "aomdv-node", port: aomdv.Port, make: makerOf(aomdv.NodeDisjoint, newAOMDV)},

@@ -77,6 +77,7 @@ func Protocols() []Protocol {
 		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
 		{Name: "olsr-full", Port: olsr.Port, Make: makeOLSR(olsr.FullTC)},
 		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
+		{Name: "aodv-ns2", Port: aodv.Port, OnDemand: true, Silent: true, Make: makeAODV(aodv.NS2)},
 		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Silent: true, Make: makeAODV(aodv.P3)},
 		{Name: "aomdv", Port: aomdv.Port, OnDemand: true, Make: makeAOMDV},
 		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},

@@ -44,6 +44,9 @@ type Config struct {
 	// settings that belong to it.
 	Multipath *Multipath
 
+	// NS2 has the node search and repair as ns-2 does; see the function NS2.
+	NS2 bool
+
 	// QuietStart is how long a node without memory forwards and answers nothing
 	// (6.13): DeletePeriod after a reboot, 0 where it is known that nobody
 	// remembers the node.
@@ -89,10 +92,31 @@ func (c *Config) NetTraversalTime() time.Duration {
 	return 2 * c.NodeTraversalTime * time.Duration(c.NetDiameter)
 }
 
-func (c *Config) pathDiscoveryTime() time.Duration { return 2 * c.NetTraversalTime() }
-func (c *Config) myRouteTimeout() time.Duration    { return 2 * c.ActiveRouteTimeout }
-func (c *Config) nextHopWait() time.Duration       { return c.NodeTraversalTime + 10*time.Millisecond }
-func (c *Config) maxRepairTTL() int                { return c.NetDiameter * 3 / 10 }
+func (c *Config) pathDiscoveryTime() time.Duration {
+	if c.NS2 {
+		return ns2SeenLife
+	}
+	return 2 * c.NetTraversalTime()
+}
+
+func (c *Config) myRouteTimeout() time.Duration {
+	if c.NS2 {
+		return c.ActiveRouteTimeout
+	}
+	return 2 * c.ActiveRouteTimeout
+}
+
+// reverseLife is how long the route back to who asks lasts at least: section
+// 6.5's MinimalLifetime.
+func (c *Config) reverseLife(hops int) time.Duration {
+	if c.NS2 {
+		return ns2ReverseLife
+	}
+	return 2*c.NetTraversalTime() - 2*time.Duration(hops)*c.NodeTraversalTime
+}
+
+func (c *Config) nextHopWait() time.Duration { return c.NodeTraversalTime + 10*time.Millisecond }
+func (c *Config) maxRepairTTL() int          { return c.NetDiameter * 3 / 10 }
 func (c *Config) blacklistTimeout() time.Duration {
 	return time.Duration(c.RREQRetries) * c.NetTraversalTime()
 }
@@ -108,6 +132,9 @@ func (c *Config) DeletePeriod() time.Duration {
 // DiscoveryBound is how long a discovery takes at most, rate limits apart: all
 // rings, then the whole network with growing patience.
 func (c *Config) DiscoveryBound() time.Duration {
+	if c.NS2 { // each RREQ waits a pause at most, and a pause follows the last
+		return ns2Pause * time.Duration(c.RREQRetries+4)
+	}
 	var total time.Duration
 	for ttl := c.TTLStart; ttl <= c.TTLThreshold; ttl += c.TTLIncrement {
 		total += c.ringTraversalTime(ttl)

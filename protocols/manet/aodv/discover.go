@@ -17,6 +17,11 @@ type discovery struct {
 	limited bool
 	repair  bool
 	oldHops int
+
+	// Of ns-2's.
+	waits       bool       // packets do
+	held        manet.Time // since when the last of them does
+	repairUntil manet.Time
 }
 
 // limiter lets a number of things happen a second.
@@ -55,6 +60,10 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 		return
 	}
 	if d := n.discoveries[e.Destination]; d != nil {
+		if n.config.NS2 && (e.Local || d.repair) {
+			n.ns2Discover(e.Destination)
+			return
+		}
 		if !e.Local && !d.repair { // it may wait too, but its sender must not go on over us
 			n.strayed(e)
 		}
@@ -91,6 +100,10 @@ func (n *Node) strayed(e manet.NeedRoute) {
 
 // discover begins section 6.4's expanding ring.
 func (n *Node) discover(to netip.Addr) {
+	if n.config.NS2 {
+		n.ns2Discover(to)
+		return
+	}
 	if len(n.discoveries) >= n.config.MaxEntries/16 {
 		n.Count("full_discoveries")
 		n.Act(manet.Drop{Destination: to, Reason: "too many discoveries", Unreachable: true})
@@ -120,19 +133,23 @@ func (n *Node) ask(d *discovery) {
 		return
 	}
 	n.rreqs.allow(n.Now)
-	n.seq++
-	n.id++
-	m := RREQ{Gratuitous: n.config.Gratuitous, DestinationOnly: n.config.DestinationOnly, UnknownSeq: true,
-		ID: n.id, Destination: d.to, Originator: n.ifaces[0].Address, OriginatorSeq: n.seq}
-	if r := n.routes[d.to]; r != nil && r.known {
-		m.DestinationSeq, m.UnknownSeq = r.seq, false
-	}
-	n.toAll(m, d.ttl, false)
+	n.sendRREQ(d.to, d.ttl)
 	wait := n.config.ringTraversalTime(d.ttl)
 	if d.ttl >= n.config.NetDiameter {
 		wait = n.config.NetTraversalTime() << d.tries
 	}
 	n.discoveryTimer(d, n.Now+wait)
+}
+
+func (n *Node) sendRREQ(to netip.Addr, ttl int) {
+	n.seq++
+	n.id++
+	m := RREQ{Gratuitous: n.config.Gratuitous, DestinationOnly: n.config.DestinationOnly, UnknownSeq: true,
+		ID: n.id, Destination: to, Originator: n.ifaces[0].Address, OriginatorSeq: n.seq}
+	if r := n.routes[to]; r != nil && r.known {
+		m.DestinationSeq, m.UnknownSeq = r.seq, false
+	}
+	n.toAll(m, ttl, false)
 }
 
 func (n *Node) discoveryTimer(d *discovery, at manet.Time) {
@@ -144,6 +161,8 @@ func (n *Node) noAnswer(to netip.Addr) {
 	d := n.discoveries[to]
 	switch {
 	case d == nil:
+	case n.config.NS2:
+		n.ns2Waited(d)
 	case d.limited:
 		n.ask(d)
 	case d.repair:
@@ -168,6 +187,9 @@ func (n *Node) noAnswer(to netip.Addr) {
 func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 	delete(n.watched, neighbor)
 	delete(n.answered, neighbor)
+	if n.config.NS2 && n.ns2Repairs(neighbor, destination) {
+		return
+	}
 	var tell, repair []*route
 	for _, to := range n.sorted() {
 		r := n.routes[to]
@@ -240,7 +262,7 @@ func (n *Node) notRepaired(d *discovery) {
 	r.state = invalid
 	r.expires = n.Now + n.config.DeletePeriod()
 	n.wakeBy(r.expires)
-	if len(r.precursors) > 0 {
+	if len(r.precursors) > 0 && !n.config.NS2 { // there who sends data on is told
 		n.sendRERR([]*route{r}, false)
 	}
 }

@@ -29,6 +29,7 @@ type Node struct {
 	seq, id     uint32
 	routes      map[netip.Addr]*route
 	discoveries map[netip.Addr]*discovery
+	searches    map[netip.Addr]*search // of ns-2
 	seen        map[requestID]manet.Time
 	blacklist   map[netip.Addr]manet.Time
 	copies      map[requestID][]netip.Addr // of AOMDV: neighbours that an RREQ to us was answered over
@@ -39,6 +40,7 @@ type Node struct {
 	rreqs       limiter
 	rerrs       limiter
 	quietUntil  manet.Time
+	started     manet.Time
 	broadcastAt manet.Time
 	wake        manet.Time
 	order       []netip.Addr
@@ -56,7 +58,8 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{config: config, ifaces: manet.NewInterfaces(config.Interfaces), jitter: manet.NewJitter(config.Seed),
-		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{},
+		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, searches: map[netip.Addr]*search{},
+		seen:      map[requestID]manet.Time{},
 		copies:    map[requestID][]netip.Addr{},
 		blacklist: map[netip.Addr]manet.Time{}, watched: map[netip.Addr]manet.Time{}, awaited: map[netip.Addr]bool{},
 		answered: map[netip.Addr]manet.Time{},
@@ -77,7 +80,7 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	n.Begin(now)
 	switch e := event.(type) {
 	case manet.Start:
-		n.quietUntil = now + n.config.QuietStart
+		n.started, n.quietUntil = now, now+n.config.QuietStart
 		if n.config.Hello {
 			n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello},
 				At: now + n.jitter.Below(n.config.HelloInterval)})
@@ -92,6 +95,9 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		n.routeUsed(e)
 	case manet.LinkFailed:
 		n.cause = "link_failed"
+		if n.config.NS2 && !e.Destination.IsValid() {
+			break // ns-2 looks at data only
+		}
 		if at, ok := n.answered[e.Neighbor]; ok && !e.Destination.IsValid() && n.Now-at < time.Second {
 			n.refuse(e.Neighbor) // it did not get our RREP: it does not hear us
 		}
@@ -258,7 +264,8 @@ func (n *Node) interfaceDown(i int) {
 func (n *Node) State(now manet.Time) manet.State {
 	s := manet.State{Protocol: n.config.protocol(), Counters: n.Counters(),
 		TableSizes: map[string]int{"routes": len(n.routes),
-			"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist),
+			"discoveries": len(n.discoveries), "searches": len(n.searches), "seen": len(n.seen),
+			"blacklist": len(n.blacklist),
 			"watched": len(n.watched),
 			"awaited": len(n.awaited), "answered": len(n.answered), "delayed": n.delayed.Len(),
 			"copies": len(n.copies)}}

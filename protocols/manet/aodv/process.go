@@ -88,9 +88,8 @@ func (n *Node) rreq(m RREQ) {
 	m.HopCount++
 	// The reverse route: only when it is newer or shorter than the one there,
 	// and alive until the RREP can be back (MinimalLifetime).
-	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
-	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
-		asked: true, last: m.FirstHop})
+	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount),
+		lifetime: n.config.reverseLife(int(m.HopCount)), asked: true, last: m.FirstHop})
 	if n.ifaces.IsOwn(m.Destination) {
 		n.answerSelf(m)
 		return

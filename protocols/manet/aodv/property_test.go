@@ -45,22 +45,32 @@ func variant(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots 
 	return c, true
 }
 
-var maker = simtest.Variants(variant, aodv.New, func(c *aodv.Config, seed uint64, starts uint32) {
-	c.Seed, c.FirstSeq = seed, 1<<31-100+starts*16*60 // as from a clock, about to wrap
-})
+// ofNS2 is ns-2's, where nobody reboots.
+func ofNS2(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots bool) {
+	return aodv.NS2(interfaces, seed), false
+}
+
+// configs chooses one by the seed.
+type configs func(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots bool)
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
 
-var protocol = simtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 36}
+var (
+	protocol = simtest.Protocol{Network: configs(variant).network, Failed: seedsThatFailed, Quick: 36}
+	ns2      = simtest.Protocol{Network: configs(ofNS2).network, Quick: 12}
+)
 
-func network(seed uint64) simtest.Network {
-	config, reboots := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
+func (choose configs) network(seed uint64) simtest.Network {
+	make := simtest.Variants(choose, aodv.New, func(c *aodv.Config, seed uint64, starts uint32) {
+		c.Seed, c.FirstSeq = seed, 1<<31-100+starts*16*60 // as from a clock, about to wrap
+	})
+	config, reboots := choose(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
 	// Where there are only HELLOs a link in one direction is a black hole to
 	// those who hear it: section 6.8 helps with link layer reports only.
 	feedback := !config.Hello
 	return simtest.Network{
-		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
+		Make: make(seed), Feedback: feedback, Look: 100 * time.Millisecond,
 		// A node that is heard and does not hear is taken for a neighbour again each
 		// time that it asks for a route, so at rest there must be none.
 		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback,
@@ -70,12 +80,14 @@ func network(seed uint64) simtest.Network {
 		Tables: func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n
 			return map[string]int{"routes": n, "discoveries": n, "blacklist": n, "watched": n, "awaited": n,
-				"answered": n, "precursors": n * n, "seen": requests, "delayed": 64}
+				"answered": n, "precursors": n * n, "seen": requests, "delayed": 64, "searches": n}
 		},
 	}
 }
 
 func TestProperties(t *testing.T) { protocol.Properties(t) }
+
+func TestPropertiesOfNS2(t *testing.T) { ns2.Properties(t) }
 
 // TestSoakProperties is the long form.
 func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }

@@ -140,6 +140,9 @@ func (n *Node) established(r, before *route) {
 		n.install(r)
 	}
 	d := n.discoveries[r.to]
+	if s := n.searches[r.to]; s != nil {
+		s.answered(n.Now, r.hops, d != nil && n.cause == "rrep")
+	}
 	if d == nil {
 		return
 	}
@@ -153,7 +156,7 @@ func (n *Node) established(r, before *route) {
 	}
 	n.Count("repaired")
 	n.Act(manet.Report{Kind: "repair_us", Addr: r.to, Value: float64((n.Now - d.began).Microseconds())})
-	if r.hops > d.oldHops && len(r.precursors) > 0 { // section 6.12: tell that it grew longer
+	if r.hops > d.oldHops && len(r.precursors) > 0 && !n.config.NS2 { // section 6.12: tell that it grew longer
 		n.sendRERR([]*route{r}, true)
 	}
 }

@@ -55,7 +55,7 @@ func marks() map[string]Mark {
 	for mark, names := range map[Mark][]string{
 		{Port: PortBabel}:        {"babeld"},
 		{Port: PortOLSR}:         {"olsrd", "olsr", "olsr-etx", "olsr-full"},
-		{Port: PortAODV}:         {"aodv", "aodv-p3", "aomdv"},
+		{Port: PortAODV}:         {"aodv", "aodv-ns2", "aodv-p3", "aomdv"},
 		{Port: PortDSDV}:         {"dsdv"},
 		{Port: PortADV}:          {"adv"},
 		{Protocol: ProtocolDSR}:  {"dsr", "dsr-ns2"},

@@ -35,7 +35,8 @@ func TestEveryPortIsSomebodys(t *testing.T) {
 			t.Errorf("port %d is nobody's", port)
 		}
 	}
-	if got := signalling.AtPort(signalling.PortAODV); !slices.Equal(got, []string{"aodv", "aodv-p3", "aomdv"}) {
+	got, want := signalling.AtPort(signalling.PortAODV), []string{"aodv", "aodv-ns2", "aodv-p3", "aomdv"}
+	if !slices.Equal(got, want) {
 		t.Errorf("AODV's port is that of %q", got)
 	}
 	for _, port := range []uint16{0, 5000, 6695} {
