@@ -266,8 +266,8 @@ func (n *Node) State(now manet.Time) manet.State {
 		TableSizes: map[string]int{"routes": len(n.routes),
 			"discoveries": len(n.discoveries), "searches": len(n.searches), "seen": len(n.seen),
 			"blacklist": len(n.blacklist),
-			"watched": len(n.watched),
-			"awaited": len(n.awaited), "answered": len(n.answered), "delayed": n.delayed.Len(),
+			"watched":   len(n.watched),
+			"awaited":   len(n.awaited), "answered": len(n.answered), "delayed": n.delayed.Len(),
 			"copies": len(n.copies)}}
 	for _, to := range n.sorted() {
 		r := n.routes[to]
