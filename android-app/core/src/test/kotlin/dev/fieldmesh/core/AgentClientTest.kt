@@ -6,9 +6,12 @@ import com.sun.net.httpserver.HttpsParameters
 import com.sun.net.httpserver.HttpsServer
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.Way
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
@@ -23,9 +26,12 @@ import java.security.PrivateKey
 import java.security.cert.CertificateException
 import java.security.cert.X509Certificate
 import java.time.Duration
+import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.Executors
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
+import javax.net.SocketFactory
 import javax.net.ssl.SSLContext
 import javax.net.ssl.SSLEngine
 import javax.net.ssl.X509ExtendedKeyManager
@@ -34,6 +40,7 @@ import kotlin.test.AfterTest
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
+import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
@@ -52,8 +59,12 @@ class AgentClientTest {
         start()
     }
 
-    private fun client(pin: Pin = node.pin, identity: Identity = app) =
-        AgentClient(Pairing("127.0.0.1", server.address.port, pin), identity, Dispatchers.IO, Duration.ofMinutes(1))
+    private fun client(pin: Pin = node.pin, identity: Identity = app) = AgentClient(
+        Pairing("127.0.0.1", server.address.port, pin),
+        identity,
+        Dispatchers.IO,
+        timeout = Duration.ofMinutes(1),
+    )
 
     @AfterTest
     fun stop() {
@@ -92,6 +103,52 @@ class AgentClientTest {
             answer = { it.send(status, text) }
             assertFailsWith<AgentException.BadAnswer> { client().status() }
         }
+    }
+
+    @Test
+    fun `a call goes over the way of its moment, and no connection is taken over from another`() = runBlocking {
+        val (first, second) = List(2) { Counted() }
+        var way = first.way
+        val caller = Caller({ app }, Dispatchers.IO) { way }
+        val client = caller.client(Pairing("car.test", server.address.port, node.pin))
+        client.status()
+        assertEquals(1 to 0, first.made.get() to second.made.get())
+        way = second.way
+        client.status()
+        assertEquals(1 to 1, first.made.get() to second.made.get())
+        assertEquals(listOf("car.test"), second.asked.toList())
+    }
+
+    @Test
+    fun `a code's controller is asked over the way of the moment`() = runBlocking {
+        val sockets = Counted()
+        val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
+        val code = assertNotNull(PairingCode.parse("FIELDMESH-PAIR/desk.test:${server.address.port}/$letters"))
+        assertFailsWith<AgentException.WrongNode> { Caller({ app }, Dispatchers.IO) { sockets.way }.join(code) }
+        assertEquals(1, sockets.made.get())
+        assertEquals(listOf("desk.test"), sockets.asked.toList())
+    }
+
+    /** A network in which every name is this machine's, and that counts its sockets. */
+    private class Counted : SocketFactory() {
+        val made = AtomicInteger()
+        val asked = CopyOnWriteArrayList<String>()
+        val way = Way(this) { host ->
+            asked += host
+            listOf(InetAddress.getLoopbackAddress())
+        }
+
+        override fun createSocket() = Socket().also { made.incrementAndGet() }
+
+        override fun createSocket(host: String?, port: Int) = throw UnsupportedOperationException()
+
+        override fun createSocket(host: String?, port: Int, from: InetAddress?, fromPort: Int) =
+            throw UnsupportedOperationException()
+
+        override fun createSocket(host: InetAddress?, port: Int) = throw UnsupportedOperationException()
+
+        override fun createSocket(host: InetAddress?, port: Int, from: InetAddress?, fromPort: Int) =
+            throw UnsupportedOperationException()
     }
 
     @Test

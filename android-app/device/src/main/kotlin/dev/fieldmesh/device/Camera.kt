@@ -107,7 +107,7 @@ private class CameraUse(
         if (closed) return camera.close()
         device = camera
         try {
-            @Suppress("DEPRECATION") // what replaces it came with Android 9
+            @Suppress("DEPRECATION") // what replaces it is not in the list of calls that pom.xml names
             camera.createCaptureSession(listOf(reader.surface), session, handler)
         } catch (e: CameraAccessException) {
             fail(e)

@@ -5,7 +5,6 @@ import android.location.GnssStatus
 import android.location.Location
 import android.location.LocationListener
 import android.location.LocationManager
-import android.os.Bundle
 import android.os.Handler
 import android.os.Looper
 import dev.fieldmesh.core.gps.Fix
@@ -31,14 +30,12 @@ fun LocationManager.fixes(looper: Looper): Flow<Fix> = callbackFlow {
             trySend(location.toFix(used))
         }
 
+        // Android 10 calls it, and ends the app when it is not there.
         override fun onProviderEnabled(provider: String) = Unit
 
         override fun onProviderDisabled(provider: String) {
             used = null
         }
-
-        @Deprecated("Android 8 and 9 call it, and end the app when it is not there")
-        override fun onStatusChanged(provider: String?, status: Int, extras: Bundle?) = Unit
     }
     registerGnssStatusCallback(satellites, Handler(looper))
     requestLocationUpdates(LocationManager.GPS_PROVIDER, 0L, 0f, listener, looper)

@@ -10,7 +10,6 @@ import android.content.Intent
 import android.content.pm.ServiceInfo
 import android.location.LocationManager
 import android.net.wifi.WifiManager
-import android.os.Build
 import android.os.IBinder
 import dev.fieldmesh.core.gps.GpsdServer
 import dev.fieldmesh.core.gps.withGaps
@@ -107,11 +106,7 @@ open class LocationService : Service() {
     }
 
     protected open fun enterForeground(notification: Notification) {
-        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.Q) {
-            startForeground(NOTIFICATION, notification, ServiceInfo.FOREGROUND_SERVICE_TYPE_LOCATION)
-        } else {
-            startForeground(NOTIFICATION, notification)
-        }
+        startForeground(NOTIFICATION, notification, ServiceInfo.FOREGROUND_SERVICE_TYPE_LOCATION)
     }
 
     private fun notification(words: Wording): Notification {

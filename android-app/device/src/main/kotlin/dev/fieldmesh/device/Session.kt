@@ -2,13 +2,12 @@ package dev.fieldmesh.device
 
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
-import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
-import dev.fieldmesh.core.agent.join
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
@@ -18,7 +17,6 @@ import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
 import dev.fieldmesh.core.wire.Station
-import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.BufferOverflow
@@ -34,13 +32,12 @@ import java.io.IOException
 /**
  * The app's work as long as its process lives, whatever screens come and go:
  * it follows the paired node, takes the receiver's fixes, and speaks. All of it
- * happens on [scope]'s one thread but for the network, which is [io]'s.
+ * happens on [scope]'s one thread but for the network, which is [caller]'s.
  */
 class Session(
     private val scope: CoroutineScope,
-    private val io: CoroutineDispatcher,
     private val preferences: Preferences,
-    private val identity: () -> Identity,
+    private val caller: Caller,
     private val nowNs: () -> Long,
     private val log: PhoneLog,
     voice: Voice,
@@ -73,7 +70,7 @@ class Session(
     }
 
     /** Lets the controller of a code know this phone's key; the nodes that it may be paired with then. */
-    suspend fun join(code: PairingCode): List<FleetNode> = join(code, identity(), io)
+    suspend fun join(code: PairingCode): List<FleetNode> = caller.join(code)
 
     fun unpair() {
         following?.cancel()
@@ -145,7 +142,7 @@ class Session(
 
     private fun begin(with: Pairing) {
         following?.cancel()
-        val node = AgentClient(with, identity(), io)
+        val node = caller.client(with)
         client = node
         instrument.connecting()
         outbox.pending.filter { it.note == "mark" }.forEach { instrument.mark(it.toMark(saved = false)) }

@@ -2,14 +2,17 @@ package dev.fieldmesh.app
 
 import android.app.Application
 import android.hardware.camera2.CameraManager
+import android.net.ConnectivityManager
 import android.os.SystemClock
 import dev.fieldmesh.app.screen.cueText
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
+import dev.fieldmesh.device.LocalWifi
 import dev.fieldmesh.device.LocationHost
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
@@ -57,7 +60,9 @@ open class Fieldmesh :
     }
     override val session by lazy {
         val scope = MainScope()
-        Session(scope, Dispatchers.IO, preferences, ::identity, nowNs, log, voice, ::follow).also {
+        val wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
+        val caller = Caller(::identity, Dispatchers.IO, wifi::way)
+        Session(scope, preferences, caller, nowNs, log, voice, ::follow).also {
             it.start()
             scope.launch { stayAwake(it) }
         }

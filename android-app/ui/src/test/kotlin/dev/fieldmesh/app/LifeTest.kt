@@ -4,6 +4,7 @@ import android.Manifest
 import android.content.Intent
 import android.location.Location
 import android.location.LocationManager
+import android.os.Build
 import android.os.Bundle
 import android.os.SystemClock
 import android.view.View
@@ -37,6 +38,11 @@ import kotlin.test.assertTrue
 @Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
 class LifeTest {
     private val app get() = RuntimeEnvironment.getApplication() as TestApp
+
+    @Test
+    fun `no Android without TLS 1_3 takes the app`() {
+        assertEquals(Build.VERSION_CODES.Q, app.applicationInfo.minSdkVersion)
+    }
 
     @Test
     fun `the open screen and what was typed outlive a rotation`() {

@@ -65,12 +65,13 @@ class AgentClient(
     pairing: Pairing,
     identity: Identity,
     private val io: CoroutineDispatcher,
+    way: () -> Way = { Way.PREFERRED },
     timeout: Duration = Duration.ofSeconds(5),
 ) : NodeApi,
     FixSink,
     NoteSink {
     private val base = HttpUrl.Builder().scheme("https").host(pairing.host).port(pairing.port).build()
-    private val http = httpClient(identity, PinnedTrust(pairing.pin), timeout)
+    private val clients = Clients(httpClient(identity, PinnedTrust(pairing.pin), timeout), way)
 
     override suspend fun status(): NodeStatus = call(get("v1/node"))
 
@@ -126,6 +127,7 @@ class AgentClient(
     /** A wait of [longerMs] comes on top of the usual time. */
     private suspend fun <T> exchange(request: Request, longerMs: Long, read: (Response, String) -> T): T =
         withContext(io) {
+            val http = clients.now()
             val client = if (longerMs == 0L) http else http.longer(longerMs)
             client.exchange(request, read)
         }

@@ -28,12 +28,13 @@ suspend fun join(
     code: PairingCode,
     own: Identity,
     io: CoroutineDispatcher,
+    way: Way = Way.PREFERRED,
     timeout: Duration = PATIENCE,
 ): List<FleetNode> = withContext(io) {
     val trust = CodesTrust(code)
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
-    httpClient(own, trust, timeout).exchange(request) { _, text ->
+    httpClient(own, trust, timeout).over(way).exchange(request) { _, text ->
         val reply = WireJson.decodeFromString(PairReply.serializer(), text)
         val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
         if (reply.proof.lowercase() != right) {
