@@ -9,22 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/predict"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
-	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/controller/plan/drive"
-	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/internal/flags"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// PlanCommand is `fieldmesh plan`: judge a campaign file, and show the
-// schedule that it expands to. Nothing is driven and no node is asked.
+// PlanCommand is `fieldmesh plan`: judge a campaign file, show the schedule that it
+// expands to, and predict what it may find. Nothing is driven and no node is asked.
 func PlanCommand() *cobra.Command {
-	return group("plan", "Check a campaign file and show its schedule", planCheckCommand(), planShowCommand())
+	return group("plan", "Check a campaign file, show its schedule, and predict what it may find",
+		planCheckCommand(), planShowCommand(), planPredictCommand())
 }
 
 func planCheckCommand() *cobra.Command {
@@ -143,11 +141,51 @@ func planShowCommand() *cobra.Command {
 		Short: "List the trials of a campaign with the time and the road that they need, and what they can tell",
 	}, func(w io.Writer, c *plan.Campaign) error {
 		if asJSON {
-			return showPlanJSON(w, c)
+			return document.Plan(w, c)
 		}
 		return show.Plan(w, c)
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
+	return c
+}
+
+func planPredictCommand() *cobra.Command {
+	var scale string
+	var seeds int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "predict FILE",
+		Short: "Predict, before a drive, the reach and the most goodput of each cell, by the emulated radio",
+		Long: "Predict works out, for each motion and speed of the campaign in FILE, for how much of the window " +
+			"sender and receiver are within reach, and what a saturated link carries straight from one to the " +
+			"other. It adds goodput by distance, the time and road that the campaign takes, and what it can tell. " +
+			"The radio is that of a rehearsal, in model time: no node or privilege is needed, and the same file and " +
+			"seeds give the same output.\n\n" +
+			"The goodput is an upper bound for TCP, and no measurement. Trials with relays, with an access point, or " +
+			"whose nodes nothing places are left out, each with its reason.",
+		Args: flags.Exactly(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if seeds < 1 || seeds > predict.MostSeeds {
+				return misused("--seeds %d: from 1 to %d are possible", seeds, predict.MostSeeds)
+			}
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
+			if err != nil {
+				return err
+			}
+			p, err := predict.Of(c.Context(), campaign, seeds)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return document.Write(c.OutOrStdout(), p)
+			}
+			return p.Write(c.OutOrStdout(), campaign)
+		},
+	}
+	addScale(c, &scale)
+	c.Flags().IntVar(&seeds, "seeds", 5, "draws of the field; the first is by the campaign's own seed, and three "+
+		"make an interval")
+	addJSON(c, &asJSON)
 	return c
 }
 
@@ -163,31 +201,4 @@ func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) 
 		return nil, fmt.Errorf("print problems: %w", err)
 	}
 	return nil, fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
-}
-
-// planJSON is what `plan show --json` prints.
-type planJSON struct {
-	Campaign  string             `json:"campaign"`
-	Title     string             `json:"title"`
-	SHA256    string             `json:"campaign_sha256"`
-	Nodes     []plan.Node        `json:"nodes"`
-	Factors   []plan.Factor      `json:"factors"`
-	Design    plan.Design        `json:"design"`
-	Paper     *plan.Paper        `json:"paper,omitempty"`
-	Site      *environment.Site  `json:"site,omitempty"`
-	Field     *environment.Field `json:"field,omitempty"`
-	Trials    []wire.Trial       `json:"trials"`
-	Estimate  drive.Estimate     `json:"estimate"`
-	Estimable design.Estimable   `json:"estimable"`
-}
-
-func showPlanJSON(w io.Writer, c *plan.Campaign) error {
-	trials, err := c.Schedule()
-	if err != nil {
-		return err
-	}
-	return document.Write(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
-		Factors: c.Factors, Design: c.Design, Paper: c.Paper,
-		Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
-		Estimable: show.Estimable(c, trials)})
 }

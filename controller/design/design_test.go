@@ -2,6 +2,7 @@ package design
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,49 @@ func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
 	}
 	if slices.ContainsFunc(crossed.Warnings, func(s string) bool { return strings.Contains(s, "confounded") }) {
 		t.Errorf("%q", crossed.Warnings)
+	}
+}
+
+// The least effect that is found is that which the noncentral t finds so often, by the standard
+// error as written out by hand: 2/√n of two levels, half of the trials each.
+func TestLeastEffectThatIsFound(t *testing.T) {
+	e := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil)
+	for name, se := range map[string]float64{Section: 2 / math.Sqrt(12), Speed: 2 / math.Sqrt(12),
+		Interaction: 4 / math.Sqrt(12)} { // a difference of differences
+		f := e.effect(t, name)
+		if f.LeastFoundSD == nil {
+			t.Fatalf("%+v", f)
+		}
+		if power := stats.Power(*f.LeastFoundSD/se, 6, stats.Confidence); math.Abs(power-stats.WishedPower) > 1e-6 {
+			t.Errorf("%s: %g SD is found with probability %g, want %g", name, *f.LeastFoundSD, power, stats.WishedPower)
+		}
+	}
+	if f := e.effect(t, Sender); f.LeastFoundSD != nil {
+		t.Errorf("no estimate of its own: %+v", f)
+	}
+	// Where only sessions judge an effect, their spread is what counts, and that is not known.
+	judged := false
+	for blocks := range 6 {
+		f := Judge(nodes(), schedule(blocks+2, []string{"alpha", "bravo"}, 2, 5), nil).effect(t, Unit)
+		judged = judged || f.Between && f.DFMin != nil
+		if f.Between && f.LeastFoundSD != nil {
+			t.Errorf("%d blocks: %+v", blocks+2, f)
+		}
+	}
+	if !judged {
+		t.Error("sessions judged nothing")
+	}
+	// Of three levels it is that of the pair of which least is known, with eight trials each.
+	var three []wire.Trial
+	for b := range 4 {
+		for _, level := range []string{"x", "x", "y", "z"} {
+			three = append(three, cell(b+1, "alpha", "A", 5, "kind", level), cell(b+1, "alpha", "B", 5, "kind", level))
+		}
+	}
+	f := Judge(nodes(), three, nil).effect(t, "kind")
+	if power := stats.Power(*f.LeastFoundSD/(2/math.Sqrt(16)), *f.DFMin, stats.Confidence); math.Abs(power-
+		stats.WishedPower) > 1e-6 {
+		t.Errorf("three levels: %+v: power %g", f, power)
 	}
 }
 

@@ -2,6 +2,7 @@ package design
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,6 +29,11 @@ type Effect struct {
 	// whatever sessions differ by. Both are absent where it has no interval.
 	DFMin *float64 `json:"df_min,omitempty"`
 	DFMax *float64 `json:"df_max,omitempty"`
+	// LeastFoundSD is how large it must be to be found with the probability
+	// stats.WishedPower, in standard deviations between trials that differ in nothing, if
+	// sessions are alike: for the contrast that is told worst. A slope's is over all
+	// speeds. Absent where it has no interval, and where only sessions judge it.
+	LeastFoundSD *float64 `json:"least_found_sd,omitempty"`
 	// ConfoundedWith are the effects that change together with it.
 	ConfoundedWith []string `json:"confounded_with,omitempty"`
 	// Own reports whether an estimate of it is printed: of effects that change
@@ -101,7 +107,9 @@ func (e *Estimable) fit(passes []Pass) {
 			f.ConfoundedWith = partners(m.Terms, t.Name, alike.Confounded)
 		}
 		if err == nil {
-			f.judgedBy(slices.Concat(Contrasts(&alike, t), Contrasts(&apart, t)))
+			told := Contrasts(&alike, t)
+			f.judgedBy(slices.Concat(told, Contrasts(&apart, t)))
+			f.found(&alike, told, speedRange(t.Name, passes))
 		}
 		e.Effects = append(e.Effects, f)
 	}
@@ -120,6 +128,33 @@ func (e *Effect) judgedBy(contrasts []stats.Estimate) {
 		}
 		*e.DFMin, *e.DFMax = min(*e.DFMin, *c.DF), max(*e.DFMax, *c.DF)
 	}
+}
+
+// found works out how large the effect must be, of a fit to noise: how its estimates
+// scatter, as a share of the noise, is the design's.
+func (e *Effect) found(f *stats.Fit, contrasts []stats.Estimate, units float64) {
+	for _, c := range contrasts {
+		if c.SE == nil || c.Between || f.Groups == stats.GroupsNoise {
+			continue
+		}
+		least := stats.Detectable(stats.WishedPower, *c.DF, stats.Confidence) * *c.SE / *f.ResidualSD * units
+		if e.LeastFoundSD == nil || least > *e.LeastFoundSD {
+			e.LeastFoundSD = &least
+		}
+	}
+}
+
+// speedRange is from the slowest to the fastest for a term whose contrasts are slopes,
+// and 1 for the others.
+func speedRange(term string, passes []Pass) float64 {
+	if term != Speed && term != Interaction {
+		return 1
+	}
+	slowest, fastest := math.Inf(1), 0.0
+	for _, p := range passes { // such a term is there only if all have a speed
+		slowest, fastest = min(slowest, *p.Trial.SpeedMps), max(fastest, *p.Trial.SpeedMps)
+	}
+	return fastest - slowest
 }
 
 // partners are the terms but for which another could be told; where it takes

@@ -8,6 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
+// WishedPower is the probability with which an effect is to be found.
+const WishedPower = 0.8
+
 // Power is the probability that a two-sided t test at level 1 − confidence
 // finds an effect that is so many standard errors large: by the noncentral t.
 //

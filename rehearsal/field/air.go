@@ -118,11 +118,19 @@ func CheckRadios(trials []wire.Trial) error {
 	return nil
 }
 
+// RadioOf is a trial's radio with the standard and the channel that the field takes where the
+// trial names none.
+func RadioOf(r wire.Radio) wire.Radio {
+	r.Standard, r.Channel = or(r.Standard, medium.Standard80211g), or(r.Channel, 6)
+	return r
+}
+
 // mediumConfig is what the field makes of a radio. Its seed is the trial's.
 func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
+	r = RadioOf(r)
 	m := medium.Config{
-		Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
+		Standard: r.Standard, Channel: r.Channel,
 		Radio: c.Radio, RateControl: c.RateControl, BasicRatesMbps: c.BasicRatesMbps,
 		CarrierSenseDbm: c.CarrierSenseDbm, EnergyDetectDbm: c.EnergyDetectDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,

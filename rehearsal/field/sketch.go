@@ -77,18 +77,7 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 
 // still works a trial's field out at one moment.
 func still(cfg Config, t wire.Trial, at time.Duration) (*Field, *scene, *medium.Core, error) {
-	var err error
-	if cfg.Field, err = cfg.Field.WithDefaults(); err != nil {
-		return nil, nil, nil, err
-	}
-	f := &Field{cfg: cfg}
-	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
-		return nil, nil, nil, err
-	}
-	for i, n := range cfg.Nodes {
-		f.nodes = append(f.nodes, &node{Node: n, index: i, mac: net.HardwareAddr{0x02, 0, 0, 0, byte(i >> 8), byte(i)}})
-	}
-	standing, err := f.stage.arrange(t)
+	f, standing, err := desk(cfg, t)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -102,6 +91,23 @@ func still(cfg Config, t wire.Trial, at time.Duration) (*Field, *scene, *medium.
 	return f, scene, core, err
 }
 
+// desk is a trial's field without its processes: what can be worked out needs none.
+func desk(cfg Config, t wire.Trial) (*Field, *scene, error) {
+	var err error
+	if cfg.Field, err = cfg.Field.WithDefaults(); err != nil {
+		return nil, nil, err
+	}
+	f := &Field{cfg: cfg}
+	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
+		return nil, nil, err
+	}
+	for i, n := range cfg.Nodes {
+		f.nodes = append(f.nodes, &node{Node: n, index: i, mac: net.HardwareAddr{0x02, 0, 0, 0, byte(i >> 8), byte(i)}})
+	}
+	standing, err := f.stage.arrange(t)
+	return f, standing, err
+}
+
 // Links are the nodes of a trial that carry each other's data so long after its
 // window opened, by their names: on average over fading, at the trial's rate or,
 // where it fixes none, at any. What counts of the configuration is as in NewSketch.
@@ -110,10 +116,7 @@ func Links(cfg Config, t wire.Trial, at time.Duration) (map[string][]string, err
 	if err != nil {
 		return nil, err
 	}
-	least := core.RatesMbps()[0]
-	if t.Radio.RateMbps != nil {
-		least = *t.Radio.RateMbps
-	}
+	least := leastRateMbps(core, t)
 	var taking []int
 	nodes := t.Nodes()
 	for i, n := range f.nodes {
@@ -131,6 +134,14 @@ func Links(cfg Config, t wire.Trial, at time.Duration) (map[string][]string, err
 		}
 	}
 	return out, nil
+}
+
+// leastRateMbps is the rate that a link must carry: the trial's or, where it fixes none, any.
+func leastRateMbps(core *medium.Core, t wire.Trial) float64 {
+	if t.Radio.RateMbps != nil {
+		return *t.Radio.RateMbps
+	}
+	return core.RatesMbps()[0]
 }
 
 // CheckScenes reports whether the field of every trial can be made at all:

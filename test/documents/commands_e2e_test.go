@@ -79,6 +79,8 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh plan show campaigns/fixed-rto.yaml --scale quick"},
 		{typed: "fieldmesh plan show campaigns/reference-tcp.yaml --scale quick"},
 		{typed: "fieldmesh plan show campaigns/six-variants.yaml --scale quick"},
+		{typed: "fieldmesh plan predict FILE", says: "an upper bound for TCP"},
+		{typed: "fieldmesh plan predict campaigns/velocity.yaml", says: "goodput Mbit/s"},
 		{typed: "fieldmesh field show campaigns/velocity.yaml --at 5 > field.svg",
 			run: "field show campaigns/velocity.yaml --at 5", says: "<svg"},
 		{typed: "fieldmesh explain KEY", run: "explain hold_s", says: "trial.gate.hold_s"},

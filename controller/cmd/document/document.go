@@ -8,8 +8,14 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
 	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Check is what `plan check --json` prints.
@@ -20,6 +26,29 @@ type Check struct {
 	Trials   int           `json:"trials,omitempty"`
 	Problems tree.Problems `json:"problems"`
 	Warnings []string      `json:"warnings"`
+}
+
+// Plan writes what `plan show --json` prints.
+func Plan(w io.Writer, c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	return Write(w, struct {
+		Campaign  string             `json:"campaign"`
+		Title     string             `json:"title"`
+		SHA256    string             `json:"campaign_sha256"`
+		Nodes     []plan.Node        `json:"nodes"`
+		Factors   []plan.Factor      `json:"factors"`
+		Design    plan.Design        `json:"design"`
+		Paper     *plan.Paper        `json:"paper,omitempty"`
+		Site      *environment.Site  `json:"site,omitempty"`
+		Field     *environment.Field `json:"field,omitempty"`
+		Trials    []wire.Trial       `json:"trials"`
+		Estimate  drive.Estimate     `json:"estimate"`
+		Estimable design.Estimable   `json:"estimable"`
+	}{c.Name, c.Title, c.SHA256, c.Nodes, c.Factors, c.Design, c.Paper, c.Site, c.Field, trials, c.Estimate(),
+		show.Estimable(c, trials)})
 }
 
 // Finding is a file that is not as the run wrote it.

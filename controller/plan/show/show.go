@@ -220,7 +220,7 @@ func effectTable(w io.Writer, e design.Estimable) error {
 	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", words.Count(e.Trials, "trial"), sessionsText(e),
 		words.Count(e.ResidualDF, "residual degree")+" of freedom")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
+	fmt.Fprintln(table, "effect\tcontrasts\tdf\tleast found\tconfounded with")
 	for _, f := range e.Effects {
 		df := "no interval"
 		switch {
@@ -232,10 +232,21 @@ func effectTable(w io.Writer, e design.Estimable) error {
 		default:
 			df = fmt.Sprintf("%.0f to %.0f", *f.DFMin, *f.DFMax)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df,
+		least := "-"
+		if f.LeastFoundSD != nil {
+			least = fmt.Sprintf("%.2g SD", *f.LeastFoundSD)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", f.Name, f.Contrasts, df, least,
 			cmp.Or(strings.Join(f.ConfoundedWith, ", "), "-"))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(e.Effects, func(f design.Effect) bool { return f.LeastFoundSD != nil }) {
+		fmt.Fprintf(w, "least found: an effect so large is found %.0f times in 100, in standard deviations between "+
+			"trials that differ in nothing, if sessions are alike; speed's is over all speeds\n", 100*stats.WishedPower)
+	}
+	return nil
 }
 
 // sessionsText says how the model would take the plan's sessions.

@@ -8,9 +8,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
-// wishedPower is the probability with which an effect is to be found.
-const wishedPower = 0.8
-
 // wishedShares are the precisions that the power table is made for, as shares of
 // the mean response.
 var wishedShares = []float64{0.02, 0.05, 0.10, 0.20}
@@ -50,7 +47,7 @@ func (c *Comparison) power() powerView {
 		}
 		p := c.planOf(e.Estimate, len(blocks))
 		r := powerRow{Term: e.Term, Label: e.Label, Half: fmt.Sprintf("± %.3g", (*e.High-*e.Low)/2),
-			Detectable: fmt.Sprintf("%.3g", stats.Detectable(wishedPower, *e.DF, c.Level)**e.SE)}
+			Detectable: fmt.Sprintf("%.3g", stats.Detectable(stats.WishedPower, *e.DF, c.Level)**e.SE)}
 		for _, s := range wishedShares {
 			wish := s * math.Abs(mean.Value)
 			if (*e.High-*e.Low)/2 <= wish {

@@ -1,0 +1,164 @@
+package field
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+func pair(settings Settings) Config {
+	return Config{Nodes: []Node{{Name: "a"}, {Name: "b"}}, Seed: 7, Field: settings}
+}
+
+// leaving is a car that drives away from the roadside node at 10 m/s, practically at once.
+func leaving(standard string, rateMbps, windowS float64) wire.Trial {
+	speed := 10.0
+	return wire.Trial{Number: 1, Repetition: 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b", Initiator: "a",
+		SpeedMps: &speed, Direction: "outbound", DurationS: windowS,
+		Course: wire.Course{Kind: "depart", AccelMps2: 1e6, BrakeMps2: 4},
+		Radio:  wire.Radio{Mode: "adhoc", Standard: standard, Channel: 6, RateMbps: &rateMbps}}
+}
+
+// theoryMbps is what one saturated link carries of UDP's payload: IEEE 802.11-2020's times,
+// written out, and the mean first back-off.
+func theoryMbps(standard string, rate float64) float64 {
+	const mpduBytes, ackBytes = 24 + 8 + 1500 + 4, 14
+	if standard == medium.Standard80211b { // long preamble; ACK at 2 Mbit/s at most
+		air := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
+		return 8 * 1472 / (50 + 20*15.5 + air(rate, mpduBytes) + 10 + air(min(rate, 2), ackBytes))
+	}
+	air := func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + 6 }
+	control := 6.0
+	for _, basic := range []float64{12, 24} {
+		if basic <= rate {
+			control = basic
+		}
+	}
+	return 8 * 1472 / (28 + 9*7.5 + air(rate, mpduBytes) + 10 + air(control, ackBytes))
+}
+
+// Close together, every rate carries what its airtime lets through. The back-off of some
+// hundred frames or more is its mean but for chance: its standard deviation, of a few slots.
+func TestSaturationNearbyIsThatOfTheStandard(t *testing.T) {
+	for standard, rates := range map[string][]float64{medium.Standard80211b: {1, 2, 5.5, 11},
+		medium.Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54}} {
+		for _, rate := range rates {
+			got, err := SaturateApart(pair(Settings{}), leaving(standard, rate, 1), 10, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := theoryMbps(standard, rate)
+			if math.Abs(got.GoodputMbps/want-1) > 0.01 || got.WithinReach != 1 || got.NearestM != 10 ||
+				got.FarthestM != 10 {
+				t.Errorf("%s at %g Mbit/s: %+v, theory %g", standard, rate, got, want)
+			}
+		}
+	}
+}
+
+// In a disc of 100 m a car that leaves at 10 m/s is within reach for 10 s of a window of 20 s, and
+// what comes over is what comes over in them; a window that opens later has the less.
+func TestSaturationEndsWithTheReach(t *testing.T) {
+	cfg := pair(Settings{Radio: medium.RadioDisc, RangeM: 100})
+	whole := theoryMbps(medium.Standard80211g, 24)
+	for _, direction := range []string{"outbound", "inbound"} {
+		trial := leaving(medium.Standard80211g, 24, 20)
+		trial.Direction = direction
+		for opensS, share := range map[float64]float64{0: 0.5, 5: 0.25, 9.5: 0.025, 10.5: 0} {
+			got, err := Saturate(cfg, trial, time.Duration(opensS*float64(time.Second)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// One look in 200, and the frames of a hundredth of the window.
+			if math.Abs(got.WithinReach-share) > 0.0051 || math.Abs(got.GoodputMbps/whole-share) > 0.01 {
+				t.Errorf("%s, opens at %g s: %+v, want a share of %g of %g Mbit/s", direction, opensS, got, share,
+					whole)
+			}
+			if math.Abs(got.NearestM-10*opensS) > 0.1 || math.Abs(got.FarthestM-10*(opensS+20)) > 1.1 {
+				t.Errorf("%s, opens at %g s: from %g to %g m apart", direction, opensS, got.NearestM, got.FarthestM)
+			}
+			if share == 0 && got.GoodputMbps != 0 {
+				t.Errorf("beyond reach %g Mbit/s came over", got.GoodputMbps)
+			}
+		}
+	}
+}
+
+// With distance goodput falls, or stays as it is but for the back-off's chance, to nothing.
+func TestSaturationFallsWithDistance(t *testing.T) {
+	trial := leaving(medium.Standard80211g, 0, 1)
+	trial.Radio.RateMbps = nil // by its signal
+	before, last := math.Inf(1), Saturation{}
+	for _, apartM := range []float64{10, 100, 200, 300, 400, 600, 800, 1600, 3200} {
+		got, err := SaturateApart(pair(Settings{}), trial, apartM, 4*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GoodputMbps > 1.01*before {
+			t.Errorf("%g m: %g Mbit/s, nearer %g", apartM, got.GoodputMbps, before)
+		}
+		before, last = got.GoodputMbps, got
+	}
+	if last.GoodputMbps != 0 || last.WithinReach != 0 {
+		t.Errorf("3.2 km apart: %+v", last)
+	}
+}
+
+// The draw is the seed's, with all that is drawn.
+func TestSaturationIsDrawnBySeed(t *testing.T) {
+	cfg := pair(Settings{Shadowing: &ShadowingConfig{SigmaDb: 8, DecorrelationM: 20},
+		Fading: &FadingConfig{Model: "rayleigh"}})
+	trial := leaving(medium.Standard80211g, 24, 5)
+	seen := map[string]bool{}
+	for range 2 {
+		for seed := range uint64(3) {
+			cfg.Seed = seed
+			got, err := Saturate(cfg, trial, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[fmt.Sprint(seed, got)] = true
+			if got.GoodputMbps <= 0 || got.GoodputMbps > theoryMbps(medium.Standard80211g, 24) {
+				t.Errorf("seed %d: %+v", seed, got)
+			}
+		}
+	}
+	values := map[string]bool{}
+	for s := range seen {
+		_, value, _ := strings.Cut(s, " ")
+		values[value] = true
+	}
+	if len(seen) != 3 || len(values) != 3 {
+		t.Errorf("three seeds, twice each: %v", seen)
+	}
+}
+
+// What a third node overhears does not count.
+func TestSaturationIsTheReceivers(t *testing.T) {
+	trial := leaving(medium.Standard80211g, 24, 1)
+	trial.Routing.Protocol = "dsr-ns2"
+	cfg := pair(Settings{})
+	two, err := SaturateApart(cfg, trial, 10, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Nodes = append(cfg.Nodes, Node{Name: "c"})
+	three, err := SaturateApart(cfg, trial, 10, time.Second)
+	if err != nil || !trial.Routing.Overhears() || two != three {
+		t.Errorf("two nodes: %+v, with a third: %+v, %v", two, three, err)
+	}
+}
+
+func TestSaturationNeedsItsNodes(t *testing.T) {
+	trial := leaving(medium.Standard80211g, 24, 1)
+	trial.Sender = "c"
+	_, err := SaturateApart(pair(Settings{}), trial, 10, time.Second)
+	if err == nil || !strings.Contains(err.Error(), `"c"`) {
+		t.Errorf("%v", err)
+	}
+}
