@@ -72,6 +72,16 @@ func TestCellsAreWhatTheRadioSees(t *testing.T) {
 	}
 }
 
+// In a disc all that counts is who is within it.
+func TestADiscHasNoPowers(t *testing.T) {
+	c := read(t, "testdata/standing.yaml")
+	c.Field.Propagation, c.Field.RangeM, c.Field.AntennaHeightM = "disc", new(40.0), nil
+	p := ofCampaign(t, c, 1)
+	if len(p.Defaults) != 0 || p.Cells[0].GoodputMbps.Value != 0 || p.Cells[0].WithinReach.Value != 0 {
+		t.Errorf("50 m apart in a disc of 40 m: defaults %v, %+v", p.Defaults, p.Cells[0])
+	}
+}
+
 // Units that differ are told apart: more comes from the one that is not weak.
 func TestUnitsThatDifferHaveCellsOfTheirOwn(t *testing.T) {
 	c := read(t, "../../../campaigns/velocity-powered.yaml")
