@@ -14,6 +14,7 @@ import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.AbortRequest
+import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
 import dev.fieldmesh.core.wire.Station
@@ -41,6 +42,7 @@ class Session(
     private val nowNs: () -> Long,
     private val log: PhoneLog,
     voice: Voice,
+    private val lastEnd: () -> String?,
     private val follow: (AgentClient) -> Flow<Heard>,
 ) {
     private val instrument = Instrument(nowNs, voice::say)
@@ -84,9 +86,13 @@ class Session(
         get() = preferences.logging
         set(on) {
             preferences.logging = on
+            goesOn = false
             logFault = null
             if (!on) log.end()
         }
+
+    /** Whether the log is to say yet that a process ended in the middle of it. */
+    private var goesOn = preferences.logging
 
     /** Why the log ended by itself, as the phone's storage said it. */
     var logFault: String? = null
@@ -94,16 +100,25 @@ class Session(
 
     fun heard(signal: Station) = keep { log.add(nowNs(), signal) }
 
+    /** The receiver is read, or is not any more. */
+    fun receiving(on: Boolean) = keep {
+        log.add(nowNs(), if (on) Event("info", "GPS: it is read") else Event("warning", "GPS: it is not read any more"))
+    }
+
     /** A full storage ends the log, and nothing else. */
     private fun keep(write: () -> Unit) {
         if (!logging) return
         try {
+            if (goesOn) log.add(nowNs(), Event("warning", "log: goes on after the app ended" + why(lastEnd())))
+            goesOn = false
             write()
         } catch (e: IOException) {
             preferences.logging = false
             logFault = e.message ?: e.javaClass.simpleName
         }
     }
+
+    private fun why(reason: String?) = reason?.let { ": $it" }.orEmpty()
 
     fun take(fix: Fix) {
         keep { log.add(fix) }

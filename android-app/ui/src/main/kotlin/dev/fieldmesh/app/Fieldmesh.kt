@@ -1,5 +1,6 @@
 package dev.fieldmesh.app
 
+import android.app.ActivityManager
 import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.net.ConnectivityManager
@@ -21,7 +22,9 @@ import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
+import dev.fieldmesh.device.lastEnd
 import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.flow.Flow
@@ -40,7 +43,7 @@ open class Fieldmesh :
     Application(),
     LocationHost {
     override val nowNs: () -> Long = SystemClock::elapsedRealtimeNanos
-    val log by lazy { PhoneLog(File(filesDir, "logs")) }
+    open val log by lazy { PhoneLog(File(filesDir, "logs")) }
     override val preferences by lazy { Preferences(this) }
     override val wording by lazy {
         Wording(
@@ -58,13 +61,17 @@ open class Fieldmesh :
             cueText(cue, state, preferences.speedUnit)
         }
     }
-    override val session by lazy {
-        val scope = MainScope()
+    override val session by lazy { begin(MainScope()) }
+
+    /** All that works as long as the process lives, in [scope]. */
+    protected fun begin(scope: CoroutineScope): Session {
         val wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
         val caller = Caller(::identity, Dispatchers.IO, wifi::way)
-        Session(scope, preferences, caller, nowNs, log, voice, ::follow).also {
+        val ends = getSystemService(ActivityManager::class.java)
+        return Session(scope, preferences, caller, nowNs, log, voice, ends::lastEnd, ::follow).also {
             it.start()
-            scope.launch { stayAwake(it) }
+            val underWay = it.state.map { now -> now.drive.phase.isUnderWay }.distinctUntilChanged()
+            scope.launch { Awake(this@Fieldmesh).follow(underWay) }
         }
     }
 
@@ -72,16 +79,12 @@ open class Fieldmesh :
     val gpsRuns = MutableStateFlow(false)
 
     override fun receiving(on: Boolean) {
+        if (gpsRuns.value != on) session.receiving(on)
         gpsRuns.value = on
     }
 
     /** What is heard of a node. */
     open fun follow(node: AgentClient): Flow<Heard> = AgentLink(node, nowNs).follow()
-
-    private suspend fun stayAwake(session: Session) {
-        val awake = Awake(this)
-        session.state.map { it.drive.phase.isUnderWay }.distinctUntilChanged().collect(awake::keep)
-    }
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default

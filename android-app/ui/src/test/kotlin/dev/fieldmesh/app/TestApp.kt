@@ -4,12 +4,17 @@ import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
+import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.Shot
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.cancel
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.emptyFlow
+import java.io.File
 
 /** The app with a key from the JDK's keytool: there is no Android Keystore on a desk. */
 class TestApp : Fieldmesh() {
@@ -22,6 +27,21 @@ class TestApp : Fieldmesh() {
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)
 
     override fun follow(node: AgentClient): Flow<Heard> = heard
+
+    private var process = MainScope()
+    private var living: Session? = null
+    private var kept: PhoneLog? = null
+    override val session get() = living ?: begin(process).also { living = it }
+    override val log get() = kept ?: PhoneLog(File(filesDir, "logs")).also { kept = it }
+
+    /** Ends all that lives as long as the process. Nobody is told, and what was not on the disk is lost. */
+    fun die() {
+        process.cancel()
+        process = MainScope()
+        living = null
+        kept = null
+        gpsRuns.value = false
+    }
 
     override fun identity(): Identity = key
 
