@@ -17,6 +17,7 @@ DATE = $(shell git -c safe.directory='*' log -1 --format=%cI 2>/dev/null)
 STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT) -X fieldmesh.dev/fieldmesh/internal/version.Date=$(DATE)
 LDFLAGS = -s -w -buildid= $(STAMP)
 BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
+APK = android-app/ui/target/fieldmesh$(if $(FIELDMESH_KEYSTORE),,-unsigned).apk
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 SUITES = go run ./test/suites
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
@@ -89,13 +90,15 @@ soak: ## the long form of the tests that cut and kill (hours, needs root)
 	@$(SUITES) soak
 
 # The kernel for virtual time is built on x86-64 only; elsewhere the rest is made.
-dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, checksums: in dist/
+# The app is signed with the key of FIELDMESH_KEYSTORE; without one it is handed out unsigned.
+dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, the app, checksums: in dist/
 	@scripts/setup check
+	@$(MAKE) app
 	@if [ "$$(uname -m)" = x86_64 ]; then $(MAKE) kernel; else echo 'dist: no package of the kernel, which x86-64 builds' >&2; fi
-	@$(MAKE) packages KERNEL="$$([ "$$(uname -m)" != x86_64 ] || rehearsal/kernel/build)"
+	@$(MAKE) packages KERNEL="$$([ "$$(uname -m)" != x86_64 ] || rehearsal/kernel/build)" APP='$(APK)'
 
 packages:
-	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' KERNEL='$(KERNEL)' packaging/build
+	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' KERNEL='$(KERNEL)' APP='$(APP)' packaging/build
 
 site: ## build the field guides into site/, which opens offline
 	@scripts/setup site

@@ -4,6 +4,7 @@ package packaging
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,15 +53,20 @@ func withDist(m *testing.M) (int, error) {
 // build copies the source and makes the packages of it for some of Debian's
 // architectures.
 func build(to, arches string, env ...string) error {
+	return inCopy(to, []string{"make", "packages", "ARCHES=" + arches, "VERSION=0.1.0", "COMMIT=" + commit,
+		"DATE=" + date}, env...)
+}
+
+// inCopy copies the source, and runs a command in the copy.
+func inCopy(to string, command []string, env ...string) error {
 	script := `set -e; mkdir -p "$1"; git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
 		while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
-		tar --null -T - -cf - | tar -C "$1" -xf -; cd "$1"
-		exec make packages ARCHES="$2" VERSION=0.1.0 COMMIT=` + commit + ` DATE=` + date
-	cmd := exec.Command("bash", "-c", script, "build", to, arches)
+		tar --null -T - -cf - | tar -C "$1" -xf -; cd "$1"; shift; exec "$@"`
+	cmd := exec.Command("bash", append([]string{"-c", script, "build", to}, command...)...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build packages: %w\n%s", err, out)
+		return fmt.Errorf("run %q: %w\n%s", command, err, out)
 	}
 	return nil
 }
@@ -109,6 +115,63 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	check.Dir = dist
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("SHA256SUMS: %v\n%s", err, out)
+	}
+}
+
+// The app without a signature depends on nothing but its source: another folder, another
+// umask, another time zone, another debug key. It is handed out with its sum.
+func TestE2ETwoBuildsOfTheAppAreTheSameBytes(t *testing.T) {
+	needDist(t)
+	testnet.Need(t, "mvn", "jar", "zip", "aapt2", "zipalign", "apksigner", "dexdump")
+	artifacts, err := filepath.Abs("../android-app/.repository")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(artifacts); err != nil {
+		t.Skipf("needs the artifacts that the app is made of: run `make app` (%v)", err)
+	}
+	const apk = "android-app/ui/target/fieldmesh-unsigned.apk"
+	made := func(to string, env ...string) []byte {
+		t.Helper()
+		script := `ln -s "$1" android-app/.repository && exec android-app/maven -DskipTests package`
+		if err := inCopy(to, []string{"bash", "-c", script, "app", artifacts}, env...); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(to, apk))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	one := filepath.Join(testnet.Folder(t), "one")
+	first := made(one)
+	old := umask(0o077)
+	second := made(filepath.Join(testnet.Folder(t), "a folder", "further down"), "TZ=Asia/Tokyo", "LC_ALL=C",
+		"HOME="+t.TempDir())
+	umask(old)
+	if !bytes.Equal(first, second) {
+		t.Errorf("two builds differ: %x, %x", sha256.Sum256(first), sha256.Sum256(second))
+	}
+
+	if err := build(one, "amd64", "APP="+apk); err != nil {
+		t.Fatal(err)
+	}
+	const name = "fieldmesh-app_0.1.0-unsigned.apk"
+	sums, err := os.ReadFile(filepath.Join(one, "dist", "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(first), name); !strings.Contains(string(sums), want) {
+		t.Errorf("there is no %q in\n%s", want, sums)
+	}
+	handed := filepath.Join(one, "dist", name)
+	for _, want := range []string{"package: name='dev.fieldmesh.app'", "sdkVersion:'29'"} {
+		if out := run(t, "aapt2", "dump", "badging", handed); !strings.Contains(out, want) {
+			t.Errorf("%s has no %s:\n%s", name, want, out)
+		}
+	}
+	if out, err := exec.Command("apksigner", "verify", handed).CombinedOutput(); err == nil {
+		t.Errorf("%s is signed:\n%s", name, out)
 	}
 }
 

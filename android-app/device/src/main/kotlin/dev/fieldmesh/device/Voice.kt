@@ -25,11 +25,11 @@ enum class VoiceState { STARTING, READY, NO_ENGINE, NO_LANGUAGE }
 
 /**
  * Speaks cues and makes the phone shake, with the screen off too; other sound is lowered meanwhile. [words] are in
- * [language], whatever the phone's is; null: there is nothing to say.
+ * [language], whatever the engine's is, and change with it; null: there is nothing to say.
  */
 class SpokenVoice(
     context: Context,
-    private val language: Locale,
+    private val language: () -> Locale,
     private val wanted: () -> Boolean,
     private val words: (Cue, AppState) -> String?,
 ) : Voice,
@@ -37,6 +37,7 @@ class SpokenVoice(
     private val vibrator: Vibrator? = context.getSystemService(Vibrator::class.java)
     private val audio = context.getSystemService(AudioManager::class.java)
     private val told = MutableStateFlow(VoiceState.STARTING)
+    private var settled: Locale? = null // what the engine was told to speak; absent until it has started
     private val speech = TextToSpeech(context, ::started)
     private val manner = AudioAttributes.Builder()
         .setUsage(AudioAttributes.USAGE_ASSISTANCE_NAVIGATION_GUIDANCE)
@@ -55,13 +56,19 @@ class SpokenVoice(
         }
         speech.setAudioAttributes(manner)
         speech.setOnUtteranceProgressListener(Ends())
-        val has = speech.setLanguage(language) >= TextToSpeech.LANG_AVAILABLE
+        settle(language())
+    }
+
+    private fun settle(newest: Locale) {
+        settled = newest
+        val has = speech.setLanguage(newest) >= TextToSpeech.LANG_AVAILABLE
         told.value = if (has) VoiceState.READY else VoiceState.NO_LANGUAGE
     }
 
     override fun say(cue: Cue, state: AppState) {
         val text = words(cue, state) ?: return
         vibrator?.vibrate(VibrationEffect.createWaveform(pattern(cue), NO_REPEAT))
+        if (settled != null && settled != language()) settle(language())
         if (told.value != VoiceState.READY || !wanted()) return
         audio.requestAudioFocus(focus)
         // An older cue that is still being spoken is of no use any more.

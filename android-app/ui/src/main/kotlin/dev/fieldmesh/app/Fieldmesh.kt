@@ -56,11 +56,14 @@ open class Fieldmesh :
         )
     }
     val voice by lazy {
-        val language = Locale.forLanguageTag(getString(R.string.language))
-        SpokenVoice(this, language, preferences::spokenCues) { cue, state ->
+        SpokenVoice(this, ::language, preferences::spokenCues) { cue, state ->
             cueText(cue, state, preferences.speedUnit)
         }
     }
+
+    /** The language of the app's texts. */
+    private fun language(): Locale = Locale.forLanguageTag(getString(R.string.language))
+
     override val session by lazy { begin(MainScope()) }
 
     /** All that works as long as the process lives, in [scope]. */

@@ -211,6 +211,20 @@ class InstrumentTest {
     }
 
     @Test
+    fun `a phone that is set to German is spoken to in German, and one that changes at once`() {
+        engine(TextToSpeech.SUCCESS, Locale.ENGLISH, Locale.GERMAN)
+        app.voice.say(Cue.HOLD, AppState())
+        RuntimeEnvironment.setQualifiers("+de")
+        app.voice.say(Cue.SLOWER, AppState())
+        val speech = shadowOf(ShadowTextToSpeech.getLastTextToSpeechInstance())
+        assertEquals(listOf("hold", "langsamer"), speech.spokenTextList)
+        assertEquals("de", speech.currentLanguage.language)
+        RuntimeEnvironment.setQualifiers("+fr")
+        app.voice.say(Cue.SLOWER, AppState())
+        assertEquals("slower" to "en", speech.lastSpokenText to speech.currentLanguage.language)
+    }
+
+    @Test
     fun `a phone without a voice says so on the screen`() {
         activity.findViewById<View>(R.id.tab_drive).performClick()
         engine(TextToSpeech.ERROR)

@@ -72,6 +72,10 @@ class ScreensTest {
     fun landscape() = all("land")
 
     @Test
+    @Config(qualifiers = "+de")
+    fun german() = all("german")
+
+    @Test
     fun milesPerHour() = speeds(SpeedUnit.MPH, "mph")
 
     @Test
