@@ -31,6 +31,9 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 		_, sentence, there := strings.Cut(short, v.begin)
 		sentence, _, _ = strings.Cut(sentence, ". ")
 		named := regexp.MustCompile(`chain\.\d+`).FindAllString(sentence, -1)
+		if len(named) == 0 && len(decided[v.verdict]) == 0 && strings.TrimSpace(sentence) == "nothing" {
+			continue
+		}
 		if !there || len(named) == 0 {
 			t.Errorf("the summary has no %q with claims", v.begin)
 		}
