@@ -166,8 +166,8 @@ func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivere
 func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
-		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr-ns2, aodv]}",
-		"routing: {levels: [aodv]}\n      motion: {only: [static]}",
+		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr-ns2, aodv-ns2]}",
+		"routing: {levels: [aodv-ns2]}\n      motion: {only: [static]}",
 		"trial: {duration_s: 5}", "trial: {duration_s: 2}")...)...)
 }
 
@@ -178,8 +178,8 @@ func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	want := "routing did not forward in 1 of 1 cells"
 	if err == nil || !strings.Contains(string(out), want) ||
-		!strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow "+
-			"had 1 hops, acceptance.hops_min asks for 5") {
+		!strings.Contains(string(out), "motion=static routing=aodv-ns2 variant=tahoe: the longest way of a measured "+
+			"flow had 1 hops, acceptance.hops_min asks for 5") {
 		t.Fatalf("%v, want %q:\n%s", err, want, out)
 	}
 	a, err := archive.Read(dir)

@@ -49,7 +49,7 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 	t.Helper()
 	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 26",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
-		"levels: [dsdv, dsr-ns2, aodv]",
+		"levels: [dsdv, dsr-ns2, aodv-ns2]",
 		"levels: ["+strings.Join(protocols, ", ")+"]", "      static: {still: true}\n", "", "repetitions: 3",
 		"repetitions: 1", "attempts_max: 8", "attempts_max: 3",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
@@ -352,7 +352,7 @@ func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
 	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
-		"levels: [dsdv, dsr-ns2, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
+		"levels: [dsdv, dsr-ns2, aodv-ns2]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
 		"repetitions: 1",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
 		"lateness_share_max: 1", "spacing_m: 105", "spacing_m: 210")
