@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 

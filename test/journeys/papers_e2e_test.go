@@ -28,8 +28,8 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 func capturesAgree(t *testing.T, mayBeLate bool) (late bool) {
 	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]",
 		"relays: [b]", "duration_s: 360", "duration_s: 12", "rate_mbps: 1,", "rate_mbps: 11,",
-		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]", "levels: [dsdv, dsr-ns2, aodv-ns2]",
-		"levels: [static]", "      mobile: {still: false}\n", "",
+		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
+		"levels: [dsdv, dsr-ns2, aodv-ns2]", "levels: [static]", "      mobile: {still: false}\n", "",
 		"repetitions: 3", "repetitions: 1", "  hops_min: 5 # from A to F there is no shorter way\n", "",
 		"lateness_share_max: 0.01", "lateness_share_max: 1",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  conditions: {channel_error: {mean: 0.1, "+
