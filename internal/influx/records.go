@@ -139,7 +139,7 @@ func Schema() []Measurement {
 			Fields: []Field{
 				{"frame_flow", Text, "", "\"src:port>dst:port/proto\" of the packet in it; absent when it held no IPv4", ""},
 				{"frame_seq", Integer, "", "TCP sequence number, or IP id for the others", ""},
-				{"frame_payload_bytes", Integer, "bytes", "bytes behind the header of TCP or UDP, also of a packet that DSR carries; absent when the headers do not tell", ""},
+				{"frame_payload_bytes", Integer, "B", "bytes behind the header of TCP or UDP, also of a packet that DSR carries; absent when the headers do not tell", ""},
 				{"retry_limit", Boolean, "", "given up after all retries; the cause is that of the last", ""},
 			},
 		},

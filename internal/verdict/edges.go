@@ -64,8 +64,8 @@ func shareMs(share float64, w wire.Window) float64 {
 }
 
 // atEdges says why what the nodes at the ends of flows did and counted between
-// the window's edges is not what the flows carried; empty when it is. A node of a
-// version that records no edges is not judged by them.
+// the window's edges is not what the flows carried; empty when it is. Nodes of a
+// version that records no edges are not judged by them: none of them has one.
 func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	if fault := cmp.Or(strangers(records), filtered(t, records, scope)); !fault.IsZero() {
 		return fault
@@ -78,7 +78,7 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	}
 	for _, n := range t.Nodes() {
 		w := WindowOf(n, records)
-		if w == nil || len(edges[n]) == 0 || !t.Ends(n) || !scope.Final && n != t.Initiator {
+		if w == nil || len(edges) == 0 || !t.Ends(n) || !scope.Final && n != t.Initiator {
 			continue
 		}
 		if fault := cmp.Or(edgesOf(n, *w, t, edges[n]), unsure(n, t, edges[n], records)); !fault.IsZero() {

@@ -158,7 +158,7 @@ type Loss struct {
 	Flow string `json:"frame_flow,omitempty" redact:"keep"`
 	Seq  uint32 `json:"frame_seq" max:"4294967295"` // TCP sequence number, or IP id for the others
 	// bytes behind the header of TCP or UDP, also of a packet that DSR carries; absent when the headers do not tell
-	PayloadBytes *uint64 `json:"frame_payload_bytes,omitempty" unit:"bytes"`
+	PayloadBytes *uint64 `json:"frame_payload_bytes,omitempty" unit:"B"`
 	// collision | channel_error | out_of_range | radio_dead | queue_full | bad_frame | host_refused | no_route |
 	// no_neighbour
 	Cause      string `json:"cause" influx:"tag" redact:"keep"`

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,6 +56,26 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 	}
 }
 
+// Nothing comes after the cut of P2's moving chain, so the summary says: then it carries what
+// the standing one does in the 67 s before, of 360. What began late, and what was under way at the
+// cut, is less than a fiftieth of that.
+func TestNothingComesAfterTheCutOfP2sChain(t *testing.T) {
+	if short := p2InShort(t); !strings.Contains(short, "after the cut nothing comes any more") {
+		t.Fatalf("the summary does not say it: %s", short)
+	}
+	page := textOf(t, filepath.Join(resultsFolder, "p2.md"))
+	for _, routing := range []string{"aodv", "dsr", "dsdv"} {
+		stands, moves := cells(t, page, "### Table 3", routing+", static", 1), cells(t, page, "### Table 3",
+			routing+", mobile", 1)
+		for i := range stands {
+			if before := stands[i] * 67 / 360; math.Abs(moves[i]-before) > 0.02*before {
+				t.Errorf("over %s, variant %d: the moving chain carries %g kbit/s, the standing one in 67 s of 360 %g",
+					routing, i, moves[i], before)
+			}
+		}
+	}
+}
+
 // p2InShort is the summary's entry, in one line.
 func p2InShort(t *testing.T) string {
 	t.Helper()
@@ -93,13 +114,20 @@ func numbers(t *testing.T, text, pattern string) (out []float64) {
 }
 
 // ratios are ours ÷ paper in a table's rows that begin so.
-func ratios(t *testing.T, page, table, row string) (out []float64) {
+func ratios(t *testing.T, page, table, row string) []float64 {
+	t.Helper()
+	return cells(t, page, table, row, 3)
+}
+
+// cells are the numbers of a column, without their intervals, in a table's rows that begin so.
+func cells(t *testing.T, page, table, row string, column int) (out []float64) {
 	t.Helper()
 	_, rows, _ := strings.Cut(page, table)
 	rows, _, _ = strings.Cut(rows, "\n### ")
 	for line := range strings.Lines(rows) {
 		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| "+row) && len(cells) == 5 {
-			v, err := strconv.ParseFloat(cells[3], 64)
+			number, _, _ := strings.Cut(cells[column], " ")
+			v, err := strconv.ParseFloat(number, 64)
 			if err != nil {
 				t.Fatal(err)
 			}

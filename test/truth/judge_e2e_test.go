@@ -167,6 +167,9 @@ func (r *run) measure(a *archive.Archive, captured map[*watch][]segment, j *judg
 		}
 		return netip.AddrPort{}
 	}
+	if j.Outcome == "accepted" && j.reportedMB == nil {
+		r.told(trial, records)
+	}
 	ahead := r.out.clocks.aheadAt(j.closeNs)
 	for w, all := range captured {
 		if w.node != trial.Receiver || !w.covers(j.openNs, j.closeNs+edgeTime.Nanoseconds()) {
@@ -178,6 +181,27 @@ func (r *run) measure(a *archive.Archive, captured map[*watch][]segment, j *judg
 			port := flow.ClientPort + (j.Attempt-1)*flow.Streams + i
 			from, to := address(trial.Sender, port), address(trial.Receiver, flow.Port)
 			j.count.add(count(all, from, to, j.openNs+ahead, j.closeNs+ahead))
+		}
+	}
+}
+
+// told logs what the receiver says of its sockets at the window's edges and at
+// their ends, of which an attempt without a figure lacks something.
+func (r *run) told(trial wire.Trial, records []wire.Record) {
+	for _, rec := range records {
+		if rec.Node != trial.Receiver {
+			continue
+		}
+		switch b := rec.Body.(type) {
+		case *wire.Edge:
+			r.t.Logf("%s at %d: edge %+v", rec.Node, rec.TBootNs, *b)
+		case *wire.Window:
+			r.t.Logf("%s at %d: window %+v", rec.Node, rec.TBootNs, *b)
+		case *wire.TCPSample:
+			if b.Stream != nil && (b.Edge != "" || b.State == "CLOSE") {
+				r.t.Logf("%s at %d: socket %d %s, edge %q, %d bytes", rec.Node, rec.TBootNs, b.Cookie, b.State, b.Edge,
+					b.BytesReceived)
+			}
 		}
 	}
 }
