@@ -65,7 +65,7 @@ func TestNothingComesAfterTheCutOfP2sChain(t *testing.T) {
 	}
 	page := textOf(t, filepath.Join(resultsFolder, "p2.md"))
 	for _, routing := range []string{"aodv", "dsr", "dsdv"} {
-		stands, moves := cells(t, page, "### Table 3", routing+", static", 1), cells(t, page, "### Table 3",
+		stands, moves := columnOf(t, page, "### Table 3", routing+", static", 1), columnOf(t, page, "### Table 3",
 			routing+", mobile", 1)
 		for i := range stands {
 			if before := stands[i] * 67 / 360; math.Abs(moves[i]-before) > 0.02*before {
@@ -116,11 +116,11 @@ func numbers(t *testing.T, text, pattern string) (out []float64) {
 // ratios are ours ÷ paper in a table's rows that begin so.
 func ratios(t *testing.T, page, table, row string) []float64 {
 	t.Helper()
-	return cells(t, page, table, row, 3)
+	return columnOf(t, page, table, row, 3)
 }
 
-// cells are the numbers of a column, without their intervals, in a table's rows that begin so.
-func cells(t *testing.T, page, table, row string, column int) (out []float64) {
+// columnOf gives the numbers of a column, without their intervals, in a table's rows that begin so.
+func columnOf(t *testing.T, page, table, row string, column int) (out []float64) {
 	t.Helper()
 	_, rows, _ := strings.Cut(page, table)
 	rows, _, _ = strings.Cut(rows, "\n### ")
