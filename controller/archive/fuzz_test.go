@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -20,7 +21,7 @@ func FuzzAppend(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, line []byte) {
+	fuzz.Run(f, func(t *testing.T, line []byte) {
 		dir := filepath.Join(t.TempDir(), "run")
 		a, err := Create(dir, crashPlan())
 		if err != nil {
@@ -59,7 +60,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("# 3 bytes: run.json\n0123456789012345678901234567890123456789012345678901234567890123  run.json\n"))
 	f.Add([]byte("x  ../../etc/passwd\n"))
 	f.Add([]byte("# bytes: \n\n  \n"))
-	f.Fuzz(func(t *testing.T, manifest []byte) {
+	fuzz.Run(f, func(t *testing.T, manifest []byte) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, manifestFile), manifest, 0o644); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func issue(t *testing.T, dir, name, address string, o fleet.IssueOptions) string {
@@ -265,7 +266,7 @@ func FuzzLoad(f *testing.F) {
 		", labels: {a: b}}\n")
 	f.Add("version: 1\nkeys: .\nnodes: &a\n  car: *a\n")
 	f.Add("a: [[[[{{{{")
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzz.Run(f, func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "fleet.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

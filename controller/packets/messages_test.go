@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // routingFrame is an Ethernet frame of a routing packet to all, of which at
@@ -93,7 +94,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(uint16(signalling.PortOLSR), []byte{0, 12, 0, 1, 1, 0, 0, 8, 9, 9, 9, 9})
 	f.Add(uint16(signalling.PortBabel), []byte{42, 2, 0, 1, 0})
 	f.Add(uint16(signalling.PortAODV), []byte{3})
-	f.Fuzz(func(t *testing.T, port uint16, body []byte) {
+	fuzz.Run(f, func(t *testing.T, port uint16, body []byte) {
 		frame, _ := routingFrame(port, 1<<16, body[:min(len(body), 60000)]...)
 		var h header
 		if !h.decode(frame, len(frame)) {

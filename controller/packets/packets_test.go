@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/pcapng"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // What a random path did is found again, to the packet and the nanosecond.
@@ -335,7 +336,7 @@ func FuzzAnalyse(f *testing.F) {
 	f.Add(w.file(0), w.file(1))
 	f.Add([]byte{}, w.file(1)[:200])
 	flow := w.flow()
-	f.Fuzz(func(_ *testing.T, a, b []byte) {
+	fuzz.Run(f, func(_ *testing.T, a, b []byte) {
 		udp := flow
 		udp.Name, udp.UDP = "cross", true
 		// Whatever it is, it ends and does not panic.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // FuzzParse: whatever the bytes, the parser does not panic, every fault has a
@@ -25,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	validate := editor(f)
-	f.Fuzz(func(t *testing.T, raw []byte) {
+	fuzz.Run(f, func(t *testing.T, raw []byte) {
 		c, err := Parse("f", raw)
 		if err == nil {
 			checkDrivable(t, c)

@@ -17,6 +17,7 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 var update = flag.Bool("update", false, "write protocols/wire/INFLUX.md and testdata/points.txt again")
@@ -376,7 +377,7 @@ func FuzzEncoder(f *testing.F) {
 	for _, m := range Schema() {
 		schema[m.Kind] = m
 	}
-	f.Fuzz(func(t *testing.T, line []byte, offset int64) {
+	fuzz.Run(f, func(t *testing.T, line []byte, offset int64) {
 		e := NewEncoder()
 		p, err := e.Parse(line)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -242,7 +243,7 @@ func FuzzParseAuthorized(f *testing.F) {
 	f.Add([]byte(`[{"name":"controller","role":"controller","pin":"` + strings.Repeat("a", 64) + `"}]`))
 	f.Add([]byte(`[]`))
 	f.Add([]byte(`[{"name":"a","role":"app","pin":"","extra":1}] x`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		list, err := keys.ParseAuthorized(data)
 		if err != nil {
 			return

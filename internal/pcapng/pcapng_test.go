@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // written is a capture of n packets of growing length, and where each begins.
@@ -183,7 +185,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(data[:len(data)-7])
 	f.Add(foreign())
 	f.Add([]byte("records\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		r, err := NewReader(bytes.NewReader(data))
 		var p Packet
 		n := 0

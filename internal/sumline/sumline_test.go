@@ -1,6 +1,10 @@
 package sumline
 
-import "testing"
+import (
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
+)
 
 func TestLinesAreReadBack(t *testing.T) {
 	// The check value of CRC-32C (Castagnoli) is that of "123456789".
@@ -25,7 +29,7 @@ func TestLinesAreReadBack(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add([]byte("e3069283 123456789"))
 	f.Add([]byte("e3069283"))
-	f.Fuzz(func(t *testing.T, line []byte) {
+	fuzz.Run(f, func(t *testing.T, line []byte) {
 		text, ok := Text(line)
 		if again := Append(nil, text); ok && string(again) != string(line)+"\n" {
 			t.Errorf("%q is taken, and would be written %q", line, again)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // FuzzDecode: what is accepted is read as encoding/json reads it, and survives
@@ -17,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"run":"a","nodes":[{"name":"b"},{}],"key":"AAAA","trials":[{"gate":{"place_m":1}}]}`))
 	f.Add([]byte(`{"nodes":[[[[[[[[`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		for _, target := range []any{&wire.RunPlan{}, &wire.Lease{}, &[]wire.Verdict{}, &wire.TrialKey{}} {
 			if decode(data, target) != nil {
 				continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // played is a clock that a test sets.
@@ -122,7 +123,7 @@ func TestTrackingOfChrony(t *testing.T) {
 
 func FuzzTracking(f *testing.F) {
 	f.Add("C0A83201,192.168.50.1,3,1795241186.758373683,-0.000012,0.000003,0.00001,5.25,0.001,0.05,0.002,0.0005,64.2,Normal\n")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseTracking(text) })
+	fuzz.Run(f, func(_ *testing.T, text string) { _, _ = parseTracking(text) })
 }
 
 func TestChronyIsAskedByItsProgram(t *testing.T) {

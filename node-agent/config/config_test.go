@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 const whole = `# a node
@@ -144,7 +146,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("node: car\ninterface: wlan0\n"))
 	f.Add([]byte("&a [*a]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		c, err := Parse("fuzz", data)
 		if err == nil && (c.Node == "" || c.Interface == "" || len(c.Allow.Prefixes) == 0) {
 			t.Errorf("accepted without its needs: %+v", c)

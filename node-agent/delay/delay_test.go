@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 var (
@@ -217,7 +218,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(datagram{kind: request, number: 5}.seal(key, 48))
 	f.Add(datagram{kind: answer, number: 5, byKernel: true, receivedNs: 1, handedNs: -1}.seal(key, 172))
 	f.Add([]byte(magic))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	fuzz.Run(f, func(t *testing.T, b []byte) {
 		for _, kind := range []byte{request, answer} {
 			if d, ok := open(key, b, kind); ok && !slices.Equal(d.seal(key, len(b)), b) {
 				t.Errorf("%x is taken for %+v", b, d)

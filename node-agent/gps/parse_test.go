@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 //attack:local a program of another user in gpsd's place, which tells places beyond the Earth, or has no end | such
@@ -75,7 +76,7 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, line []byte) {
+	fuzz.Run(f, func(t *testing.T, line []byte) {
 		clk := &handClock{}
 		c := primed(clk)
 		c.take(line, 1)

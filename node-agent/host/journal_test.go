@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func line(t testing.TB, e entry) []byte {
@@ -137,7 +138,7 @@ func FuzzReplay(f *testing.F) {
 	f.Add(good[:len(good)-7])
 	f.Add(append(bytes.Clone(good), line(f, entry{ID: 2, State: stateUndone})...))
 	f.Add([]byte("00000000 {}\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		r := replay(data)
 		if r.length > int64(len(data)) {
 			t.Fatalf("sound part of %d bytes in a journal of %d", r.length, len(data))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -141,7 +142,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"restore":{"scope":""}}`))
 	f.Add([]byte(`{"status":{}}`))
 	f.Add([]byte(`{"scan":{"interface":"wlan0","channel":6}} {}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		r, err := decodeRequest(data)
 		if err != nil || r.Apply == nil {
 			return

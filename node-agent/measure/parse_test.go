@@ -3,6 +3,8 @@ package measure
 import (
 	"encoding/json"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // info is a tcp_info of a given length with every byte different from 0.
@@ -87,7 +89,7 @@ func FuzzKernelAnswers(f *testing.F) {
 	stats := make([]byte, statsRequestBytes)
 	stats = append(stats, 68, 0, statsLink64, 0)
 	f.Add(append(stats, info(64)...))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		parseStats("x", data)
 		m, ok := parseDiag(data)
 		if !ok {

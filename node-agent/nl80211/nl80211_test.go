@@ -7,6 +7,8 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func TestChannelNumbers(t *testing.T) {
@@ -78,7 +80,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte{8, 0, 3, 0, 1, 0, 0, 0, 10, 0, 6, 0, 2, 0, 0, 0, 0, 1, 0, 0})
 	f.Add([]byte{12, 0, 0x15, 0x80, 8, 0, 7, 0, 0xc4, 0, 0, 0})
 	f.Add([]byte{24, 0, 0x2f, 0x80, 10, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0, 6, 0, 0, 3, 'a', 'b'})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		var i Interface
 		var s Station
 		var p Phy

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -189,7 +190,7 @@ func FuzzRead(f *testing.F) {
 		`{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
 	f.Add([]byte(`{"survey":{"channel":6},"dropped":18446744073709551615}`))
 	f.Add([]byte(`{"station":{}}` + "\nnull\n[]\n{}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		c := New("")
 		c.read(strings.NewReader(string(data)))
 		got, err := c.Sample(0)

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // dump is babeld 1.12.1's answer on a node with two neighbours, one of which
@@ -96,7 +97,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(dump))
 	f.Add([]byte(links))
 	f.Add([]byte(`{"report":{"kind":"discovery_us","value":1}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
 		if got, err := readDump(strings.NewReader(string(text))); err == nil && got == nil {
 			t.Error("no neighbours and no error")
 		}

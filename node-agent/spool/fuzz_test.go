@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/sumline"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // FuzzOpen opens a folder whose newest segment holds anything at all: it must
@@ -22,7 +23,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(sumline.Append(nil, []byte(`{"seq":18446744073709551615}`)))
 	f.Add(sumline.Append(nil, []byte(`{"seq":99999999999999999999}`)))
 	f.Add(append(sumline.Append(nil, []byte(`{"seq":7}`)), sumline.Append([]byte("damage\n"), []byte(`{"seq":3}`))...))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		for name, content := range map[string][]byte{epochFile: []byte("0123456789abcdef\n"),
 			filepath.Base(segmentPath("", 1)): data} {

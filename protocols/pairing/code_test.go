@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 var (
@@ -76,7 +77,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(c.String())
 	f.Add(c.Groups())
 	f.Add("FIELDMESH-PAIR/[::1]:1/" + strings.Repeat("A", 56))
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzz.Run(f, func(t *testing.T, text string) {
 		c, err := pairing.Parse(text)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // The journals and spools of former versions hold reasons as text.
@@ -65,7 +66,7 @@ func FuzzReasonsAreWrittenAsTheyWereRead(f *testing.F) {
 		"a: on n: on m: t"} {
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzz.Run(f, func(t *testing.T, text string) {
 		if again := wire.ParseReason(text).String(); again != text {
 			t.Errorf("%q became %q", text, again)
 		}

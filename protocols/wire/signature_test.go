@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // A signature's message is of its record alone: whatever is otherwise in it, or in
@@ -47,7 +48,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		f.Add(body)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
+	fuzz.Run(f, func(t *testing.T, body []byte) {
 		datagram, err := wire.Seal(key, json.RawMessage(body))
 		if err != nil {
 			return

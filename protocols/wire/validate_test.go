@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func TestValidPlan(t *testing.T) {
@@ -177,7 +178,7 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Add(data)
 	f.Add([]byte(`{"trials":[{"number":1,"traffic":[{}]}],"nodes":[{}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		var plan wire.RunPlan
 		if json.Unmarshal(data, &plan) != nil || plan.Validate() != nil {
 			return

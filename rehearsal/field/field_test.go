@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func testField(t *testing.T, names ...string) *Field {
@@ -213,7 +214,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"id":1,"call":"place","trial":{"number":1,"car":"a"},"attempt":1}`))
 	f.Add([]byte(`{"id":2,"call":"settle","open_boot_ns":5,"close_boot_ns":6}`))
 	f.Add([]byte(`{"id":3,"call":"fault","fault":{"kind":"radio_dead"}}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
+	fuzz.Run(f, func(t *testing.T, line []byte) {
 		r, err := decodeRequest(line)
 		if err == nil && r.ID == 0 {
 			t.Errorf("accepted %q", line)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // attribute is one in the kernel's form (struct nlattr).
@@ -57,7 +59,7 @@ func TestFramesAreReadAsTheKernelWritesThem(t *testing.T) {
 func FuzzDecodeFrame(f *testing.F) {
 	f.Add(attribute(attrTransmitter, 0x02, 'F', 'M', 0, 0, 1))
 	f.Add(attribute(attrTxInfo, 11, 3, 4))
-	f.Fuzz(func(t *testing.T, message []byte) {
+	fuzz.Run(f, func(t *testing.T, message []byte) {
 		if got, err := decodeFrame(message); err == nil && len(got.Rates) > len(message) {
 			t.Errorf("%d rates in %d bytes", len(got.Rates), len(message))
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // recorder is a sink that remembers which numbered frame came to whom.
@@ -584,7 +585,7 @@ func FuzzEnqueue(f *testing.F) {
 	f.Add(ethernet(0, -1, 1, 1500))
 	f.Add(ethernet(0, 0, 1, 50)) // to itself
 	f.Add(make([]byte, 3000))
-	f.Fuzz(func(t *testing.T, frame []byte) {
+	fuzz.Run(f, func(t *testing.T, frame []byte) {
 		var delivered int
 		c := mustCore(t, testConfig(Standard80211g, 0, 2), line(5), sinkFunc(func(int, time.Duration) { delivered++ }))
 		taken := c.Enqueue(0, frame)

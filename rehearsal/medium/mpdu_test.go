@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // stack is what nodes' own stacks of 802.11 hear and are told.
@@ -251,7 +253,7 @@ func FuzzTransmit(f *testing.F) {
 	f.Add(data80211(ethernet(0, 1, 0, 40)), true)
 	f.Add(beacon80211(1), false)
 	f.Add([]byte{0x88, 0x03}, false)
-	f.Fuzz(func(t *testing.T, frame []byte, noACK bool) {
+	fuzz.Run(f, func(t *testing.T, frame []byte, noACK bool) {
 		core, s := mpduCore(t, Standard80211g, 2, line(5), nil)
 		core.Transmit(0, MPDU{Frame: frame, NoACK: noACK, Tries: []Try{{RateMbps: 54, Times: 2}}})
 		core.Advance(time.Second)

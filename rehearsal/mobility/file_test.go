@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 const ns2File = `# nodes: 2, pause: 0.00, max speed: 10.00
@@ -191,7 +193,7 @@ func FuzzReadNS2(f *testing.F) {
 	f.Add("$node_(0) set X_ 1\n$node_(0) set Y_ 1\n$ns_ at 0 \"$node_(0) setdest 2 2 0.0001\"\n$ns_ at 0 \"$node_(0) " +
 		"setdest 0 0 9\"")
 	f.Add("$node_(999999999) set X_ 1")
-	f.Fuzz(func(t *testing.T, s string) {
+	fuzz.Run(f, func(t *testing.T, s string) {
 		paths, err := ReadNS2("f", strings.NewReader(s), Area{})
 		fuzzed(t, paths, err)
 	})
@@ -200,7 +202,7 @@ func FuzzReadNS2(f *testing.F) {
 func FuzzReadBonnMotion(f *testing.F) {
 	f.Add("0.0 1 2 10 11 2 10 11 2\n5 7 7\n")
 	f.Add("0 1e308 1e308 1 -1e308 0")
-	f.Fuzz(func(t *testing.T, s string) {
+	fuzz.Run(f, func(t *testing.T, s string) {
 		paths, err := ReadBonnMotion("f", strings.NewReader(s), Area{})
 		fuzzed(t, paths, err)
 	})
@@ -216,7 +218,7 @@ func fuzzTrack(f *testing.F, read func(string, io.Reader) (Track, error), corpus
 	for _, s := range corpus {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
+	fuzz.Run(f, func(t *testing.T, s string) {
 		track, err := read("f", strings.NewReader(s))
 		if err != nil {
 			fuzzed(t, nil, err)

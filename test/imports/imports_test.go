@@ -28,18 +28,19 @@ var rules = []rule{
 	{
 		From:  "protocols/",
 		Allow: []string{"protocols/", "internal/keys"},
+		Tests: []string{"test/fuzz"},
 		Why:   "what crosses a link must be readable by any program without the machinery of ours",
 	},
 	{
 		From:  "protocols/manet/",
 		Allow: []string{"protocols/manet/"},
-		Tests: []string{"protocols/wire"},
+		Tests: []string{"protocols/wire", "test/fuzz"},
 		Why:   "the routing protocols are of use without the rest",
 	},
 	{
 		From:  "internal/",
 		Allow: []string{"internal/", "protocols/"},
-		Tests: []string{"test/testnet/"},
+		Tests: []string{"test/testnet/", "test/fuzz"},
 		Why:   "what controller, agent and rehearsal share knows none of them",
 	},
 	{
@@ -67,15 +68,15 @@ var rules = []rule{
 	{
 		From:  "rehearsal/",
 		Allow: []string{"rehearsal/", "protocols/", "internal/"},
-		Tests: []string{"test/testnet/", "test/schemas"},
+		Tests: []string{"test/testnet/", "test/schemas", "test/fuzz"},
 		Why:   "the emulated field starts real agents; one that reached into them would rehearse something else",
 	},
 	{
 		From: "",
-		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model",
+		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
 			"protocols/manet/simulation/simtest"},
 		// A test may use what its package's other rules let through.
-		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model",
+		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
 			"protocols/manet/simulation/simtest"},
 		Why: "what makes up networks and data for tests has no place in a program",
 	},
@@ -110,7 +111,7 @@ var outside = []struct {
 	},
 	{
 		Import: "testing",
-		Only:   []string{"test/testnet/", "test/synthetic", "protocols/manet/simulation/simtest"},
+		Only:   []string{"test/testnet/", "test/synthetic", "test/fuzz", "protocols/manet/simulation/simtest"},
 		Why:    "what is linked into a program must not carry the test framework",
 	},
 }

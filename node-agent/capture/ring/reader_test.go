@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // block is a ring's block of frames, as the kernel fills one.
@@ -108,7 +110,7 @@ func TestFramesThatAreAmissAreSaid(t *testing.T) {
 func FuzzBlock(f *testing.F) {
 	f.Add(block())
 	f.Add(block(Frame{TimeNs: 5e9, WireBytes: 99, Outbound: true, Data: []byte("abcd")}, Frame{Data: []byte("e")}))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	fuzz.Run(f, func(t *testing.T, b []byte) {
 		if len(b) < descEnd {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	rtnl "github.com/vishvananda/netlink"
 
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // hard and soft are the hardware addresses of a node's radio and of its mesh
@@ -76,7 +77,7 @@ func TestAnEntryIsRead(t *testing.T) {
 
 func FuzzEntries(f *testing.F) {
 	f.Add(message(f))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		e, err := parseEntry(data)
 		if err != nil {
 			return

@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 var (
@@ -393,7 +394,7 @@ func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
 func FuzzEndpoints(f *testing.F) {
 	f.Add(ip(self, far, 6, make([]byte, 20)...))
 	f.Add([]byte{0x4f, 0})
-	f.Fuzz(func(t *testing.T, packet []byte) {
+	fuzz.Run(f, func(t *testing.T, packet []byte) {
 		l, _ := testLoop(&script{answer: route}, false)
 		l.caught(0, slices.Clone(packet))
 		establishedTCP(packet)

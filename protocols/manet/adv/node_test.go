@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation"
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 const (
@@ -315,7 +316,7 @@ func FuzzPacket(f *testing.F) {
 	} {
 		f.Add(u.Marshal())
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		u, flood, err := Parse(data)
 		if simtest.Malformed(t, err) {
 			return

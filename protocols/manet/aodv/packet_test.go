@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -102,7 +103,7 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0})
 	f.Add(append(RREP{Destination: addr("10.0.0.9"), Originator: addr("10.0.0.9")}.Marshal(), 1, 4, 0, 0, 3, 0xe8))
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		m, err := Parse(data)
 		if simtest.Malformed(t, err) {
 			return

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -70,7 +71,7 @@ func FuzzUpdate(f *testing.F) {
 	}
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		u, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, manet.ErrMalformed) {

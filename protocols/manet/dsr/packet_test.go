@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -167,7 +168,7 @@ func FuzzPacket(f *testing.F) {
 	}
 	f.Add([]byte{59, 0, 0, 4, 0, 2, 0, 0})
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
+	fuzz.Run(f, func(t *testing.T, b []byte) {
 		h, size, err := Parse(b)
 		whole := append(data(0), b...)
 		if len(whole) <= 0xffff {

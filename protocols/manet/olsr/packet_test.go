@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -156,7 +157,7 @@ func corpus(f *testing.F) {
 // written back to the same bytes where the format has no reserved field.
 func FuzzPacket(f *testing.F) {
 	corpus(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzz.Run(f, func(t *testing.T, data []byte) {
 		p, err := ParsePacket(data, 4)
 		if simtest.Malformed(t, err) {
 			return

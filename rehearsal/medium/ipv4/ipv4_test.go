@@ -3,6 +3,8 @@ package ipv4
 import (
 	"encoding/binary"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
 // frame is an Ethernet frame with an IPv4 packet from 10.0.0.1 to 10.0.0.2.
@@ -66,7 +68,7 @@ func FuzzPacket(f *testing.F) {
 	f.Add(frame(6, 7, ports(1, 2, 3, 4, 5, 6)))
 	f.Add(frame(17, 7, nil))
 	f.Add(append(make([]byte, 12), 8, 0, 0x4f))
-	f.Fuzz(func(t *testing.T, frame []byte) {
+	fuzz.Run(f, func(t *testing.T, frame []byte) {
 		if ip, is := In(frame); is {
 			if flow, _ := Flow(ip); flow == "" {
 				t.Errorf("an IPv4 packet without a flow: %x", frame)
