@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/test/fuzz"
-	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // Whatever a node sends as a record: it is stored or set aside, and the
@@ -22,7 +21,9 @@ func FuzzAppend(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	fuzz.Run(f, func(t *testing.T, line []byte) {
-		dir := filepath.Join(t.TempDir(), "run")
+		folder, remove := fuzz.Folder(t)
+		defer remove()
+		dir := filepath.Join(folder, "run")
 		a, err := Create(dir, crashPlan())
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,7 @@ func FuzzAppend(f *testing.F) {
 		if err != nil {
 			t.Fatalf("after %q: %v", line, err)
 		}
-		testnet.CloseAtEnd(t, b)
+		defer b.Close()
 		n := 0
 		for _, err := range b.Between() {
 			if err != nil {
@@ -61,7 +62,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("x  ../../etc/passwd\n"))
 	f.Add([]byte("# bytes: \n\n  \n"))
 	fuzz.Run(f, func(t *testing.T, manifest []byte) {
-		dir := t.TempDir()
+		dir, remove := fuzz.Folder(t)
+		defer remove()
 		if err := os.WriteFile(filepath.Join(dir, manifestFile), manifest, 0o644); err != nil {
 			t.Fatal(err)
 		}

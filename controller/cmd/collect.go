@@ -15,29 +15,20 @@ import (
 // CollectCommand is `fieldmesh collect LOG…`.
 func CollectCommand() *cobra.Command {
 	var runs, name string
-	c := &cobra.Command{
-		Use:   "collect LOG...",
-		Short: "Make a run of logs that phones or nodes kept by themselves",
-		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and folders of logs " +
-			"that `fieldmesh-agent log` kept. It makes a run of them that has no trials: verify, export and publish " +
-			"take it like any other. A line that is not a record is set aside in the run and reported; the logs are " +
-			"left as they are.",
-		Args: flags.Some,
-		RunE: func(c *cobra.Command, args []string) error {
-			if name == "" {
-				name = "log-" + time.Now().UTC().Format("20060102-150405")
-			}
-			dir, out := filepath.Join(runs, name), c.OutOrStdout()
-			err := archive.FromLogs(dir, name, version.String(), args, func(l archive.Log) error {
-				_, err := fmt.Fprintln(out, l)
-				return err
-			})
-			if err == nil {
-				_, err = fmt.Fprintf(out, "run: %s\nnext: fieldmesh export %s\n", dir, name)
-			}
-			return explainRun(runs, name, err)
-		},
-	}
+	c := &cobra.Command{Use: "collect LOG...", Args: flags.Some, RunE: func(c *cobra.Command, args []string) error {
+		if name == "" {
+			name = "log-" + time.Now().UTC().Format("20060102-150405")
+		}
+		dir, out := filepath.Join(runs, name), c.OutOrStdout()
+		err := archive.FromLogs(dir, name, version.String(), args, func(l archive.Log) error {
+			_, err := fmt.Fprintln(out, l)
+			return err
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(out, "run: %s\nnext: fieldmesh export %s\n", dir, name)
+		}
+		return explainRun(runs, name, err)
+	}}
 	addRuns(c, &runs)
 	c.Flags().StringVar(&name, "name", "", "name of the run (default: log- and the time)")
 	return c

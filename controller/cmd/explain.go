@@ -14,29 +14,22 @@ import (
 
 // ExplainCommand is `fieldmesh explain KEY`.
 func ExplainCommand() *cobra.Command {
-	c := printing(&cobra.Command{
-		Use:   "explain [KEY]",
-		Short: "Explain a key of a file, a number, or an exit status",
-		Long: "Explain says what a key of a campaign file, of agent.yaml or of fleet.yaml means, what it may be, " +
-			"and what holds when it is absent. It also knows what nodes record, every number of metrics.csv, and the " +
-			"exit statuses. A key is given whole or by its end; with a format, all that is in it is listed.",
-		Example: "  fieldmesh explain hold_s\n  fieldmesh explain campaign\n" +
-			"  fieldmesh explain agent.yaml.dead_man_s\n  fieldmesh explain exit status 75",
-	}, func(_ *cobra.Command, args []string) (any, func(io.Writer) error, error) {
-		all, err := reference.All()
-		word := strings.Join(args, " ")
-		if word == "" || err != nil {
-			return all, listFormats, err
-		}
-		found := reference.Find(all, word)
-		if found == nil {
-			if near := reference.Near(all, word, nearest.Word); near != "" {
-				return nil, nil, fmt.Errorf("no key is called %q; did you mean %q?", word, near)
+	c := printing(&cobra.Command{Use: "explain [KEY]"},
+		func(_ *cobra.Command, args []string) (any, func(io.Writer) error, error) {
+			all, err := reference.All()
+			word := strings.Join(args, " ")
+			if word == "" || err != nil {
+				return all, listFormats, err
 			}
-			return nil, nil, fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
-		}
-		return found, func(out io.Writer) error { return explain(out, all, found) }, nil
-	})
+			found := reference.Find(all, word)
+			if found == nil {
+				if near := reference.Near(all, word, nearest.Word); near != "" {
+					return nil, nil, fmt.Errorf("no key is called %q; did you mean %q?", word, near)
+				}
+				return nil, nil, fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
+			}
+			return found, func(out io.Writer) error { return explain(out, all, found) }, nil
+		})
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		all, err := reference.All()
 		if err != nil || len(args) > 0 {

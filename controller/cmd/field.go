@@ -22,27 +22,20 @@ import (
 // FieldCommand is `fieldmesh field`: pictures of a rehearsal's field, and,
 // hidden, the field's own process.
 func FieldCommand() *cobra.Command {
-	return group("field", "Draw the field that a campaign is rehearsed in",
-		fieldShowCommand(), fieldServeCommand(), fieldBootCommand(), fieldDriveCommand())
+	return group("field", fieldShowCommand(), fieldServeCommand(), fieldBootCommand(), fieldDriveCommand())
 }
 
 // fieldServeCommand is the process of its own that owns a rehearsal's field.
 // People do not call it; rehearse does.
 func fieldServeCommand() *cobra.Command {
 	var dir string
-	c := &cobra.Command{
-		Use:    "serve",
-		Short:  "Own a rehearsal's field (started by rehearse)",
-		Hidden: true,
-		Args:   flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := field.LoadConfig(dir)
-			if err != nil {
-				return err
-			}
-			return field.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
-		},
-	}
+	c := &cobra.Command{Use: "serve", Hidden: true, Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		cfg, err := field.LoadConfig(dir)
+		if err != nil {
+			return err
+		}
+		return field.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
+	}}
 	c.Flags().StringVar(&dir, "dir", "", "the field's folder, with field.json")
 	return c
 }
@@ -51,34 +44,20 @@ func fieldShowCommand() *cobra.Command {
 	var atS float64
 	var trial int
 	var file string
-	c := &cobra.Command{
-		Use:   "show FILE",
-		Short: "Draw the field at a moment of a trial, as SVG",
-		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far " +
-			"their lowest and\n" +
-			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes " +
-			"that follow\n" +
-			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with " +
-			"--output.\n\n" +
-			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence " +
-			"about velocity,\n" +
-			"only about the campaign.",
-		Args: flags.Exactly(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if !(atS >= 0 && atS <= 86400) {
-				return misused("--at %g: from 0 to 86400 seconds are possible", atS)
-			}
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
-			if err != nil {
-				return err
-			}
-			svg, err := drawField(campaign, trial, atS)
-			if err != nil {
-				return err
-			}
-			return writeText(c.OutOrStdout(), file, svg)
-		},
-	}
+	c := &cobra.Command{Use: "show FILE", Args: flags.Exactly(1), RunE: func(c *cobra.Command, args []string) error {
+		if !(atS >= 0 && atS <= 86400) {
+			return misused("--at %g: from 0 to 86400 seconds are possible", atS)
+		}
+		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
+		if err != nil {
+			return err
+		}
+		svg, err := drawField(campaign, trial, atS)
+		if err != nil {
+			return err
+		}
+		return writeText(c.OutOrStdout(), file, svg)
+	}}
 	c.Flags().Float64Var(&atS, "at", 0, "seconds since the trial set off")
 	c.Flags().IntVar(&trial, "trial", 1, "number of the trial, by fieldmesh plan show")
 	c.Flags().StringVarP(&file, "output", "o", "", "write the SVG to this file")

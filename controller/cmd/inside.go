@@ -15,13 +15,8 @@ import (
 
 // fieldBootCommand is the first process of a kernel in virtual time.
 func fieldBootCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "boot JOB",
-		Short:  "Be the first process of a kernel in virtual time (started by rehearse)",
-		Hidden: true,
-		Args:   flags.Exactly(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return virtual.Boot(args[0]) },
-	}
+	return &cobra.Command{Use: "boot JOB", Hidden: true, Args: flags.Exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error { return virtual.Boot(args[0]) }}
 }
 
 // fieldDriveCommand is what rehearse does inside a kernel in virtual time: it
@@ -29,11 +24,7 @@ func fieldBootCommand() *cobra.Command {
 func fieldDriveCommand() *cobra.Command {
 	var f rehearseFlags
 	var patience time.Duration
-	c := &cobra.Command{
-		Use:    "drive RUN",
-		Short:  "Drive a run inside a kernel in virtual time (started by rehearse)",
-		Hidden: true,
-		Args:   flags.Exactly(1),
+	c := &cobra.Command{Use: "drive RUN", Hidden: true, Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := relay.NewTeller(c.OutOrStdout())
 			f.resume, f.fields, f.dir, f.patience = args[0], 1, "/var/lib/fieldmesh/rehearsal", patience
@@ -50,8 +41,7 @@ func fieldDriveCommand() *cobra.Command {
 			}
 			t.Tell(relay.Line{Ended: end})
 			return t.Err
-		},
-	}
+		}}
 	c.Flags().DurationVar(&patience, "patience", 0, "as of rehearse")
 	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program")
 	return c

@@ -12,14 +12,7 @@ import (
 
 // KeysCommand is `fieldmesh keys`: the controller's and the nodes' keys.
 func KeysCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "keys",
-		Short: "Make and revoke the keys of controller and nodes",
-		Long: `Controller and nodes know each other by their keys alone. The folder of keys
-holds the controller's key, the fleet file with the key that is expected of each
-node, and a bundle for each node that is to be copied to it.`,
-		Args: flags.None,
-	}
+	command := &cobra.Command{Use: "keys", Args: flags.None}
 	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
 	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysTellCommand(dir),
 		keysRevokeCommand(dir))
@@ -27,29 +20,21 @@ node, and a bundle for each node that is to be copied to it.`,
 }
 
 func keysInitCommand(dir *string) *cobra.Command {
-	return &cobra.Command{
-		Use:   "init",
-		Short: "Make the controller's key and an empty fleet file",
-		Args:  flags.None,
-		RunE: func(command *cobra.Command, _ []string) error {
-			identity, err := fleet.Init(*dir)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "controller key: %s\nfleet file:     %s\n", identity.Pin,
-				filepath.Join(*dir, fleet.FileName))
+	return &cobra.Command{Use: "init", Args: flags.None, RunE: func(command *cobra.Command, _ []string) error {
+		identity, err := fleet.Init(*dir)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		_, err = fmt.Fprintf(command.OutOrStdout(), "controller key: %s\nfleet file:     %s\n", identity.Pin,
+			filepath.Join(*dir, fleet.FileName))
+		return err
+	}}
 }
 
 func keysIssueCommand(dir *string) *cobra.Command {
 	var address string
 	var o fleet.IssueOptions
-	command := &cobra.Command{
-		Use:   "issue NODE",
-		Short: "Make a node's key and add the node to the fleet file",
-		Args:  flags.Exactly(1),
+	command := &cobra.Command{Use: "issue NODE", Args: flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			bundle, err := fleet.Issue(*dir, args[0], address, o)
 			if err != nil {
@@ -58,8 +43,7 @@ func keysIssueCommand(dir *string) *cobra.Command {
 			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name its "+
 				"folder as keys_dir in agent.yaml there.\n", bundle)
 			return err
-		},
-	}
+		}}
 	command.Flags().StringVar(&address, "address", "", "HOST:PORT at which the node's agent answers")
 	command.Flags().StringVar(&o.Unit, "unit", "", "name of the hardware that carries the node")
 	command.Flags().StringToStringVar(&o.Labels, "label", nil, "NAME=VALUE, may be repeated")
@@ -70,10 +54,7 @@ func keysIssueCommand(dir *string) *cobra.Command {
 }
 
 func keysRevokeCommand(dir *string) *cobra.Command {
-	return &cobra.Command{
-		Use:   "revoke NAME",
-		Short: "Take a node, or an app, out of the fleet",
-		Args:  flags.Exactly(1),
+	return &cobra.Command{Use: "revoke NAME", Args: flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			f, err := fleet.Load(filepath.Join(*dir, fleet.FileName))
 			if err != nil {
@@ -92,6 +73,5 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 				"again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n",
 				args[0])
 			return err
-		},
-	}
+		}}
 }

@@ -32,14 +32,11 @@ type runSummary struct {
 // RunsCommand is `fieldmesh runs`.
 func RunsCommand() *cobra.Command {
 	var runs string
-	c := printing(&cobra.Command{
-		Use:   "runs",
-		Short: "List the runs of a folder, the newest last",
-		Args:  flags.None,
-	}, func(c *cobra.Command, _ []string) (any, func(io.Writer) error, error) {
-		all, err := listRuns(runs, c.ErrOrStderr())
-		return all, func(out io.Writer) error { return writeRuns(out, all) }, err
-	})
+	c := printing(&cobra.Command{Use: "runs", Args: flags.None},
+		func(c *cobra.Command, _ []string) (any, func(io.Writer) error, error) {
+			all, err := listRuns(runs, c.ErrOrStderr())
+			return all, func(out io.Writer) error { return writeRuns(out, all) }, err
+		})
 	addRuns(c, &runs)
 	return c
 }

@@ -15,17 +15,7 @@ import (
 // LiveCommand is `fieldmesh live RUN`.
 func LiveCommand() *cobra.Command {
 	var listen string
-	c := ofRun(&cobra.Command{
-		Use:   "live RUN",
-		Short: "Show a run while it goes, in a browser",
-		Long: "Live serves one page about a run: throughput, speed with its band, signal, positions, nodes and " +
-			"decisions, from the records as " +
-			"they arrive in the archive. It may be started and ended at any time beside the run. By default only " +
-			"this machine reaches it; " +
-			"with --listen on another address a token is made, and the address that is printed carries it. Traffic " +
-			"is not encrypted then: " +
-			"use it in a network that you trust.",
-	}, func(c *cobra.Command, a *archive.Archive) error {
+	c := ofRun(&cobra.Command{Use: "live RUN"}, func(c *cobra.Command, a *archive.Archive) error {
 		l, err := net.Listen("tcp", listen)
 		if err != nil {
 			return fmt.Errorf("serve the live page: %w; --listen names another address", err)

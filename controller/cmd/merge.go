@@ -16,20 +16,18 @@ import (
 // all attempts of its run in memory, up to half a megabyte each, and draws each.
 const reportMost = 2000
 
+// mergeText is the help of merge, with a place for reportMost.
+const mergeText = `Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name,
+together as a run of that name in the folder of runs. All of them must be there,
+each once, finished and matching their checksums. The shards stay as they are.
+It writes the run's report, unless there are more than %d trials. What each
+shard signed is kept. With --fleet the fleet's key signs the whole, and with it
+which shards it was made of; ` + "`" + `fieldmesh verify` + "`" + ` says who signed what.`
+
 // MergeCommand is `fieldmesh merge SHARD…`.
 func MergeCommand() *cobra.Command {
 	var runs, fleetFile string
-	c := &cobra.Command{
-		Use:   "merge SHARD...",
-		Short: "Make one run of the shards that several machines drove",
-		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
-			"that name in the folder of runs. " +
-			"All of them must be there, each once, finished and matching their checksums. The shards " +
-			fmt.Sprintf("stay as they are. It writes the run's report, unless there are more than %d trials.\n",
-				reportMost) +
-			"What each shard signed is kept. With --fleet the fleet's key signs the whole, and with it which shards " +
-			"it was made of; `fieldmesh verify` says who signed what.",
-		Args: flags.Some,
+	c := &cobra.Command{Use: "merge SHARD...", Long: fmt.Sprintf(mergeText, reportMost), Args: flags.Some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
 			for i, given := range args {
@@ -69,8 +67,7 @@ func MergeCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintf(out, "run: %s\n%s\nreport: %s\n", dir, said, path)
 			return err
-		},
-	}
+		}}
 	addRuns(c, &runs)
 	c.Flags().StringVar(&fleetFile, "fleet", "", "sign the merge by the key of this fleet")
 	return c

@@ -17,16 +17,7 @@ import (
 // MetricsCommand is `fieldmesh metrics RUN`.
 func MetricsCommand() *cobra.Command {
 	var stdout, asJSON bool
-	c := ofRun(&cobra.Command{
-		Use:   "metrics RUN",
-		Short: "Compute a run's numbers from its records and packet captures",
-		Long: "Metrics writes metrics.csv into the folder of the run, named or given as a folder: one number a line, " +
-			"with its unit and its " +
-			"definition. Captures at both ends of a flow give delays, loss, goodput, retransmissions, reordering and " +
-			"the time to connect; they " +
-			"are read as streams, however large they are. A capture that is cut or corrupt is named with the place " +
-			"of its fault, and the rest is computed all the same.",
-	}, func(c *cobra.Command, a *archive.Archive) error {
+	c := ofRun(&cobra.Command{Use: "metrics RUN"}, func(c *cobra.Command, a *archive.Archive) error {
 		if asJSON {
 			return document.Metrics(c.OutOrStdout(), a)
 		}

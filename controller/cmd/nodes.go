@@ -20,30 +20,19 @@ func NodesCommand() *cobra.Command {
 	var path string
 	var watch, asJSON bool
 	var every time.Duration
-	command := &cobra.Command{
-		Use:   "nodes",
-		Short: "Show the state of every node of a fleet",
-		Long: `Asks every node of the fleet file for its state and prints a table, then what
-stands in the way of a trial, with the cure. The exit status is not zero when a
-node cannot be reached or has a problem. With --watch it goes on: on a terminal
-the table is refreshed in place, elsewhere it is printed when something has
-changed; with --json one object is printed a line, for each node at first and
-for one that has changed after that.`,
-		Args: flags.None,
-		RunE: func(command *cobra.Command, _ []string) error {
-			f, identity, err := loadFleet(path)
-			if err != nil {
-				return err
-			}
-			if len(f.Nodes) == 0 {
-				return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
-			}
-			if watch {
-				return nodes.Watch(command.Context(), f, identity, every, asJSON, command.OutOrStdout())
-			}
-			return nodes.Show(command.Context(), f, identity, asJSON, command.OutOrStdout())
-		},
-	}
+	command := &cobra.Command{Use: "nodes", Args: flags.None, RunE: func(command *cobra.Command, _ []string) error {
+		f, identity, err := loadFleet(path)
+		if err != nil {
+			return err
+		}
+		if len(f.Nodes) == 0 {
+			return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
+		}
+		if watch {
+			return nodes.Watch(command.Context(), f, identity, every, asJSON, command.OutOrStdout())
+		}
+		return nodes.Show(command.Context(), f, identity, asJSON, command.OutOrStdout())
+	}}
 	command.PersistentFlags().StringVar(&path, "fleet", defaultFleet, "the fleet file")
 	command.Flags().BoolVar(&watch, "watch", false, "go on asking until interrupted")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")

@@ -31,18 +31,10 @@ type pairOptions struct {
 
 func keysPairCommand(dir *string) *cobra.Command {
 	var o pairOptions
-	command := &cobra.Command{
-		Use:   "pair NAME",
-		Short: "Show a one-time code by which a node, or the phone app, becomes part of the fleet",
-		Long: `Shows a one-time code, waits for the node or the app that is given it, and adds
-that to the fleet file. The new one makes its key itself; the code carries the
-hash of this controller's key, so that neither end can be deceived. On a node:
-fieldmesh-agent pair. The code is good for one, and for five minutes at most.`,
-		Args: flags.Exactly(1),
+	command := &cobra.Command{Use: "pair NAME", Args: flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return pair(command, *dir, args[0], o)
-		},
-	}
+		}}
 	command.Flags().BoolVar(&o.app, "app", false, "for the phone app, not for a node")
 	command.Flags().StringVar(&o.listen, "listen", ":7447", "HOST:PORT to wait at")
 	command.Flags().StringVar(&o.address, "at", "", "HOST:PORT at which the new one reaches this machine, when it "+

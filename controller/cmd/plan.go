@@ -21,28 +21,22 @@ import (
 // PlanCommand is `fieldmesh plan`: judge a campaign file, show the schedule that it
 // expands to, and predict what it may find. Nothing is driven and no node is asked.
 func PlanCommand() *cobra.Command {
-	return group("plan", "Check a campaign file, show its schedule, and predict what it may find",
-		planCheckCommand(), planShowCommand(), planPredictCommand())
+	return group("plan", planCheckCommand(), planShowCommand(), planPredictCommand())
 }
 
 func planCheckCommand() *cobra.Command {
 	var scale string
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Report every fault of a campaign file, and warn of what its design cannot tell",
-		Args:  flags.Exactly(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if asJSON {
-				return checkPlanJSON(c.OutOrStdout(), args[0], scale)
-			}
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
-			if err != nil {
-				return err
-			}
-			return checkPlan(c.OutOrStdout(), campaign)
-		},
-	}
+	c := &cobra.Command{Use: "check FILE", Args: flags.Exactly(1), RunE: func(c *cobra.Command, args []string) error {
+		if asJSON {
+			return checkPlanJSON(c.OutOrStdout(), args[0], scale)
+		}
+		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
+		if err != nil {
+			return err
+		}
+		return checkPlan(c.OutOrStdout(), campaign)
+	}}
 	addScale(c, &scale)
 	addJSON(c, &asJSON)
 	return c
@@ -136,10 +130,7 @@ func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cob
 
 func planShowCommand() *cobra.Command {
 	var asJSON bool
-	c := ofCampaign(&cobra.Command{
-		Use:   "show FILE",
-		Short: "List the trials of a campaign with the time and the road that they need, and what they can tell",
-	}, func(w io.Writer, c *plan.Campaign) error {
+	c := ofCampaign(&cobra.Command{Use: "show FILE"}, func(w io.Writer, c *plan.Campaign) error {
 		if asJSON {
 			return document.Plan(w, c)
 		}
@@ -153,17 +144,7 @@ func planPredictCommand() *cobra.Command {
 	var scale string
 	var seeds int
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "predict FILE",
-		Short: "Predict, before a drive, the reach and the most goodput of each cell, by the emulated radio",
-		Long: "Predict works out, for each motion and speed of the campaign in FILE, for how much of the window " +
-			"sender and receiver are within reach, and what a saturated link carries straight from one to the " +
-			"other. It adds goodput by distance, the time and road that the campaign takes, and what it can tell. " +
-			"The radio is that of a rehearsal, in model time: no node or privilege is needed, and the same file and " +
-			"seeds give the same output.\n\n" +
-			"The goodput is an upper bound for TCP, and no measurement. Trials with relays, with an access point, or " +
-			"whose nodes nothing places are left out, each with its reason.",
-		Args: flags.Exactly(1),
+	c := &cobra.Command{Use: "predict FILE", Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if seeds < 1 || seeds > predict.MostSeeds {
 				return misused("--seeds %d: from 1 to %d are possible", seeds, predict.MostSeeds)
@@ -180,8 +161,7 @@ func planPredictCommand() *cobra.Command {
 				return document.Write(c.OutOrStdout(), p)
 			}
 			return p.Write(c.OutOrStdout(), campaign)
-		},
-	}
+		}}
 	addScale(c, &scale)
 	c.Flags().IntVar(&seeds, "seeds", 5, "draws of the field; the first is by the campaign's own seed, and three "+
 		"make an interval")

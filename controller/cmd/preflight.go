@@ -37,16 +37,7 @@ type preflightFlags struct {
 // plan, and the cure of each that is not met.
 func PreflightCommand() *cobra.Command {
 	var f preflightFlags
-	c := &cobra.Command{
-		Use:   "preflight FILE",
-		Short: "Check every node of a fleet against what a campaign needs",
-		Long: `Asks every node that the campaign in FILE names, and prints a table of every
-need with what was found, and the cure of each that is not met. Nothing is
-changed and nothing is driven. The exit status is not zero when a need is not
-met. What only a person can tell, such as the length of the road, is "unknown"
-and does not fail; --time and --road-m have it checked. With --patience it waits
-for what comes by itself: an iperf3 that cannot send to itself yet.`,
-		Args: flags.Exactly(1),
+	c := &cobra.Command{Use: "preflight FILE", Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.patience < 0 {
 				return misused("--patience %v: a time from 0 on is possible", f.patience)
@@ -68,8 +59,7 @@ for what comes by itself: an iperf3 that cannot send to itself yet.`,
 				return err
 			}
 			return printPreflight(c.OutOrStdout(), report, f.asJSON)
-		},
-	}
+		}}
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the road can be used, such as 2h30m")

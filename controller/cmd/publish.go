@@ -22,21 +22,13 @@ func PublishCommand() *cobra.Command {
 	var db influxFlags
 	var runs string
 	var patience time.Duration
-	c := &cobra.Command{
-		Use:   "publish RUN --influx URL",
-		Short: "Write a run's records to an InfluxDB",
-		Long: "Publish writes every record of the run, named or given as a folder, and the outcome of every judged " +
-			"attempt, to an InfluxDB 1.x, 2.x or 3. " +
-			"It can be repeated: the same records are the same points, also those that were written while the " +
-			"run went.",
-		Args: flags.Exactly(1),
+	c := &cobra.Command{Use: "publish RUN --influx URL", Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if db.target.URL == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
 			}
 			return publish(c.Context(), runs, args[0], db, patience, c.OutOrStdout())
-		},
-	}
+		}}
 	db.add(c)
 	addRuns(c, &runs)
 	c.ValidArgsFunction = completeRuns

@@ -28,34 +28,20 @@ type pullFlags struct {
 // controller was there comes into the archive.
 func PullCommand() *cobra.Command {
 	var f pullFlags
-	c := &cobra.Command{
-		Use:   "pull RUN",
-		Short: "Collect what the nodes have recorded, without driving anything",
-		Long: `Collects from every node what the archive of the run does not have yet, fetches
-captures, judges the attempts that the nodes made by themselves, and writes the
-report. When no trial is left it ends the run on the nodes and closes the
-archive; otherwise the nodes go on. A node that is out of reach is named, and
-the others are read all the same.
-
---copy DIR makes a second copy of the run in DIR/RUN, or brings it up to date.
---verify holds both copies against their checksums, and fails while there are
-not two whole ones: leave the site when it succeeds.`,
-		Args: flags.Exactly(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if f.verify && f.copyTo == "" {
-				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +
-					"another disk")
-			}
-			f.resume = args[0]
-			s, err := resumeSession(f.runFlags)
-			if err != nil {
-				return err
-			}
-			err = s.pull(c, f)
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(),
-				f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
-		},
-	}
+	c := &cobra.Command{Use: "pull RUN", Args: flags.Exactly(1), RunE: func(c *cobra.Command, args []string) error {
+		if f.verify && f.copyTo == "" {
+			return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +
+				"another disk")
+		}
+		f.resume = args[0]
+		s, err := resumeSession(f.runFlags)
+		if err != nil {
+			return err
+		}
+		err = s.pull(c, f)
+		return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(),
+			f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
+	}}
 	addRuns(c, &f.runs)
 	c.ValidArgsFunction = completeRuns
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")

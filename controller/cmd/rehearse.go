@@ -35,16 +35,7 @@ type rehearseFlags struct {
 // RehearseCommand is `fieldmesh rehearse FILE`.
 func RehearseCommand() *cobra.Command {
 	var f rehearseFlags
-	c := &cobra.Command{
-		Use:   "rehearse FILE",
-		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
-		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as " +
-			"`fieldmesh run`.\n" +
-			"It makes network namespaces and interfaces, so it needs root; with --clock virtual it does so in a " +
-			"kernel of its own, as any user.\n" +
-			"A rehearsal that was interrupted continues with --resume RUN, and drives a trial again that was given " +
-			"up with --retry TRIAL.",
-		Args: fileOrResume(&f.runFlags),
+	c := &cobra.Command{Use: "rehearse FILE", Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
 			file, err := f.findBegun(first(args))
 			if err != nil {
@@ -90,8 +81,7 @@ func RehearseCommand() *cobra.Command {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
 			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
-		},
-	}
+		}}
 	f.add(c)
 	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials "+
 		"late, and late ones are rejected")

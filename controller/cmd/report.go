@@ -21,14 +21,7 @@ import (
 // ReportCommand is `fieldmesh report RUN`.
 func ReportCommand() *cobra.Command {
 	var asJSON bool
-	c := ofRun(&cobra.Command{
-		Use:   "report RUN",
-		Short: "Write a run's report and its table of numbers",
-		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of " +
-			"the run, named or given as a folder; and, where the campaign puts a paper's question, the paper's " +
-			"figures with this run's points, SVG and CSV, into its folder figures. It only reads what the run " +
-			"recorded, and can be repeated while the run goes.",
-	}, func(c *cobra.Command, a *archive.Archive) error {
+	c := ofRun(&cobra.Command{Use: "report RUN"}, func(c *cobra.Command, a *archive.Archive) error {
 		path, of, err := output.Report(a)
 		if err != nil {
 			return err
@@ -53,21 +46,7 @@ func ReportCommand() *cobra.Command {
 func ExportCommand() *cobra.Command {
 	var to string
 	var o export.Options
-	c := ofRun(&cobra.Command{
-		Use:   "export RUN",
-		Short: "Write a run's numbers, timelines and records for other programs",
-		Long: "Export writes results.csv and results.parquet (every accepted attempt, one a line, with its factors " +
-			"and all its numbers), " +
-			"trials.csv (every attempt, and what happened to it), " +
-			"metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz), " +
-			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx " +
-			"and tracks.geojson, " +
-			"data-dictionary.md (what every column means) and ro-crate-metadata.json (what the run was, with every " +
-			"file's checksum) into the " +
-			"folder export of the run, or into another; with --captures the packet captures too. It holds one " +
-			"attempt at a time, however large " +
-			"the run is. In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.",
-	}, func(c *cobra.Command, a *archive.Archive) error {
+	c := ofRun(&cobra.Command{Use: "export RUN"}, func(c *cobra.Command, a *archive.Archive) error {
 		if to == "" {
 			to = filepath.Join(a.Dir(), "export")
 		}
@@ -99,54 +78,41 @@ func VerifyCommand() *cobra.Command {
 	var runs string
 	var fleets []string
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "verify RUN",
-		Short: "Compare a run's files with their checksums and signatures, and say who signed",
-		Long: "Verify names every file of the run that is missing, changed, truncated, unreadable, or there without " +
-			"being named by a " +
-			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
-			"own yet: that is said too.\n" +
-			"It says by which keys the run, its plan and each node's records are signed; of a merged run also who " +
-			"signed each shard. Whose keys those are, only a " +
-			"fleet file can tell: with --fleet, a key that is not of the fleet is an error. Shards that several " +
-			"fleets drove need the file of each.",
-		Args: flags.Exactly(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			dir := runFolder(runs, args[0])
-			if _, err := os.Stat(dir); err != nil {
-				return explainRun(runs, args[0], fmt.Errorf("verify %q: %w", dir, archive.ErrNoRun))
-			}
-			findings, err := archive.Verify(dir)
-			if err != nil {
-				return err
-			}
-			var signed []string
-			if len(archive.Altered(findings)) == 0 {
-				var more []archive.Finding
-				if signed, more, err = signers(dir, fleets); err != nil {
-					return err
-				}
-				findings = append(findings, more...)
-			}
-			if asJSON {
-				err = document.Write(c.OutOrStdout(), document.Verify{Run: dir, OK: len(findings) == 0,
-					Findings: document.Findings(findings), Signed: signed})
-			} else {
-				err = writeFindings(c.OutOrStdout(), signed, findings)
-			}
-			if err != nil {
-				return err
-			}
-			if len(findings) > 0 {
-				return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
-			}
-			if asJSON {
-				return nil
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
+	c := &cobra.Command{Use: "verify RUN", Args: flags.Exactly(1), RunE: func(c *cobra.Command, args []string) error {
+		dir := runFolder(runs, args[0])
+		if _, err := os.Stat(dir); err != nil {
+			return explainRun(runs, args[0], fmt.Errorf("verify %q: %w", dir, archive.ErrNoRun))
+		}
+		findings, err := archive.Verify(dir)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		var signed []string
+		if len(archive.Altered(findings)) == 0 {
+			var more []archive.Finding
+			if signed, more, err = signers(dir, fleets); err != nil {
+				return err
+			}
+			findings = append(findings, more...)
+		}
+		if asJSON {
+			err = document.Write(c.OutOrStdout(), document.Verify{Run: dir, OK: len(findings) == 0,
+				Findings: document.Findings(findings), Signed: signed})
+		} else {
+			err = writeFindings(c.OutOrStdout(), signed, findings)
+		}
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
+		}
+		if asJSON {
+			return nil
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
+		return err
+	}}
 	addRuns(c, &runs)
 	addJSON(c, &asJSON)
 	c.Flags().StringArrayVar(&fleets, "fleet", nil, "fail unless the run is signed by this fleet's keys; may be given "+

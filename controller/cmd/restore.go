@@ -21,32 +21,25 @@ var errNotRestored = errors.New("not every node was put back")
 // nodesRestoreCommand is `fieldmesh nodes restore [NODE...]`. Nodes that hold a
 // run continue it when its controller has gone; this is how a person ends it.
 func nodesRestoreCommand(path *string) *cobra.Command {
-	return &cobra.Command{
-		Use:   "restore [NODE...]",
-		Short: "End what nodes are doing and put them back as they were",
-		Long: `Tells the named nodes, or all of the fleet, to end the run that they hold and to
-put back everything that it changed on them. What they have recorded stays
-there; a run that is ended so can still be resumed by --resume.`,
-		RunE: func(c *cobra.Command, names []string) error {
-			f, identity, err := loadFleet(*path)
+	return &cobra.Command{Use: "restore [NODE...]", RunE: func(c *cobra.Command, names []string) error {
+		f, identity, err := loadFleet(*path)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			names = f.Names()
+		}
+		var clients []*fleet.Client
+		for _, n := range names {
+			client, err := f.Client(identity, n)
 			if err != nil {
 				return err
 			}
-			if len(names) == 0 {
-				names = f.Names()
-			}
-			var clients []*fleet.Client
-			for _, n := range names {
-				client, err := f.Client(identity, n)
-				if err != nil {
-					return err
-				}
-				defer client.Close()
-				clients = append(clients, client)
-			}
-			return restoreNodes(c.Context(), clients, c.OutOrStdout())
-		},
-	}
+			defer client.Close()
+			clients = append(clients, client)
+		}
+		return restoreNodes(c.Context(), clients, c.OutOrStdout())
+	}}
 }
 
 // restoreNodes tells all at once, and then prints what came of it in order.

@@ -4,13 +4,13 @@ package cmd
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +24,17 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
 
+// help has what the help of each command says.
+//
+//go:embed help
+var help embed.FS
+
 // results is the title of the commands that read archives.
 const results = "Results"
 
 // Root is the whole command.
 func Root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "fieldmesh",
-		Short: "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
-		Long:  "Measure TCP over moving ad hoc networks, on the road or in rehearsal.\n\n" + exitStatuses(),
-	}
+	root := &cobra.Command{Use: "fieldmesh"}
 	flags.Root(root)
 	for _, g := range []struct {
 		title    string
@@ -53,49 +54,25 @@ func Root() *cobra.Command {
 		}
 	}
 	root.AddCommand(versionCommand())
-	wrapHelp(root)
+	flags.Describe(root, help)
+	root.Long += "\n\n" + exitStatuses()
 	return root
 }
 
 // helpColumns is how wide a terminal is taken to be.
 const helpColumns = 80
 
-// wrapHelp breaks the lines of a command's long help, and of those below it. What is
-// indented stays as it is.
-func wrapHelp(c *cobra.Command) {
-	paragraphs := strings.Split(c.Long, "\n\n")
-	for i, text := range paragraphs {
-		if strings.Contains("\n"+text, "\n ") {
-			continue
-		}
-		var lines []string
-		line := ""
-		for _, word := range strings.Fields(text) {
-			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > helpColumns {
-				lines, line = append(lines, line), ""
-			}
-			line = strings.TrimLeft(line+" "+word, " ")
-		}
-		paragraphs[i] = strings.Join(append(lines, line), "\n")
-	}
-	c.Long = strings.Join(paragraphs, "\n\n")
-	for _, below := range c.Commands() {
-		wrapHelp(below)
-	}
-}
-
 // versionCommand is `fieldmesh version`, which many type before they think of the flag.
 func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
-			return err
-		}}
+	return &cobra.Command{Use: "version", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
+		return err
+	}}
 }
 
 // group is a command that does nothing by itself: it has others below it.
-func group(use, short string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: flags.Below,
+func group(use string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Args: flags.Below,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(below...)
 	return c

@@ -74,11 +74,4 @@ func TestHelpFitsATerminal(t *testing.T) {
 		}
 	}
 	look(Root())
-	c := &cobra.Command{Long: "One\ntwo.\n\nList:\n  a\n  b\n\n" + strings.Repeat("word ", 20)}
-	wrapHelp(c)
-	want := "One two.\n\nList:\n  a\n  b\n\n" + strings.TrimSpace(strings.Repeat("word ", 16)) + "\n" +
-		strings.TrimSpace(strings.Repeat("word ", 4))
-	if c.Long != want {
-		t.Errorf("wrapped to %q, want %q", c.Long, want)
-	}
 }

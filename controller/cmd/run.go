@@ -15,13 +15,7 @@ import (
 func RunCommand() *cobra.Command {
 	var flags runFlags
 	var fleetFile, place string
-	c := &cobra.Command{
-		Use:   "run FILE",
-		Short: "Run a campaign on the nodes of a fleet",
-		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted is resumed with --resume " +
-			"RUN; FILE is then not needed.\n" +
-			"With --retry TRIAL it drives a trial again that was given up.",
-		Args: fileOrResume(&flags),
+	c := &cobra.Command{Use: "run FILE", Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
 			file, err := flags.findBegun(first(args))
 			if err != nil {
@@ -37,8 +31,7 @@ func RunCommand() *cobra.Command {
 					"here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
 			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
-		},
-	}
+		}}
 	flags.add(c)
 	c.Flags().StringVar(&fleetFile, "fleet", defaultFleet, "the fleet file")
 	c.Flags().StringVar(&place, "place", archive.PlaceRoad, "where the nodes are: road or bench")

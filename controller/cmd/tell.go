@@ -17,16 +17,9 @@ import (
 )
 
 func keysTellCommand(dir *string) *cobra.Command {
-	return &cobra.Command{
-		Use:   "tell",
-		Short: "Send every node the list of apps to let in",
-		Long: `Tells every node of the fleet which phones' apps to let in. It is done by itself
-when an app is paired or revoked; this is for nodes that were out of reach then.`,
-		Args: flags.None,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return tellApps(command.Context(), command.OutOrStdout(), *dir)
-		},
-	}
+	return &cobra.Command{Use: "tell", Args: flags.None, RunE: func(command *cobra.Command, _ []string) error {
+		return tellApps(command.Context(), command.OutOrStdout(), *dir)
+	}}
 }
 
 // tellApps tells all nodes at once, and fails when one was not told: until it

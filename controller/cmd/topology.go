@@ -19,15 +19,7 @@ type topologyFlags struct {
 // TopologyCommand is `fieldmesh topology RUN`.
 func TopologyCommand() *cobra.Command {
 	var f topologyFlags
-	c := ofRun(&cobra.Command{
-		Use:   "topology RUN",
-		Short: "Draw the mesh of a trial at a moment, as its routing daemons knew it",
-		Long: "Topology draws, as SVG, the nodes of a trial, the links that their routing daemons knew of by their " +
-			"quality, and the way that\n" +
-			"the measured flow took, by what every node's kernel had as its next hop. --paths prints that way over " +
-			"the whole window instead.\n" +
-			"It needs a trial whose routing protocol has a daemon.",
-	}, f.run)
+	c := ofRun(&cobra.Command{Use: "topology RUN"}, f.run)
 	c.Flags().IntVar(&f.trial, "trial", 1, "number of the trial, by fieldmesh plan show")
 	completes(c, "trial", completeTrials)
 	c.Flags().IntVar(&f.attempt, "attempt", 0, "attempt at the trial (default: the last)")

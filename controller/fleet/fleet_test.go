@@ -267,7 +267,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add("version: 1\nkeys: .\nnodes: &a\n  car: *a\n")
 	f.Add("a: [[[[{{{{")
 	fuzz.Run(f, func(t *testing.T, text string) {
-		path := filepath.Join(t.TempDir(), "fleet.yaml")
+		dir, remove := fuzz.Folder(t)
+		defer remove()
+		path := filepath.Join(dir, "fleet.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,10 @@
 package flags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,4 +104,22 @@ func Below(c *cobra.Command, args []string) error {
 		return fmt.Errorf("%w; did you mean %q?", err, near)
 	}
 	return fmt.Errorf("%w; it has %s", err, strings.Join(known, ", "))
+}
+
+// Describe gives c, and every command below it, its help: the text of help/NAME.txt, with
+// "-" between the names of a command below another. Its first line is the command in
+// short, what follows the long text, and behind a line "Examples:" examples. A command may
+// have a long text of its own. Describe panics where a text is missing.
+func Describe(c *cobra.Command, texts fs.ReadFileFS) {
+	name := strings.ReplaceAll(strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "), " ", "-")
+	text, err := texts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic(err)
+	}
+	short, long, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	long, c.Example, _ = strings.Cut(long, "\nExamples:\n")
+	c.Short, c.Long = short, cmp.Or(c.Long, strings.TrimSpace(long))
+	for _, below := range c.Commands() {
+		Describe(below, texts)
+	}
 }

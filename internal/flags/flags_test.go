@@ -3,6 +3,7 @@ package flags
 import (
 	"errors"
 	"testing"
+	"testing/fstest"
 
 	"github.com/spf13/cobra"
 )
@@ -52,4 +53,36 @@ func TestArgumentsThatAreNotTaken(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
 	}
+}
+
+func TestDescribe(t *testing.T) {
+	texts := fstest.MapFS{
+		"help/root.txt":       {Data: []byte("The whole\n\nLong.\n\nMore.\n\nExamples:\n  root check\n")},
+		"help/plan.txt":       {Data: []byte("Plans\n")},
+		"help/plan-check.txt": {Data: []byte("Check a plan\n\nNot this.\n")},
+	}
+	root, plan := &cobra.Command{Use: "root"}, &cobra.Command{Use: "plan"}
+	check := &cobra.Command{Use: "check FILE", Long: "Its own."}
+	root.AddCommand(plan)
+	plan.AddCommand(check)
+	Describe(root, texts)
+	for _, c := range []struct {
+		of                   *cobra.Command
+		short, long, example string
+	}{
+		{root, "The whole", "Long.\n\nMore.", "  root check"},
+		{plan, "Plans", "", ""},
+		{check, "Check a plan", "Its own.", ""},
+	} {
+		if c.of.Short != c.short || c.of.Long != c.long || c.of.Example != c.example {
+			t.Errorf("%s has %q, %q and %q", c.of.CommandPath(), c.of.Short, c.of.Long, c.of.Example)
+		}
+	}
+	delete(texts, "help/plan.txt")
+	defer func() {
+		if recover() == nil {
+			t.Error("a missing text was passed over")
+		}
+	}()
+	Describe(root, texts)
 }

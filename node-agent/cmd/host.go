@@ -22,17 +22,14 @@ import (
 
 // HostCommand is `fieldmesh-agent host`: the privileged half alone.
 func HostCommand() *cobra.Command {
-	return configured(&cobra.Command{
-		Use:     "host",
-		Short:   "Run the privileged half: changes to this machine, each with its undo on disk first",
-		PreRunE: needRoot,
-	}, func(c *cobra.Command, cfg config.Config) error {
-		face, err := faceUser(cfg)
-		if err != nil {
-			return err
-		}
-		return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, logger()))
-	})
+	return configured(&cobra.Command{Use: "host", PreRunE: needRoot},
+		func(c *cobra.Command, cfg config.Config) error {
+			face, err := faceUser(cfg)
+			if err != nil {
+				return err
+			}
+			return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, logger()))
+		})
 }
 
 // serveHost runs the privileged half and, where the configuration says so, what
@@ -53,25 +50,22 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 // RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
 func RestoreCommand() *cobra.Command {
 	var trialOnly, ifEnded bool
-	c := configured(&cobra.Command{
-		Use:     "restore",
-		Short:   "Put back what was changed on this machine, and say what that was",
-		PreRunE: needRoot,
-	}, func(c *cobra.Command, cfg config.Config) error {
-		scope := ""
-		if trialOnly {
-			scope = host.ScopeTrial
-		}
-		put := restore
-		if ifEnded {
-			put = restoreIfEnded
-		}
-		report, err := put(c.Context(), cfg, scope)
-		if err != nil {
-			return err
-		}
-		return writeRestored(c.OutOrStdout(), report)
-	})
+	c := configured(&cobra.Command{Use: "restore", PreRunE: needRoot},
+		func(c *cobra.Command, cfg config.Config) error {
+			scope := ""
+			if trialOnly {
+				scope = host.ScopeTrial
+			}
+			put := restore
+			if ifEnded {
+				put = restoreIfEnded
+			}
+			report, err := put(c.Context(), cfg, scope)
+			if err != nil {
+				return err
+			}
+			return writeRestored(c.OutOrStdout(), report)
+		})
 	c.Flags().BoolVar(&trialOnly, "trial", false, "put back only what the present trial changed, not what its run did")
 	c.Flags().BoolVar(&ifEnded, "if-ended", false, "only when no agent runs: one that does is left alone, and puts "+
 		"back by itself what it has changed, when it ends")

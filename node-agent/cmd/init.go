@@ -20,31 +20,24 @@ import (
 // InitCommand is `fieldmesh-agent init`: the configuration that a node begins with.
 func InitCommand() *cobra.Command {
 	var path, node, iface string
-	c := &cobra.Command{
-		Use:   "init",
-		Short: "Write this node's first configuration",
-		Long: `Init writes the agent's configuration, with a comment for each key that a new
-node may need. A file that exists stays as it is.`,
-		Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := radios()
-			if err != nil {
-				c.PrintErrf("the radios are unknown: %v\n", err)
-			}
-			cfg, err := writeFirst(path, cmp.Or(node, ownName()), cmp.Or(iface, bestInterface(all)))
-			if err != nil {
-				return err
-			}
-			next := "pair this node: `fieldmesh keys pair " + cfg.Node + "` at the controller shows the code for " +
-				"`sudo fieldmesh-agent pair`"
-			if _, err := faceUser(cfg); err != nil {
-				next = err.Error() + "\nthen: " + next
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: node %s, interface %s; correct them there\nnext: %s\n", path,
-				cfg.Node, cfg.Interface, next)
+	c := &cobra.Command{Use: "init", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		all, err := radios()
+		if err != nil {
+			c.PrintErrf("the radios are unknown: %v\n", err)
+		}
+		cfg, err := writeFirst(path, cmp.Or(node, ownName()), cmp.Or(iface, bestInterface(all)))
+		if err != nil {
 			return err
-		},
-	}
+		}
+		next := "pair this node: `fieldmesh keys pair " + cfg.Node + "` at the controller shows the code for " +
+			"`sudo fieldmesh-agent pair`"
+		if _, err := faceUser(cfg); err != nil {
+			next = err.Error() + "\nthen: " + next
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: node %s, interface %s; correct them there\nnext: %s\n", path,
+			cfg.Node, cfg.Interface, next)
+		return err
+	}}
 	addConfig(c, &path)
 	c.Flags().StringVar(&node, "node", "", "this node's name (default: the machine's)")
 	c.Flags().StringVar(&iface, "interface", "", "interface under test (default: the first radio that can be a node, "+

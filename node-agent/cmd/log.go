@@ -33,20 +33,15 @@ type logFlags struct {
 // disk at 10 Hz, with no controller at all.
 func LogCommand() *cobra.Command {
 	f := logFlags{}
-	c := &cobra.Command{
-		Use:   "log",
-		Short: "Record GPS and interface data with no controller",
-		Args:  flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			ctx := c.Context()
-			if f.forS > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, time.Duration(f.forS*float64(time.Second)))
-				defer cancel()
-			}
-			return keepLog(ctx, f, c.OutOrStdout())
-		},
-	}
+	c := &cobra.Command{Use: "log", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		ctx := c.Context()
+		if f.forS > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(f.forS*float64(time.Second)))
+			defer cancel()
+		}
+		return keepLog(ctx, f, c.OutOrStdout())
+	}}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "node"

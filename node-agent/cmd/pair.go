@@ -18,39 +18,30 @@ import (
 // PairCommand is `fieldmesh-agent pair`: make this node part of a fleet.
 func PairCommand() *cobra.Command {
 	var path string
-	c := &cobra.Command{
-		Use:   "pair",
-		Short: "Make this node part of a fleet, by the code that `fieldmesh keys pair` shows",
-		Long: `Asks for the code, or reads it from standard input. Then it makes this node's
-key, shows it to the controller that made the code, and keeps whom to let in.
-Node name, port and folder of keys are those of the agent's configuration. The
-agent is started afterwards, or starts by itself where it waits for its keys.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return errors.New("the code is no argument, as other users of this machine could read it there: " +
-					"type it when you are asked for it")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, face, err := asRoot(c, path)
-			if err != nil {
-				return err
-			}
-			code, err := readCode(c)
-			if err != nil {
-				return err
-			}
-			controller, err := joins.Join(c.Context(), code, joins.Node{Name: cfg.Node, Listen: cfg.Listen,
-				KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid})
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is paired: it obeys the controller with key %.12s…\n", cfg.Node,
-				controller)
+	c := &cobra.Command{Use: "pair", Args: func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return errors.New("the code is no argument, as other users of this machine could read it there: " +
+				"type it when you are asked for it")
+		}
+		return nil
+	}, RunE: func(c *cobra.Command, _ []string) error {
+		cfg, face, err := asRoot(c, path)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		code, err := readCode(c)
+		if err != nil {
+			return err
+		}
+		controller, err := joins.Join(c.Context(), code, joins.Node{Name: cfg.Node, Listen: cfg.Listen,
+			KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s is paired: it obeys the controller with key %.12s…\n", cfg.Node,
+			controller)
+		return err
+	}}
 	addConfig(c, &path)
 	return c
 }

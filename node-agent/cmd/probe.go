@@ -25,30 +25,22 @@ import (
 func ProbeCommand() *cobra.Command {
 	var path string
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "probe",
-		Short: "Tell what this machine has and can do",
-		Long: `Probe reports whether each of the machine's Wi-Fi radios can be a node, and
-which tools and TCP variants there are. It needs no configuration; with one, it
-shows the interface that is named there, too.`,
-		Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(path)
-			if errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
-				cfg, err = config.Config{Binaries: config.DefaultBinaries()}, nil
-			}
-			if err != nil {
-				return err
-			}
-			p := probe(c.Context(), cfg)
-			if asJSON {
-				enc := json.NewEncoder(c.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(p)
-			}
-			return writeProbe(c.OutOrStdout(), p)
-		},
-	}
+	c := &cobra.Command{Use: "probe", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		cfg, err := loadConfig(path)
+		if errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
+			cfg, err = config.Config{Binaries: config.DefaultBinaries()}, nil
+		}
+		if err != nil {
+			return err
+		}
+		p := probe(c.Context(), cfg)
+		if asJSON {
+			enc := json.NewEncoder(c.OutOrStdout())
+			enc.SetIndent("", "  ")
+			return enc.Encode(p)
+		}
+		return writeProbe(c.OutOrStdout(), p)
+	}}
 	addConfig(c, &path)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

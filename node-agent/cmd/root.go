@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,20 +24,18 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 )
 
+// help has what the help of each command says.
+//
+//go:embed help
+var help embed.FS
+
 // Root is the whole command.
 func Root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "fieldmesh-agent",
-		Short: "Run a node: set it up for a trial, measure, and put it back",
-		Long: `Run a node: set it up for a trial, measure, and put it back.
-
-A new node begins with probe, init, pair and up. The exit status is 0 when it
-was done, 1 when it could not be done, and 2 when the command line is wrong and
-nothing was begun.`,
-	}
+	root := &cobra.Command{Use: "fieldmesh-agent"}
 	flags.Root(root)
 	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
 		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand(), versionCommand())
+	flags.Describe(root, help)
 	return root
 }
 
@@ -64,19 +63,15 @@ func Main(args []string) int {
 
 // versionCommand is `fieldmesh-agent version`, which many type before they think of the flag.
 func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
-			return err
-		}}
+	return &cobra.Command{Use: "version", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
+		return err
+	}}
 }
 
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
 func FaceCommand() *cobra.Command {
-	return configured(&cobra.Command{
-		Use:   "face",
-		Short: "Run the unprivileged half: API, GO, samplers, traffic",
-	}, func(c *cobra.Command, cfg config.Config) error {
+	return configured(&cobra.Command{Use: "face"}, func(c *cobra.Command, cfg config.Config) error {
 		confined, err := confine.Face(c.Context(), cfg, c.Flag("config").Value.String())
 		if err != nil {
 			return err

@@ -37,17 +37,8 @@ type routeFlags struct {
 // RouteCommand is `fieldmesh-agent route`: a routing daemon on one interface.
 func RouteCommand() *cobra.Command {
 	var f routeFlags
-	c := &cobra.Command{
-		Use:   "route",
-		Short: "Run one of the routing protocols on an interface, by itself",
-		Long: "Runs a routing protocol until it is interrupted. It sets what a router needs of the kernel,\n" +
-			"and takes that and its routes back at its end; what one that was killed had left, the next\n" +
-			"one takes back. The interface needs an IPv4 address in the mesh's network.",
-		Example: "  fieldmesh-agent route --protocol aodv --interface wlan0\n" +
-			"  fieldmesh-agent route --interface wlan0 --show state",
-		Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
-	}
+	c := &cobra.Command{Use: "route", Args: flags.None,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) }}
 	flags := c.Flags()
 	flags.StringVar(&f.Protocol, "protocol", "", strings.Join(manetd.Names(), ", "))
 	_ = c.RegisterFlagCompletionFunc("protocol", // which is there

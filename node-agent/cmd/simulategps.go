@@ -22,30 +22,22 @@ import (
 func SimulateGPSCommand() *cobra.Command {
 	var track simulatedTrack
 	var listen string
-	c := &cobra.Command{
-		Use:   "simulate-gps",
-		Short: "Stand in for gpsd with a track at given speeds, for a check at a desk",
-		Long: `Simulate-gps answers in gpsd's place as if the node drove to and fro, at each
-speed in turn, until Ctrl-C. The agent that asks it takes the track for its own:
-use it at a desk only.`,
-		Args: flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := track.check(); err != nil {
-				return err
-			}
-			l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", listen)
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("%w; stop gpsd first (`sudo systemctl stop gpsd.socket gpsd`), or name another "+
-					"address by --listen, and in agent.yaml by `gpsd`", err)
-			}
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "simulated GPS at %s: %v m/s, %g s each, until Ctrl-C\n", l.Addr(),
-				track.speedsMps, track.holdS)
-			return errors.Join(err, track.serve(c.Context(), l))
-		},
-	}
+	c := &cobra.Command{Use: "simulate-gps", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		if err := track.check(); err != nil {
+			return err
+		}
+		l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", listen)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%w; stop gpsd first (`sudo systemctl stop gpsd.socket gpsd`), or name another "+
+				"address by --listen, and in agent.yaml by `gpsd`", err)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "simulated GPS at %s: %v m/s, %g s each, until Ctrl-C\n", l.Addr(),
+			track.speedsMps, track.holdS)
+		return errors.Join(err, track.serve(c.Context(), l))
+	}}
 	c.Flags().Float64SliceVar(&track.speedsMps, "speeds-mps", []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7},
 		"speeds in turn, in m/s")
 	c.Flags().Float64Var(&track.holdS, "hold-s", 9, "how long each speed is held")

@@ -30,17 +30,12 @@ const (
 func UpCommand() *cobra.Command {
 	var path string
 	var untilEOF bool
-	c := &cobra.Command{
-		Use:   "up",
-		Short: "Run this node: its privileged half and its network face, each kept running",
-		Args:  flags.None,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if untilEOF {
-				c.SetContext(untilEnd(c.Context(), c.InOrStdin()))
-			}
-			return up(c, path)
-		},
-	}
+	c := &cobra.Command{Use: "up", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
+		if untilEOF {
+			c.SetContext(untilEnd(c.Context(), c.InOrStdin()))
+		}
+		return up(c, path)
+	}}
 	addConfig(c, &path)
 	c.Flags().BoolVar(&untilEOF, "until-eof", false, "stop in order when standard input ends, as it does with whoever "+
 		"holds the other end of a pipe")

@@ -24,7 +24,8 @@ func FuzzOpen(f *testing.F) {
 	f.Add(sumline.Append(nil, []byte(`{"seq":99999999999999999999}`)))
 	f.Add(append(sumline.Append(nil, []byte(`{"seq":7}`)), sumline.Append([]byte("damage\n"), []byte(`{"seq":3}`))...))
 	fuzz.Run(f, func(t *testing.T, data []byte) {
-		dir := t.TempDir()
+		dir, remove := fuzz.Folder(t)
+		defer remove()
 		for name, content := range map[string][]byte{epochFile: []byte("0123456789abcdef\n"),
 			filepath.Base(segmentPath("", 1)): data} {
 			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

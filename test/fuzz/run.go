@@ -55,6 +55,20 @@ func Run(f *testing.F, fn any) {
 	}).Interface())
 }
 
+// Folder makes a folder for one input. A test's own would stay until its last input.
+func Folder(t *testing.T) (dir string, remove func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // kept reads the corpus of a target; there need be none.
 func kept(folder string, typ reflect.Type) (out [][]any, err error) {
 	files, err := os.ReadDir(folder)

@@ -18,6 +18,8 @@ func own(name string) bool {
 		return !strings.HasPrefix(name, "test/prose/")
 	case ".xml":
 		return strings.Contains(name, "/res/values")
+	case ".txt":
+		return strings.Contains(name, "/cmd/help/")
 	case ".yaml":
 		return strings.HasPrefix(name, "campaigns/")
 	case "":

@@ -95,16 +95,8 @@ func Command() *cobra.Command {
 	for _, p := range simulatedProtocols() {
 		names = append(names, p.name)
 	}
-	c := &cobra.Command{
-		Use:   "simulate-routing",
-		Short: "Simulate a routing protocol on many nodes in virtual time",
-		Long: "Simulates nodes at a fixed density on a square, with a coarse radio: airtime and carrier\n" +
-			"sense, losses towards the end of the range, no collisions. It needs no privileges and\n" +
-			"touches nothing. What a protocol does on real kernels is for a rehearsal to show.",
-		Args:         flags.None,
-		SilenceUsage: true,
-		RunE:         func(c *cobra.Command, _ []string) error { return simulateRouting(c, &f) },
-	}
+	c := &cobra.Command{Use: "simulate-routing", Args: flags.None, SilenceUsage: true,
+		RunE: func(c *cobra.Command, _ []string) error { return simulateRouting(c, &f) }}
 	set := c.Flags()
 	set.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
 	_ = c.RegisterFlagCompletionFunc("protocol", // the flag is there

@@ -55,17 +55,7 @@ func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") +
 // Command is `fieldmesh init STUDY`.
 func Command() *cobra.Command {
 	s := study{}
-	c := &cobra.Command{
-		Use:   "init STUDY",
-		Short: "Write the campaign of a study of your own, and tell what it takes",
-		Long: "Init asks for the question, the speeds, the repetitions, the window and the nodes of a study of " +
-			"how TCP's throughput changes with speed, writes the campaign into STUDY.yaml, and tells the time and " +
-			"the road that it needs and what it can tell. What is given by a flag is not asked; where nobody can " +
-			"be asked, each has its default. The file is yours to change afterwards.",
-		Example: "  fieldmesh init my-study\n" +
-			"  fieldmesh init my-study --speeds-mps 5.6,11.1,16.7 --repetitions 6 </dev/null",
-		Args: flags.Exactly(1),
-	}
+	c := &cobra.Command{Use: "init STUDY", Args: flags.Exactly(1)}
 	asked := []question{
 		{"question", "The question", "Does TCP throughput fall with the speed of the moving node?", &s.Question},
 		{"speeds-mps", "Speeds in m/s (km/h divided by 3.6), with commas between them", "2.8, 5.6, 8.3, 11.1, 13.9",

@@ -120,7 +120,7 @@ func ended(err error) error {
 // overhears them has them besides.
 func walk(block []byte, take func(Frame) error) error {
 	at := int(native.Uint32(block[descFirst:]))
-	for range native.Uint32(block[descCount:]) {
+	for left := native.Uint32(block[descCount:]); left > 0; left-- {
 		if at < 0 || at+headBytes+linkType >= len(block) {
 			return fmt.Errorf("read frames: a frame at byte %d of a block", at)
 		}
@@ -131,7 +131,8 @@ func walk(block []byte, take func(Frame) error) error {
 		}
 		kind := h[headBytes+linkType]
 		next := int(native.Uint32(h[headNext:]))
-		if next < 0 || next > len(block) { // an int of 32 bits may not hold it
+		// Only the last frame has none behind it. An int of 32 bits may not hold it.
+		if next < 0 || next > len(block) || next == 0 && left > 1 {
 			return fmt.Errorf("read frames: the next frame is %d bytes on", next)
 		}
 		at += next
