@@ -43,7 +43,10 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 				"-parallel=1", "./"+pkg)
 			cmd.Dir = root
 			out, err := cmd.CombinedOutput()
-			if err != nil {
+			// At the end of its time Go's fuzzer may call that a failure, of no input (go.dev/issue/75804).
+			ended := strings.Contains(string(out), "context deadline exceeded") &&
+				!strings.Contains(string(out), "Failing input")
+			if err != nil && !ended {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			t.Log(last(string(out)))
