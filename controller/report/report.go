@@ -5,10 +5,13 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -57,6 +60,7 @@ type filled struct {
 
 // whole is what the page's frame is made from.
 type whole struct {
+	Policy   string
 	Head     head
 	Style    template.CSS
 	Sections []filled
@@ -96,6 +100,9 @@ func write(d *evidence.Run, w io.Writer) error {
 		return err
 	}
 	out := whole{Head: viewHead(d), Style: template.CSS(css)}
+	if out.Policy, err = policy(pages); err != nil {
+		return err
+	}
 	for _, p := range parts() {
 		view, err := p.view(d)
 		if err != nil {
@@ -111,4 +118,20 @@ func write(d *evidence.Run, w io.Writer) error {
 		out.Sections = append(out.Sections, filled{p.ID, p.Title, template.HTML(b.String())})
 	}
 	return pages.ExecuteTemplate(w, "frame", out)
+}
+
+// policy lets the page run its own two scripts, by their hashes, and load nothing from
+// anywhere. A text of an archive that got into the page as HTML could do neither.
+func policy(pages *template.Template) (string, error) {
+	allowed := ""
+	for _, name := range []string{"player", "reader"} {
+		var b strings.Builder
+		if err := pages.ExecuteTemplate(&b, name, nil); err != nil {
+			return "", err
+		}
+		code := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), "<script>"), "</script>")
+		sum := sha256.Sum256([]byte(code))
+		allowed += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src" + allowed, nil
 }

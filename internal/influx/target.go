@@ -3,6 +3,7 @@ package influx
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -47,6 +48,16 @@ func (t Target) Validate() error {
 		return errors.New("influx user: missing, though there is a password")
 	}
 	return nil
+}
+
+// private reports whether what is sent to a valid target stays on this machine, or is encrypted.
+func (t Target) private() bool {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {
+		return err == nil
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.IsLoopback()
 }
 
 // place is scheme, host and path.

@@ -55,7 +55,8 @@ type Writer struct {
 }
 
 // Open makes a writer to t that logs once that the server is away, and once that
-// it is back. The password of t's user, if it has one, is that of ReadPassword.
+// it is back, and warns of a password that others on the way can read. The password of
+// t's user, if it has one, is that of ReadPassword.
 func Open(t Target, passwordFile string, log *slog.Logger) (*Writer, error) {
 	if t.User != "" {
 		var err error
@@ -65,6 +66,10 @@ func Open(t Target, passwordFile string, log *slog.Logger) (*Writer, error) {
 	}
 	if err := t.Validate(); err != nil {
 		return nil, err
+	}
+	if t.Password != "" && !t.private() {
+		log.Warn("the password goes to influxdb as it is, and who is on the way can read it; use https://, or a "+
+			"tunnel", "influxdb", t.place())
 	}
 	return &Writer{Target: t, Outage: func(err error) {
 		if err != nil {

@@ -1,12 +1,14 @@
 package influx
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -312,6 +314,30 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", good, good, good, good); strings.Contains(text, "hunter2") {
 		t.Errorf("a printed target shows its password: %s", text)
+	}
+}
+
+// Whoever sends a password where others can read it is told so, once, without it.
+//
+//attack:network somebody on the way to the database who reads its password | https is taken, and who sends a password without it to another machine is warned
+func TestAPasswordInTheClearIsTold(t *testing.T) {
+	t.Setenv(PasswordVariable, "hunter2")
+	for url, warns := range map[string]bool{
+		"http://192.0.2.1:8086": true, "http://db.example:8086": true, "https://192.0.2.1:8086": false,
+		"http://127.0.0.1:8086": false, "http://[::1]:8086": false, "http://localhost:8086": false,
+	} {
+		var said bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&said, nil))
+		for user, want := range map[string]bool{"car": warns, "": false} {
+			said.Reset()
+			if _, err := Open(Target{URL: url, Database: "d", User: user}, "", log); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(said.String(), "use https://"); got != want ||
+				strings.Contains(said.String(), "hunter2") {
+				t.Errorf("%s, user %q: %q", url, user, said.String())
+			}
+		}
 	}
 }
 

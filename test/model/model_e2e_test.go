@@ -20,17 +20,20 @@ const tools = "../../.tools/tlc/tla2tools.jar"
 type bounds struct {
 	trialOf                                     string
 	crashes, exits, cuts, exchanges, challenges int
+	// walks is the number of random behaviours that are tried, where all are too many; 0 tries all.
+	walks int
 }
 
 var (
 	// oneAttempt has everything go wrong with one attempt.
-	oneAttempt = bounds{"OneAttempt", 1, 1, 0, 2, 1}
+	oneAttempt = bounds{"OneAttempt", 1, 1, 0, 2, 1, 0}
 	// once and gone are small: what happens in the end takes long to check.
-	once = bounds{"OneAttempt", 1, 0, 0, 1, 1}
-	gone = bounds{"OneAttempt", 0, 1, 0, 1, 1}
-	// again has a second attempt at the same trial, and others the next trial.
-	again  = bounds{"OneTrialTwice", 0, 1, 0, 2, 1}
-	others = bounds{"TwoTrials", 0, 1, 0, 2, 2}
+	once = bounds{"OneAttempt", 1, 0, 0, 1, 1, 0}
+	gone = bounds{"OneAttempt", 0, 1, 0, 1, 1, 0}
+	// walks has two attempts at a trial, and further two trials, with everything going wrong at
+	// random: all behaviours of two attempts are too many.
+	walks   = bounds{"OneTrialTwice", 1, 1, 1, 3, 2, 50_000}
+	further = bounds{"TwoTrials", 1, 1, 1, 3, 2, 50_000}
 )
 
 const invariants = `OneAttemptAtATime ArmedByRight WindowsOpenByGo OpenedOnce ChallengesCountOnce AcceptedOnce
@@ -57,15 +60,20 @@ func check(t *testing.T, spec string, b bounds, properties string) (violated, to
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "java", "-XX:+UseParallelGC", "-Djava.io.tmpdir="+dir, "-cp", jar,
-		"tlc2.TLC", "-deadlock", "-workers", "2", "-metadir", filepath.Join(dir, "states"), "Protocol.tla")
+	how, done := []string{"-workers", "2"}, "Model checking completed. No error has been found."
+	if b.walks > 0 {
+		how, done = []string{"-simulate", fmt.Sprintf("num=%d", b.walks), "-depth", "300", "-seed", "1"}, "Finished in"
+	}
+	cmd := exec.CommandContext(t.Context(), "java", append(append([]string{"-XX:+UseParallelGC",
+		"-Djava.io.tmpdir=" + dir, "-cp", jar, "tlc2.TLC", "-deadlock", "-metadir", filepath.Join(dir, "states")},
+		how...), "Protocol.tla")...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	told = string(out)
 	if m := violation.FindStringSubmatch(told); m != nil {
 		return m[1] + m[2], told
 	}
-	if err != nil || !strings.Contains(told, "Model checking completed. No error has been found.") {
+	if err != nil || !strings.Contains(told, done) {
 		t.Fatalf("TLC did not come to its end: %v\n%s", err, told)
 	}
 	return "", told
@@ -95,8 +103,8 @@ func TestE2ETheProtocolKeepsItsPromises(t *testing.T) {
 		{oneAttempt, steps},
 		{once, inTheEnd},
 		{gone, inTheEnd},
-		{again, steps},
-		{others, steps},
+		{walks, steps},
+		{further, steps},
 	} {
 		t.Run(c.trialOf, func(t *testing.T) {
 			violated, told := check(t, protocol, c.bounds, c.properties)
@@ -108,7 +116,7 @@ func TestE2ETheProtocolKeepsItsPromises(t *testing.T) {
 	}
 }
 
-var states = regexp.MustCompile(`(?m)^\d+ states generated, \d+ distinct states found.*$`)
+var states = regexp.MustCompile(`\d+ states generated, \d+ distinct states found|\d+ states checked\.\s+Finished`)
 
 // mutant is a deviation of the model, and the property that it violates.
 type mutant struct {
@@ -119,19 +127,19 @@ type mutant struct {
 }
 
 var mutants = []mutant{
-	{"arm: a call without a lease counts", "  /\\ lease[n]\n  /\\ Admit(", "  /\\ Admit(", again, "ArmedByRight"},
+	{"arm: a call without a lease counts", "  /\\ lease[n]\n  /\\ Admit(", "  /\\ Admit(", walks, "ArmedByRight"},
 	{"arm: at two attempts at a time", "Admit(n, k, by) ==\n  /\\ Idle(n)\n",
-		"Admit(n, k, by) ==\n  /\\ at[n][k] = \"none\"\n", again,
+		"Admit(n, k, by) ==\n  /\\ at[n][k] = \"none\"\n", walks,
 		"OneAttemptAtATime"},
 	{"arm: again after its end", "  /\\ verdict[n][k] = \"none\"\n", "", oneAttempt, "StepsAreOfTheTable"},
 	{"arm: the undo comes after the change", "![n] = {\"run\", \"trial\"}", "![n] = @", oneAttempt, "UndoIsOnDisk"},
-	{"alone: while somebody has the lease", "  /\\ ~lease[n]\n  /\\ Left", "  /\\ Left", again, "ArmedByRight"},
+	{"alone: while somebody has the lease", "  /\\ ~lease[n]\n  /\\ Left", "  /\\ Left", walks, "ArmedByRight"},
 	{"GO: whoever it is for", "  /\\ g.to = n\n", "", oneAttempt, "WindowsOpenByGo"},
 	{"GO: to arm is to open", " /\\ g.kind = \"go\" THEN Obey", " THEN Obey", oneAttempt, "WindowsOpenByGo"},
 	{"GO: nobody is asked whether it is new", "  /\\ IsNew(g)\n  /\\ Admit", "  /\\ Admit", oneAttempt, "ArmedByRight"},
 	{"GO: a challenge is good for ever",
 		"Spend(g) ==\n  /\\ challenge' = 0", "Spend(g) ==\n  /\\ challenge' = challenge",
-		again, "ChallengesCountOnce"},
+		walks, "ChallengesCountOnce"},
 	{"GO: of a run that has ended", "IF life[n] = \"ended\" THEN AnswerOnly(g, FALSE)\n     ELSE IF at", "IF at",
 		oneAttempt, "EndedStaysEnded"},
 	{"GO: of a window that is over", "IF at[n][g.key] \\in {\"armed\", \"running\"} /\\ g.kind",
@@ -142,7 +150,7 @@ var mutants = []mutant{
 		oneAttempt, "WindowsOpenByGo"},
 	{"keep: the trial's changes stay", "  /\\ changes' = [changes EXCEPT ![n] = @ \\ {\"trial\"}]\n  /\\ Prov",
 		"  /\\ UNCHANGED changes\n  /\\ Prov", oneAttempt, "TrialIsUndone"},
-	{"keep: in place of the controller's word", "IF k \\in final[n] THEN verdict ELSE [verdict", "[verdict", again,
+	{"keep: in place of the controller's word", "IF k \\in final[n] THEN verdict ELSE [verdict", "[verdict", walks,
 		"DecidedBeforeTold"},
 	{"start: what was under way is forgotten", "IF @[k] \\in Busy THEN \"kept\" ELSE @[k]]]\n  /\\ verdict'",
 		"IF @[k] \\in Busy THEN \"none\" ELSE @[k]]]\n  /\\ verdict'", oneAttempt, "StepsAreOfTheTable"},
@@ -150,7 +158,7 @@ var mutants = []mutant{
 	{"decide: told and not written", "  /\\ decided' = [decided EXCEPT ![key] = o]\n", "  /\\ UNCHANGED decided\n",
 		oneAttempt, "DecidedBeforeTold"},
 	{"decide: a second time after it was accepted",
-		" /\\ \\A j \\in Keys : TrialOf[j] = TrialOf[k] => v[j] # \"accepted\"}", "}", again, "AcceptedOnce"},
+		" /\\ \\A j \\in Keys : TrialOf[j] = TrialOf[k] => v[j] # \"accepted\"}", "}", walks, "AcceptedOnce"},
 	{"resume: the journal is not read",
 		"  /\\ controller' = \"on\"\n  /\\ UNCHANGED <<node, air, calls, key, calledOff, decided,",
 		"  /\\ controller' = \"on\"\n  /\\ decided' = [k \\in Keys |-> \"none\"]\n" +
