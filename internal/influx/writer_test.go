@@ -319,7 +319,8 @@ func TestTargetsThatAreRefused(t *testing.T) {
 
 // Whoever sends a password where others can read it is told so, once, without it.
 //
-//attack:network somebody on the way to the database who reads its password | https is taken, and who sends a password without it to another machine is warned
+//attack:network somebody on the way to the database who reads its password | https is taken, and who
+//attack:and sends a password without it to another machine is warned
 func TestAPasswordInTheClearIsTold(t *testing.T) {
 	t.Setenv(PasswordVariable, "hunter2")
 	for url, warns := range map[string]bool{

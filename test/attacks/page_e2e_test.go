@@ -19,7 +19,8 @@ import (
 
 // A real browser runs the report's own scripts, and nothing that was planted in it.
 //
-//attack:archive a script or a picture of a foreign server that gets into the report all the same | the page names its own scripts by their hashes, and loads nothing
+//attack:archive a script or a picture of a foreign server that gets into the report all the same | the page
+//attack:and names its own scripts by their hashes, and loads nothing
 func TestE2EAPlantedScriptDoesNotRun(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
 	var page bytes.Buffer
