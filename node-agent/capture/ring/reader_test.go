@@ -107,6 +107,20 @@ func TestFramesThatAreAmissAreSaid(t *testing.T) {
 	}
 }
 
+// A frame that is not the last has another behind it; else a block of few bytes had 2^32.
+func TestFramesThatDoNotEndAreRefused(t *testing.T) {
+	b := block(Frame{Data: []byte("a")})
+	native.PutUint32(b[native.Uint32(b[descFirst:])+headNext:], 0)
+	take := func(Frame) error { return nil }
+	if err := walk(b, take); err != nil {
+		t.Errorf("one frame: %v", err)
+	}
+	native.PutUint32(b[descCount:], 2)
+	if err := walk(b, take); err == nil {
+		t.Error("a frame was taken twice")
+	}
+}
+
 func FuzzBlock(f *testing.F) {
 	f.Add(block())
 	f.Add(block(Frame{TimeNs: 5e9, WireBytes: 99, Outbound: true, Data: []byte("abcd")}, Frame{Data: []byte("e")}))
