@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/controller/metrics/track"
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -15,7 +15,7 @@ func driven(node string, openNs int64, fromM, speedMps, hz float64) []wire.Recor
 		return wire.Record{Header: wire.Header{Node: node, TBootNs: tNs}, Body: b}
 	}
 	out := []wire.Record{at(openNs, &wire.Window{OpenBootNs: openNs, CloseBootNs: openNs + 10*second})}
-	const perDegree = track.EarthRadiusM * math.Pi / 180
+	const perDegree = earth.MeanRadiusM * math.Pi / 180
 	for i := range int(14*hz) + 1 {
 		s := float64(i)/hz - 2
 		fix := openNs + int64(s*1e9)
@@ -86,7 +86,7 @@ func runUp(hz, lagS float64) []wire.Record {
 		t := min(max(s-3, 0), 14/2.5)
 		return 2.5*t*t/2 + 14*max(s-3-14/2.5, 0)
 	}
-	const perDegree = track.EarthRadiusM * math.Pi / 180
+	const perDegree = earth.MeanRadiusM * math.Pi / 180
 	var out []wire.Record
 	for i := range int(16 * hz) {
 		s := float64(i) / hz

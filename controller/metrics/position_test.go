@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics/track"
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -50,7 +51,7 @@ func (c course) meanM(seconds float64) float64 {
 // told are the records of the car and the roadside node over a window of seconds.
 func (c course) told(seconds float64) []wire.Record {
 	const carNs, sideNs = 1000 * second, 50 * second
-	const perDegree = track.EarthRadiusM * math.Pi / 180
+	const perDegree = earth.MeanRadiusM * math.Pi / 180
 	at := func(node string, tNs int64, b wire.Body) wire.Record {
 		return wire.Record{Header: wire.Header{Node: node, TBootNs: tNs}, Body: b}
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"fieldmesh.dev/fieldmesh/controller/metrics/track"
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -27,8 +27,8 @@ type Origin struct{ LatDeg, LonDeg float64 }
 // place is a position on the plane.
 func (o Origin) place(latDeg, lonDeg float64) Place {
 	const rad = math.Pi / 180
-	return Place{EastM: track.EarthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
-		NorthM: track.EarthRadiusM * (latDeg - o.LatDeg) * rad}
+	return Place{EastM: earth.MeanRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
+		NorthM: earth.MeanRadiusM * (latDeg - o.LatDeg) * rad}
 }
 
 // Origin is the attempt's first position; false when it has none.

@@ -12,9 +12,8 @@ import (
 // gpsd reports an epoch once or several times as its sentences come in. When
 // GGA comes before RMC, the first report has a speed that gpsd worked out from
 // two positions, which is off by metres per second and more; the receiver's own
-// speed is only in a later report (seen with gpsd 3.22). Nothing in a report
-// says which it is, and how many there are changes when gpsd learns again which
-// sentence ends an epoch. So an epoch is told when it has as many reports as
+// speed is only in a later report (seen with gpsd 3.22). How many there are
+// changes when gpsd learns again which sentence ends an epoch. So an epoch is told when it has as many reports as
 // epochs usually had, and nothing more of it has come for a while or the next
 // has begun. One that does not get there is left out.
 type epochs struct {

@@ -25,6 +25,7 @@ type Client struct {
 	sky       sky
 	lag       lag
 	epochs    epochs
+	derived   derived
 	arrivals  []int64 // boot times of the newest fixes, oldest first
 	pushedNs  int64   // boot time of the newest push; 0: none
 }
@@ -151,6 +152,9 @@ func (c *Client) take(line []byte, arrivedNs int64) {
 // takeTPV keeps a fix, to be shown once gpsd has told all of it. mu is held.
 func (c *Client) takeTPV(t *tpv, arrivedNs int64) {
 	c.mode = t.mode
+	if c.derived.speed(t) {
+		t.fix.SpeedMps, t.fix.SpeedErrMps = nil, nil
+	}
 	if t.mode < 2 || !t.hasFix() {
 		return
 	}
@@ -202,6 +206,6 @@ func (c *Client) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now, false)
-	c.connected, c.mode, c.sky, c.arrivals = false, 0, sky{}, nil
+	c.connected, c.mode, c.sky, c.arrivals, c.derived = false, 0, sky{}, nil, derived{}
 	c.epochs.cut()
 }

@@ -325,18 +325,63 @@ func TestRecordingsThroughARealGpsd(t *testing.T) {
 					}
 				}
 			}
-			for _, line := range bytes.SplitAfter(data, []byte("\n")) {
-				r.send(t, string(line))
-				time.Sleep(4 * time.Millisecond)
-				check()
-			}
-			for range 50 {
-				time.Sleep(10 * time.Millisecond)
-				check()
-			}
+			play(t, r, data, check)
 			t.Logf("%d times in the recording, %d fixes, %d of them matched", len(want), fixes, matched)
 			if matched < min(len(want)/4, 20) || matched == 0 {
 				t.Errorf("only %d of %d recorded speeds came through", matched, len(want))
+			}
+		})
+	}
+}
+
+// play gives a receiver's sentences to gpsd, and looks at each what came of it.
+func play(t *testing.T, r *receiver, data []byte, look func()) {
+	t.Helper()
+	for _, line := range bytes.SplitAfter(data, []byte("\n")) {
+		r.send(t, string(line))
+		time.Sleep(4 * time.Millisecond)
+		look()
+	}
+	for range 50 {
+		time.Sleep(10 * time.Millisecond)
+		look()
+	}
+}
+
+// A receiver that tells no speed has none, though gpsd works one out.
+func TestASpeedThatGpsdWorksOutIsNone(t *testing.T) {
+	for _, file := range []string{"testdata/quectel-eg25-g.nmea", "testdata/haicom-305N.nmea"} {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var silent []byte
+			for _, line := range strings.SplitAfter(string(data[:min(len(data), 45_000)]), "\n") {
+				body, _, _ := strings.Cut(strings.TrimPrefix(line, "$"), "*")
+				f := strings.Split(body, ",")
+				switch {
+				case strings.HasSuffix(f[0], "VTG"):
+					continue
+				case strings.HasSuffix(f[0], "RMC") && len(f) > 9:
+					f[7], f[8] = "", ""
+					line = sentence(strings.Join(f, ","))
+				}
+				silent = append(silent, line...)
+			}
+			r := startReceiver(t)
+			c := follow(t, r)
+			fixes := 0
+			play(t, r, silent, func() {
+				switch g := c.Tick(); {
+				case g.SpeedMps != nil && *g.SpeedMps != 0:
+					t.Errorf("at %s a speed of %.3f m/s", g.TimeUTC, *g.SpeedMps)
+				case g.LatDeg != nil && g.TimeUTC != "":
+					fixes++
+				}
+			})
+			if t.Logf("%d fixes", fixes); fixes < 10 {
+				t.Errorf("only %d fixes", fixes)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package gps
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -93,4 +94,30 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("tick %+v", g)
 		}
 	})
+}
+
+// gpsd's own reports of a receiver's recording (quectel-eg25-g.nmea), and what
+// makes a speed its own.
+func TestDerivedSpeeds(t *testing.T) {
+	const (
+		first  = `{"class":"TPV","mode":3,"time":"2022-09-11T19:15:04.990Z","lat":36.764546633,"lon":31.411003567,"speed":14.723}`
+		second = `{"class":"TPV","mode":3,"time":"2022-09-11T19:15:05.990Z","lat":36.764560883,"lon":31.410932367,"speed":%s}`
+	)
+	for rest, want := range map[string]bool{
+		`6.551`:              true,
+		`6.551,"track":10.0`: false, // the receiver has told both
+		`6.561`:              false, // standing, by the receiver
+		`0.000`:              false,
+	} {
+		var d derived
+		for i, line := range []string{first, fmt.Sprintf(second, rest), fmt.Sprintf(second, rest)} {
+			r, ok := parse([]byte(line))
+			if !ok {
+				t.Fatal(line)
+			}
+			if got := d.speed(r.tpv); got != (want && i > 0) {
+				t.Errorf("report %d with speed %s: derived %v", i, rest, got)
+			}
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -110,13 +111,12 @@ func (g *gate) passed(fix wire.GPS, fresh bool) bool {
 }
 
 // along is the distance in metres from site to p in the direction of a true
-// bearing, on a sphere of the Earth's mean radius (IUGG, 6371.0088 km); over
+// bearing, on a sphere of the Earth's mean radius; over
 // the kilometres of a course the flat approximation errs by under 0.1 %.
 func along(site, p point, bearingDeg float64) float64 {
-	const earthM = 6371008.8
 	rad := math.Pi / 180
-	north := (p.latDeg - site.latDeg) * rad * earthM
-	east := (p.lonDeg - site.lonDeg) * rad * earthM * math.Cos(site.latDeg*rad)
+	north := (p.latDeg - site.latDeg) * rad * earth.MeanRadiusM
+	east := (p.lonDeg - site.lonDeg) * rad * earth.MeanRadiusM * math.Cos(site.latDeg*rad)
 	b := bearingDeg * rad
 	return north*math.Cos(b) + east*math.Sin(b)
 }

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
-	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
 // Config is all that a field needs to be created. The client writes it to
@@ -222,8 +222,8 @@ func (c Settings) WithDefaults() (Settings, error) {
 }
 
 // Site is the field's place on Earth.
-func (c Settings) Site() mobility.Site {
-	return mobility.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}
+func (c Settings) Site() earth.Site {
+	return earth.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}
 }
 
 // controlNetwork holds every field's control addresses.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
-	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
@@ -51,7 +51,7 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 			t.Errorf("%s is at %g, %g; want %g, 0", f.nodes[i].Name, got.XM, got.YM, want)
 		}
 	}
-	if s.site != (mobility.Site{LatDeg: lat, LonDeg: lon}) {
+	if s.site != (earth.Site{LatDeg: lat, LonDeg: lon}) {
 		t.Errorf("site %+v", s.site)
 	}
 	s.drive = s.drive.Depart(time.Second)

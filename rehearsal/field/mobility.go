@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
@@ -67,7 +68,7 @@ type movement struct {
 
 // newMovement reads what it needs from files below dir; nil without a mobility
 // section.
-func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, site mobility.Site) (*movement, error) {
+func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, site earth.Site) (*movement, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -252,7 +253,7 @@ func (c Settings) AtTracks(names []string, dir string) (Settings, error) {
 	return c, nil
 }
 
-func (m *movement) readTracks(dir string, site mobility.Site) error {
+func (m *movement) readTracks(dir string, site earth.Site) error {
 	tracks := map[string]mobility.Track{}
 	var first time.Time
 	for name, path := range m.cfg.Tracks {

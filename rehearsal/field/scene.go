@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
@@ -12,7 +13,7 @@ import (
 // scene is where every node is at any time of the boot clock. It never
 // changes; a change of course is a new scene.
 type scene struct {
-	site   mobility.Site
+	site   earth.Site
 	fixed  []mobility.State // by node
 	mover  int              // node that drives, -1 when nobody does
 	drive  mobility.Drive
@@ -119,7 +120,7 @@ func (s *stage) arrange(t wire.Trial) (*scene, error) {
 	out := &scene{site: s.field.Site(), mover: -1, fixed: make([]mobility.State, len(s.names)),
 		lead: time.Duration((orZero(t.Gate.AfterS) + t.Gate.LeadS) * float64(time.Second))}
 	if t.Course.SiteLatDeg != nil && t.Course.SiteLonDeg != nil {
-		out.site = mobility.Site{LatDeg: *t.Course.SiteLatDeg, LonDeg: *t.Course.SiteLonDeg}
+		out.site = earth.Site{LatDeg: *t.Course.SiteLatDeg, LonDeg: *t.Course.SiteLonDeg}
 	}
 	roadside, car, err := s.ends(t)
 	if err != nil {

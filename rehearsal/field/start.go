@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
@@ -53,7 +54,7 @@ func (f *Field) start(ctx context.Context) error {
 // startReceiver makes a node's GPS receiver and runs its gpsd.
 func (f *Field) startReceiver(gpsd string, n *node) *gps.Receiver {
 	n.receiver = &gps.Receiver{Line: n.line,
-		Where: func(ago time.Duration) (mobility.Site, mobility.State, error) {
+		Where: func(ago time.Duration) (earth.Site, mobility.State, error) {
 			boot, err := bootNow()
 			s := f.scene.Load()
 			return s.site, s.at(n.index, boot-ago), err

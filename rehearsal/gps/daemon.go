@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
@@ -35,7 +36,7 @@ func decodeReport(line []byte) (r Report, ok bool, err error) {
 
 // At reports whether the report shows the node where it is: a full fix, the
 // speed within 0.3 m/s, the place within 5 m on either axis.
-func (r Report) At(site mobility.Site, s mobility.State) bool {
+func (r Report) At(site earth.Site, s mobility.State) bool {
 	if r.Mode < 3 || r.Lat == nil || r.Lon == nil || r.Speed == nil {
 		return false
 	}

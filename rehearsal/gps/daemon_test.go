@@ -3,6 +3,7 @@ package gps
 import (
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
@@ -16,6 +17,6 @@ func FuzzDecodeReport(f *testing.F) {
 		if ok && (err != nil || r.Class != "TPV") {
 			t.Errorf("%+v %v", r, err)
 		}
-		r.At(mobility.Site{LatDeg: 50, LonDeg: 8}, mobility.State{}) // must not panic on what is absent
+		r.At(earth.Site{LatDeg: 50, LonDeg: 8}, mobility.State{}) // must not panic on what is absent
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"fieldmesh.dev/fieldmesh/rehearsal/nmea"
 )
@@ -41,7 +42,7 @@ const (
 type Receiver struct {
 	Line io.Writer // must not block
 	// Where is the node's place so long ago.
-	Where func(ago time.Duration) (mobility.Site, mobility.State, error)
+	Where func(ago time.Duration) (earth.Site, mobility.State, error)
 
 	state  atomic.Int32
 	missed atomic.Uint64

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
@@ -30,8 +31,8 @@ func TestReceiversTellTheSameMoments(t *testing.T) {
 	const epochs, period = 4, 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	where := func(time.Duration) (mobility.Site, mobility.State, error) {
-		return mobility.Site{}, mobility.State{}, nil
+	where := func(time.Duration) (earth.Site, mobility.State, error) {
+		return earth.Site{}, mobility.State{}, nil
 	}
 	first, last := &line{full: func() {}}, &line{enough: epochs, full: cancel}
 	silent := &line{full: func() {}}

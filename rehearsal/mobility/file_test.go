@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
@@ -62,7 +63,7 @@ func TestTracksArePlayedBack(t *testing.T) {
 		if err != nil || len(track) != 2 {
 			t.Fatalf("%s: %d fixes, %v", name, len(track), err)
 		}
-		p, err := track.Path(Site{50, 8}, time.Time{}, Area{})
+		p, err := track.Path(earth.Site{LatDeg: 50, LonDeg: 8}, time.Time{}, Area{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func fuzzTrack(f *testing.F, read func(string, io.Reader) (Track, error), corpus
 			fuzzed(t, nil, err)
 			return
 		}
-		if p, err := track.Path(Site{50, 8}, time.Time{}, Area{}); err == nil { // else a plane cannot hold the places
+		if p, err := track.Path(earth.Site{LatDeg: 50, LonDeg: 8}, time.Time{}, Area{}); err == nil { // else a plane cannot hold the places
 			fuzzed(t, []Path{p}, nil)
 		}
 	})

@@ -82,14 +82,3 @@ func TestChainAndGrid(t *testing.T) {
 		t.Errorf("%v", grid)
 	}
 }
-
-func TestSiteAndPlaneAreInverse(t *testing.T) {
-	for _, s := range []Site{{50, 8}, {-33.9, 151.2}, {0, 179.999}, {70, -180}} {
-		for _, p := range []Place{{0, 0}, {1000, -2000}, {-3000, 500}} {
-			lat, lon := s.LatLon(p.XM, p.YM)
-			if x, y := s.XY(lat, lon); !near(x, p.XM, 1e-6) || !near(y, p.YM, 1e-6) {
-				t.Errorf("%v at %v comes back as (%g, %g)", p, s, x, y)
-			}
-		}
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/earth"
 )
 
 // Fix is one point of a recorded track.
@@ -26,7 +28,7 @@ const maxFixes = 2_000_000
 // Path is the track in the plane of a site, its first fix at begin (the
 // track's own when zero): speeds are those that the positions make, so that
 // what a receiver reports fits where it is.
-func (t Track) Path(site Site, begin time.Time, area Area) (Path, error) {
+func (t Track) Path(site earth.Site, begin time.Time, area Area) (Path, error) {
 	if len(t) == 0 {
 		return Path{}, errors.New("make path: the track has no fix")
 	}

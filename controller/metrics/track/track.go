@@ -5,12 +5,9 @@ import (
 	"math"
 	"sort"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 )
-
-// EarthRadiusM is the mean radius R1 of the Earth (IUGG; Moritz, "Geodetic
-// Reference System 1980").
-const EarthRadiusM = 6371008.8
 
 // positionMaxS is how far apart in time two fixes may lie for a position
 // between them to be told.
@@ -22,7 +19,7 @@ func HaversineM(latADeg, lonADeg, latBDeg, lonBDeg float64) float64 {
 	sinLat := math.Sin((latBDeg - latADeg) * rad / 2)
 	sinLon := math.Sin((lonBDeg - lonADeg) * rad / 2)
 	h := sinLat*sinLat + math.Cos(latADeg*rad)*math.Cos(latBDeg*rad)*sinLon*sinLon
-	return 2 * EarthRadiusM * math.Asin(math.Sqrt(min(h, 1)))
+	return 2 * earth.MeanRadiusM * math.Asin(math.Sqrt(min(h, 1)))
 }
 
 // Track is a node's positions against the time since its window opened.
@@ -144,7 +141,7 @@ func (k Track) late(mps float64) float64 {
 }
 
 // MetresPerDeg is the length of a degree of latitude.
-const MetresPerDeg = EarthRadiusM * math.Pi / 180
+const MetresPerDeg = earth.MeanRadiusM * math.Pi / 180
 
 // extrapolate goes from a fix by its velocity or, where it tells none, by the way
 // between it and its neighbour.

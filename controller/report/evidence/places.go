@@ -3,6 +3,7 @@ package evidence
 import (
 	"math"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -20,11 +21,10 @@ type origin struct {
 // plane is a position in metres from the origin, on a sphere of the mean
 // radius (IUGG R1), which a few kilometres do not tell from the ellipsoid.
 func (o *origin) plane(latDeg, lonDeg float64) (xM, yM float64) {
-	const radiusM = 6371008.8
 	if !o.set {
 		*o = origin{latDeg, lonDeg, true}
 	}
-	perDegree := radiusM * math.Pi / 180
+	perDegree := earth.MeanRadiusM * math.Pi / 180
 	return (lonDeg - o.lonDeg) * perDegree * math.Cos(o.latDeg*math.Pi/180), (latDeg - o.latDeg) * perDegree
 }
 

@@ -1,4 +1,5 @@
-package mobility
+// Package earth has the shape of the Earth, and planes that touch it.
+package earth
 
 import "math"
 
@@ -7,6 +8,10 @@ const (
 	wgs84A = 6378137.0
 	wgs84F = 1 / 298.257223563
 )
+
+// MeanRadiusM is the mean radius R1 of the Earth (IUGG; Moritz, "Geodetic
+// Reference System 1980").
+const MeanRadiusM = 6371008.8
 
 // Site is the place on Earth of a plane's origin.
 type Site struct{ LatDeg, LonDeg float64 }
