@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 var wlan = &net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 7}}
@@ -208,5 +211,33 @@ func TestAnAndroidThatDoesNotTellIsSaidToBe(t *testing.T) {
 	fakeAndroid(t, m, "unknown to everybody")
 	if _, err := m.Find(wlan); !errors.Is(err, ErrByHand) {
 		t.Errorf("got %v, want ErrByHand", err)
+	}
+}
+
+// NetworkManager takes a slow D-Bus for a caller without rights.
+func TestACallThatIsDeniedIsMadeAgain(t *testing.T) {
+	denied := dbus.Error{Name: nmName + ".Device.PermissionDenied", Body: []any{"Unable to determine UID of the request"}}
+	absent := dbus.Error{Name: nmNoDevice}
+	for _, c := range []struct {
+		answers []error // the last one is that of every further call
+		want    error
+		calls   int
+	}{
+		{[]error{nil}, nil, 1},
+		{[]error{denied, denied, nil}, nil, 3},
+		{[]error{denied, absent}, absent, 2},
+		{[]error{absent}, absent, 1},
+	} {
+		calls := 0
+		err := allowed(time.Minute, func() error {
+			calls++
+			return c.answers[min(calls, len(c.answers))-1]
+		})
+		if fmt.Sprint(err) != fmt.Sprint(c.want) || calls != c.calls {
+			t.Errorf("%v: %v after %d calls", c.answers, err, calls)
+		}
+	}
+	if err := allowed(0, func() error { return denied }); err == nil || !strings.Contains(err.Error(), "determine UID") {
+		t.Errorf("denied for ever: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -22,6 +23,7 @@ const (
 	nmNoDevice   = nmName + ".UnknownDevice"
 	nmNoProfile  = nmSettings + ".InvalidConnection"
 	nmActivation = nmName + ".ActivateConnection"
+	nmDenied     = ".PermissionDenied" // ends the errors of several interfaces
 )
 
 // States of a device (NMDeviceState).
@@ -125,10 +127,26 @@ func (nm *networkManager) profile(ctx context.Context, device dbus.ObjectPath) (
 	return uuid, err
 }
 
+// allowed makes a call until NetworkManager allows it, or the patience is over.
+// It allows root everything, but asks D-Bus who calls, and denies a call when
+// the answer takes more than 2 s ("Unable to determine UID of the request"), as
+// on a busy machine.
+func allowed(patience time.Duration, call func() error) error {
+	var denied dbus.Error
+	return awaitWithin(patience, func() (bool, string, error) {
+		err := call()
+		if errors.As(err, &denied) && strings.HasSuffix(denied.Name, nmDenied) {
+			return false, "denied: " + denied.Error(), nil
+		}
+		return true, "", err
+	})
+}
+
 func (nm *networkManager) manage(ctx context.Context, device dbus.ObjectPath, on bool) error {
-	return nm.conn.Object(nmName, device).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Set",
-		dbus.FlagNoAutoStart,
-		nmDevice, "Managed", dbus.MakeVariant(on)).Err
+	return allowed(patience, func() error {
+		return nm.conn.Object(nmName, device).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Set",
+			dbus.FlagNoAutoStart, nmDevice, "Managed", dbus.MakeVariant(on)).Err
+	})
 }
 
 func (m Managers) findNetworkManager(iface *net.Interface) (held *Held, err error) {
@@ -217,8 +235,10 @@ func (nm *networkManager) reconnect(ctx context.Context, device dbus.ObjectPath,
 	if err != nil {
 		return err
 	}
-	err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device,
-		dbus.ObjectPath("/")).Store(&active)
+	err = allowed(patience, func() error {
+		return nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device,
+			dbus.ObjectPath("/")).Store(&active)
+	})
 	if errors.As(err, &refused) {
 		return nil // its network is not to be had: NetworkManager manages again
 	}

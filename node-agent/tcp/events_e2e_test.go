@@ -80,11 +80,14 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 		}
 		return !began.IsZero() && s.At.Sub(began) < 900*time.Millisecond
 	}
+	again := func(s testnet.Segment) {
+		if s.Times > 1 {
+			seen.again = append(seen.again, s)
+		}
+	}
 	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Delay: 5 * time.Millisecond,
-		RateBps: 8e6, Queue: 1000, Drop: func(s testnet.Segment) bool {
-			if s.Times > 1 {
-				seen.again = append(seen.again, s)
-			}
+		RateBps: 8e6, Queue: 1000, Control: again, Drop: func(s testnet.Segment) bool {
+			again(s)
 			return singly(s) || silent(s)
 		}})
 	reader := traced(t, a)

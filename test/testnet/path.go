@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type Path struct {
 	free  [2]time.Time // when the bottleneck has sent what it has
 	wait  [2][]transit
 	flow  flowSeen
+
+	unread [2]error // why packets that waited in the end were not seen
 }
 
 // PathConfig is how a Path behaves. The hooks are called by one goroutine.
@@ -35,6 +38,8 @@ type PathConfig struct {
 	Queue   int           // packets that wait at it; 0 for any number
 	// Drop decides on each data segment of the connection.
 	Drop func(Segment) bool
+	// Control sees each segment of the sender that has SYN or FIN and no data.
+	Control func(Segment)
 	// Acked is called after the sender's kernel has had an ACK.
 	Acked func(Ack)
 }
@@ -69,15 +74,18 @@ type flowSeen struct {
 	isn      uint32
 	starts   map[uint32]int // offset → index
 	times    map[uint32]int
+	control  map[uint32]int // sequence number → how often
 	fromPort uint16
 	toPort   uint16
 }
 
 // NewPath makes tun devices "path0" in both namespaces with addresses
-// ("10.5.0.1/24") and carries packets until the test ends.
+// ("10.5.0.1/24") and carries packets until the test ends; the hooks have seen
+// all that was sent before.
 func NewPath(t testing.TB, a *NS, aCIDR string, b *NS, bCIDR string, cfg PathConfig) *Path {
 	t.Helper()
-	p := &Path{cfg: cfg, flow: flowSeen{starts: map[uint32]int{}, times: map[uint32]int{}}}
+	p := &Path{cfg: cfg, flow: flowSeen{starts: map[uint32]int{}, times: map[uint32]int{},
+		control: map[uint32]int{}}}
 	for i, end := range []struct {
 		ns   *NS
 		cidr string
@@ -85,18 +93,16 @@ func NewPath(t testing.TB, a *NS, aCIDR string, b *NS, bCIDR string, cfg PathCon
 		p.files[i] = end.ns.Tun(t, "path0", end.cidr)
 		p.in[i] = make(chan []byte, 4096)
 	}
-	done := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range p.files {
 		group.Go(func() { p.read(i) })
 	}
 	var failure error
-	group.Go(func() { failure = p.carry(done) })
+	group.Go(func() { failure = p.carry() })
 	t.Cleanup(func() {
-		close(done)
-		err := errors.Join(p.files[0].Close(), p.files[1].Close())
+		err := errors.Join(p.files[0].SetReadDeadline(time.Now()), p.files[1].SetReadDeadline(time.Now()))
 		group.Wait()
-		if err := errors.Join(err, failure); err != nil {
+		if err := errors.Join(err, failure, p.unread[0], p.unread[1], p.files[0].Close(), p.files[1].Close()); err != nil {
 			t.Errorf("path: %v", err)
 		}
 	})
@@ -140,41 +146,53 @@ func openTun(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "tun"), nil
 }
 
+// read takes an end's packets until the test has ended, and then those that
+// wait.
 func (p *Path) read(end int) {
 	defer close(p.in[end])
-	for {
-		buf := make([]byte, 2048)
-		n, err := p.files[end].Read(buf)
-		if err != nil {
-			return // closed: the test has ended
-		}
+	buf := make([]byte, 2048)
+	take := func(n int) {
 		if n >= 20 && buf[0]>>4 == 4 {
-			p.in[end] <- buf[:n]
+			p.in[end] <- bytes.Clone(buf[:n])
 		}
 	}
+	for {
+		n, err := p.files[end].Read(buf)
+		if err != nil {
+			break // its deadline has come, which hides what waits
+		}
+		take(n)
+	}
+	raw, err := p.files[end].SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			for n, err := unix.Read(int(fd), buf); err == nil; n, err = unix.Read(int(fd), buf) {
+				take(n)
+			}
+		})
+	}
+	p.unread[end] = err
 }
 
 // carry is the path's one loop: what came in is delayed, what is due goes out.
-func (p *Path) carry(done chan struct{}) error {
+func (p *Path) carry() error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
+	in := p.in
+	for in[0] != nil || in[1] != nil {
 		timer.Reset(p.patience())
 		var data []byte
 		end, ok := -1, true
 		select {
-		case <-done:
-			return nil
-		case data, ok = <-p.in[0]:
+		case data, ok = <-in[0]:
 			end = 0
-		case data, ok = <-p.in[1]:
+		case data, ok = <-in[1]:
 			end = 1
 		case <-timer.C:
 		}
 		if !ok {
-			return nil
-		}
-		if end >= 0 {
+			in[end] = nil
+		} else if end >= 0 {
 			p.accept(end, data)
 		}
 		if err := p.deliver(); errors.Is(err, os.ErrClosed) {
@@ -183,6 +201,7 @@ func (p *Path) carry(done chan struct{}) error {
 			return err
 		}
 	}
+	return nil
 }
 
 func (p *Path) patience() time.Duration {
@@ -201,6 +220,9 @@ func (p *Path) accept(end int, data []byte) {
 	if end == 0 {
 		s, is := p.flow.segment(data)
 		s.At, s.Backlog = now, p.backlog(now)
+		if !is && s.Times > 0 && p.cfg.Control != nil {
+			p.cfg.Control(s)
+		}
 		if is && p.cfg.Drop != nil && p.cfg.Drop(s) || p.cfg.Queue > 0 && s.Backlog >= p.cfg.Queue {
 			return
 		}
@@ -259,16 +281,22 @@ func tcpOf(data []byte) (tcp, payload []byte) {
 	return tcp[:size], tcp[size:]
 }
 
+// segment reports whether a packet is a data segment of the connection. One with
+// SYN or FIN alone has a sequence number too, and is told with false.
 func (f *flowSeen) segment(data []byte) (Segment, bool) {
 	tcp, payload := tcpOf(data)
 	if tcp == nil {
 		return Segment{}, false
 	}
-	const syn = 2
+	const fin, syn = 1, 2
 	seq := binary.BigEndian.Uint32(tcp[4:])
 	if tcp[13]&syn != 0 {
 		f.known, f.isn = true, seq
 		f.fromPort, f.toPort = binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint16(tcp[2:])
+	}
+	if f.known && len(payload) == 0 && tcp[13]&(fin|syn) != 0 {
+		f.control[seq]++
+		return Segment{Times: f.control[seq], Seq: seq, FromPort: f.fromPort, ToPort: f.toPort}, false
 	}
 	if !f.known || len(payload) == 0 {
 		return Segment{}, false
