@@ -54,7 +54,7 @@ nodes:
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}
 design: {repetitions: 1, order: randomised_blocks, seed: 7}
-acceptance: {clock_error_ms_max: 5000, attempts_max: 3}
+acceptance: {clock_error_ms_max: 5000, attempts_max: 12} # an emulated machine is late now and then
 `
 
 const variants = `factors:
@@ -83,7 +83,7 @@ func congestion(t *testing.T, names ...string) {
 // fieldmesh runs the controller to its end.
 func fieldmesh(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(programs, "fieldmesh"), args...).CombinedOutput()
 	return string(out), err
@@ -99,7 +99,7 @@ func TestGuestRun(t *testing.T) {
 		r.nodes[i].radio.Hear(t, mask)
 	}
 	congestion(t, "vegas", "westwood")
-	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 6.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n",
+	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 10.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n",
 		"  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")+variants)
 	var way atomic.Bool
 	watch, end := context.WithCancel(t.Context())

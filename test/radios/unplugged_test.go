@@ -22,7 +22,7 @@ import (
 // quick is the campaign with a gate that opens soon, for one attempt.
 func quick(seconds float64) string {
 	text := fmt.Sprintf(campaign, seconds, "{protocol: none}", "", "")
-	return strings.NewReplacer("after_s: 12", "after_s: 5", "attempts_max: 3", "attempts_max: 1").Replace(text)
+	return strings.NewReplacer("after_s: 12", "after_s: 5", "attempts_max: 12", "attempts_max: 1").Replace(text)
 }
 
 // A radio is taken away while a trial runs: the trial ends then, with the
