@@ -163,6 +163,12 @@ func (c Config) RunsDir() string { return filepath.Join(c.FaceDir(), "runs") }
 // Binary is the absolute path of a tool, empty for one that is not configured.
 func (c Config) Binary(tool string) string { return c.Binaries[tool] }
 
+// ControlPort is the TCP port on which the node's controller calls.
+func (c Config) ControlPort() int {
+	_, port, _ := splitAddress(c.Listen)
+	return port
+}
+
 // HostInterfaces are the interfaces that the privileged half may change: the
 // one under test and no other, least of all the control link's.
 func (c Config) HostInterfaces() []string { return []string{c.Interface} }

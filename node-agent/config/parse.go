@@ -59,11 +59,11 @@ func kinds() map[string]kind {
 		"user": {regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}:[0-9]{1,10})$`), nil,
 			"is neither a user's name nor uid:gid"},
 		"address": {regexp.MustCompile(`:[0-9]+$`), func(address string) bool {
-			_, ok := splitAddress(address)
+			_, _, ok := splitAddress(address)
 			return ok
 		}, "is not host:port with a port of 1 to 65535"},
 		"gpsd": {regexp.MustCompile(`^(none|.+:[0-9]+)$`), func(address string) bool {
-			host, ok := splitAddress(address)
+			host, _, ok := splitAddress(address)
 			return address == NoGPSD || ok && host != ""
 		}, "is neither none nor host:port with a host and a port of 1 to 65535"},
 		"path": {regexp.MustCompile(`^/.`), func(path string) bool {
@@ -72,10 +72,10 @@ func kinds() map[string]kind {
 	}
 }
 
-func splitAddress(address string) (host string, ok bool) {
-	host, port, err := net.SplitHostPort(address)
-	n, perr := strconv.Atoi(port)
-	return host, err == nil && perr == nil && n >= 1 && n <= 65535
+func splitAddress(address string) (host string, port int, ok bool) {
+	host, text, err := net.SplitHostPort(address)
+	port, perr := strconv.Atoi(text)
+	return host, port, err == nil && perr == nil && port >= 1 && port <= 65535
 }
 
 func (k kind) takes(text string) bool {

@@ -150,7 +150,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		return nil, errors.Join(err, sp.Close())
 	}
 	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.PhyOf,
-		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
+		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort, ControlPort: cfg.ControlPort()}, f.deps())
 	if err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}

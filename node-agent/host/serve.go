@@ -48,6 +48,7 @@ type Config struct {
 	Feedback   string            // radio-feedback socket, for daemons that use it; empty: none
 	// RadioFeedback is the socket of a real radio's feedback, which knows no causes of losses; empty: none.
 	RadioFeedback string
+	ControlPort   int           // the agent's own TCP port, on which its controller calls
 	DeadMan       time.Duration // without a call for so long, everything is put back
 	Log           *slog.Logger
 }
@@ -148,7 +149,7 @@ func take(cfg Config, s system) (*owned, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	p := change.Policy{Interfaces: cfg.Interfaces, Prefixes: cfg.Prefixes, Binaries: binaries, Feedback: cfg.Feedback,
-		Beside: cfg.Beside}
+		Beside: cfg.Beside, ControlPort: cfg.ControlPort}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 

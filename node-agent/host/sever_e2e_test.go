@@ -194,6 +194,52 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
+// Where the controller has a link of its own, nobody on the network under test
+// reaches the agent's port, at whichever of the node's addresses; other ports
+// and other interfaces are as they were.
+//
+//attack:air whoever knocks at the agent's own port over the mesh under test | where the plan gives the controller a
+//attack:and link of its own, nftables drops it for the run
+func TestE2EControlPortIsClosedToTheNetworkUnderTest(t *testing.T) {
+	e := newEnds(t)
+	testnet.Veth(t, e.server.ns, "ctl0", "192.168.9.1/24", e.client.ns, "ctl0", "192.168.9.2/24")
+	for _, port := range []string{"7443", "7444"} {
+		e.listen(t, "0.0.0.0:"+port)
+	}
+	before := e.server.snapshot(t)
+	apply(t, e.host, ScopeRun, []change.Change{closedControl()})
+	for to, reached := range map[string]bool{"10.77.0.1:7443": false, "192.168.7.1:7443": false, "192.168.9.1:7443": true,
+		"10.77.0.1:7444": true, "192.168.7.1:7444": true} {
+		from := "192.168.9.2:0"
+		switch {
+		case strings.HasPrefix(to, "10.77"):
+			from = "10.77.0.66:0"
+		case strings.HasPrefix(to, "192.168.7"):
+			from = "192.168.7.2:0"
+		}
+		if _, err := e.dial(t, from, to); reached && err != nil || !reached && !isTimeout(err) {
+			t.Errorf("%s to %s: %v", from, to, err)
+		}
+	}
+	// A weak host has its other addresses at every interface.
+	e.client.ns.Run(t, "ip", "route", "add", "192.168.9.1/32", "via", "192.168.7.1", "dev", device)
+	if _, err := e.dial(t, "192.168.7.2:0", "192.168.9.1:7443"); !isTimeout(err) {
+		t.Errorf("the control link's address over the network under test: %v", err)
+	}
+	restoreAll(t, e.host)
+	if _, err := e.dial(t, "192.168.7.2:0", "192.168.7.1:7443"); err != nil {
+		t.Errorf("after the run: %v", err)
+	}
+	apply(t, e.host, ScopeRun, []change.Change{address("10.77.0.1/24")})
+	mustEqual(t, "after the run", before, e.server.snapshot(t))
+	for port, iface := range map[int]string{22: device, 7443: "ctl0"} {
+		c := change.ControlPort{Interface: iface, Own: netip.MustParseAddr("10.77.0.1"), Port: port}
+		if _, err := e.host.Apply(t.Context(), ScopeRun, []change.Change{c}); err == nil {
+			t.Errorf("port %d is closed on %s", port, iface)
+		}
+	}
+}
+
 // What a flow leaves is destroyed, in whatever state, without a packet; other
 // connections of the node stay.
 func TestE2ESeveredSocketsAreGoneAndSilent(t *testing.T) {

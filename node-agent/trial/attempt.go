@@ -375,6 +375,9 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 			a.needs = append(a.needs, c.String())
 		}
 		if s.scope == "run" { // before a routing daemon of the trial's makes ways of its own
+			if err := a.closeControl(ctx); err != nil {
+				return err
+			}
 			if err := a.checkWays(); err != nil {
 				return err
 			}

@@ -94,27 +94,46 @@ func lateMs(nowNs, dueNs int64) float64 { return float64(nowNs-dueNs) / 1e6 }
 // guard has the kernel keep from the flows' ports what is not of the plan.
 // Where it cannot, a record says why, and strangers are found by their sockets.
 func (a *attempt) guard(ctx context.Context) error {
-	e := a.engine
 	own, flows, err := a.flowEnds()
 	if err != nil || len(flows) == 0 {
 		return err
 	}
-	admission := change.Admission{Own: own, Flows: flows}
-	applied, err := e.deps.Host.Apply(ctx, "trial", []change.Change{admission})
+	return a.try(ctx, "trial", change.Admission{Own: own, Flows: flows}, "admission: none; strangers at the flows' "+
+		"ports are told by their sockets, and what this node's firewall stops is not told")
+}
+
+// closeControl has the kernel keep the network under test from the agent's own
+// port, where the plan gives the controller a link of its own.
+func (a *attempt) closeControl(ctx context.Context) error {
+	e := a.engine
+	if e.plan.Control != wire.ControlOwn {
+		return nil
+	}
+	own, err := e.meshAddr(e.cfg.Node)
+	if err != nil {
+		return err
+	}
+	return a.try(ctx, "run", change.ControlPort{Interface: e.cfg.Interface, Own: own, Port: e.cfg.ControlPort},
+		"control port: the network under test reaches it, by TLS and known keys only")
+}
+
+// try makes a change without which the trial is right too; where it cannot be
+// made, a record says what that means.
+func (a *attempt) try(ctx context.Context, scope string, c change.Change, without string) error {
+	e := a.engine
+	applied, err := e.deps.Host.Apply(ctx, scope, []change.Change{c})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		text := fmt.Sprintf("admission: none; strangers at the flows' ports are told by their sockets, and "+
-			"what this node's firewall stops is not told: %v", err)
-		return e.record(a.key, &wire.Event{Level: "warning", Text: text})
+		return e.record(a.key, &wire.Event{Level: "warning", Text: fmt.Sprintf("%s: %v", without, err)})
 	}
 	for i := range applied {
 		if err := e.record(a.key, &applied[i]); err != nil {
 			return err
 		}
 	}
-	a.needs = append(a.needs, admission.String())
+	a.needs = append(a.needs, c.String())
 	return nil
 }
 

@@ -135,6 +135,8 @@ type Config struct {
 	Beside    string // on whose radio Interface is made for a run; empty: it is there
 	StateDir  string // the run's plan and the attempts' journal live here
 	GoPort    int
+	// ControlPort is the TCP port on which the node listens for its controller.
+	ControlPort int
 }
 
 // Engine is one node's part in a run. Its methods may be called from any

@@ -19,11 +19,14 @@ import (
 var ctx = context.Background()
 
 // pair is a car's and a roadside node's engine, loaded with n trials.
-func pair(t *testing.T, n int) (car, road *rig, plan wire.RunPlan) {
+func pair(t *testing.T, n int, changes ...func(*wire.RunPlan)) (car, road *rig, plan wire.RunPlan) {
 	t.Helper()
 	car = newRig(t, "car", t.TempDir(), testnet.FreePort(t))
 	road = newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	plan = twoNodePlan(n, car.port, road.port)
+	for _, change := range changes {
+		change(&plan)
+	}
 	for _, r := range []*rig{car, road} {
 		r.start(t)
 		takeLease(t, r, 60)
@@ -500,7 +503,7 @@ func TestSamplesBeforeAnEdge(t *testing.T) {
 // late included, keeps its flows' ports for their peers, and destroys its sockets
 // at the end.
 func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
-	car, road, plan := pair(t, 1)
+	car, road, plan := pair(t, 1, func(p *wire.RunPlan) { p.Control = wire.ControlOwn })
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
 		r.host.left, r.host.stopped = 1, []flows.Filtered{{Packets: 4, Wholly: true}}
@@ -542,11 +545,13 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		!strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
-	admission := false
+	var made []string
 	for _, rec := range road.spool.kinds(k, "change") {
-		admission = admission || strings.Contains(rec.Body.(*wire.HostChange).What, "admission of 1 flows at 127.0.0.2")
+		made = append(made, rec.Body.(*wire.HostChange).What)
 	}
-	if !admission {
-		t.Error("the road keeps no stranger from the flow's port")
+	for _, want := range []string{"admission of 1 flows at 127.0.0.2", "control port 7443 closed on wlan0 and at 127.0.0.2"} {
+		if !slices.Contains(made, want) {
+			t.Errorf("the road keeps no stranger from a port: no %q among %q", want, made)
+		}
 	}
 }

@@ -283,7 +283,8 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 		Radio:      func() (*wire.Caps, error) { return nil, nil },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
 		Log:        slog.New(slog.NewTextHandler(&r.log, nil))}
-	e, err := New(context.Background(), Config{Node: node, Interface: "wlan0", StateDir: dir, GoPort: port}, deps)
+	e, err := New(context.Background(), Config{Node: node, Interface: "wlan0", StateDir: dir, GoPort: port,
+		ControlPort: wire.DefaultControlPort}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,11 @@
 package journeys
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +15,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// The shipped stationary campaign on two nodes and a cable. The control link is
+// The shipped stationary campaign on two nodes and a cable, with control on a link
+// of its own: nothing answers at a node's control port over the cable. That link is
 // cut before the GO of one trial and comes back after it; later it stays away
 // so long that the nodes go on alone. Every trial is captured at its receiver.
 func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
@@ -22,7 +27,8 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	)
 	d := newDesk(t, "")
 	captures := map[wire.TrialKey]*capture{}
-	c := d.start(t, stationary(t, "without-a-link", "[2.8, 5.6, 11.1, 16.7]"))
+	c := d.start(t, stationary(t, "without-a-link", "[2.8, 5.6, 11.1, 16.7]",
+		"nodes:\n  alpha", "control: own\nnodes:\n  alpha"))
 	cut, away := false, map[wire.TrialKey]bool{}
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
@@ -34,6 +40,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 				cut = true
 			}
 			away[k] = cut
+			d.knock(t, c.trials[k.Trial].Receiver)
 			captures[k] = startCapture(t, d.nodes[c.trials[k.Trial].Receiver].Name, "wlan0", false)
 		case "kept":
 			captures[k].stop(t)
@@ -58,6 +65,23 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	}
 	d.stopAgents(t)
 	d.restored(t)
+}
+
+// knock tries the control port of a node's peer over the interface under test.
+func (d *desk) knock(t *testing.T, from string) {
+	t.Helper()
+	to := fmt.Sprintf("10.77.0.%d:7443", 2-slices.Index(deskNodes, from))
+	d.nodes[from].Do(t, func() error {
+		c, err := net.DialTimeout("tcp4", to, 300*time.Millisecond)
+		if err == nil {
+			_ = c.Close()
+		}
+		var e net.Error
+		if !errors.As(err, &e) || !e.Timeout() {
+			t.Errorf("a knock at %s by %s: %v, want no answer", to, from, err)
+		}
+		return nil
+	})
 }
 
 // tolerance is how far the reported megabytes may be from the captured ones.

@@ -32,7 +32,7 @@ func TestEveryKindHasItsVerbs(t *testing.T) {
 		}
 		samples[name] = append(samples[name], s.Change.Change)
 	}
-	p := Policy{Interfaces: []string{"wlan0"}, Beside: "wlan9",
+	p := Policy{Interfaces: []string{"wlan0"}, Beside: "wlan9", ControlPort: 7443,
 		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")},
 		Binaries: map[string]string{babeld: "/usr/sbin/babeld", AgentBinary: "/usr/bin/fieldmesh-agent"}}
 	targets := map[string]string{}

@@ -9,6 +9,7 @@ func kinds() map[string]kind {
 		"admission":      of[Admission, admissionUndo](),
 		"aside":          of[Aside, asideUndo](),
 		"bpf_congestion": of[BPFCongestion, loadedUndo](),
+		"control_port":   of[ControlPort, controlPortUndo](),
 		"daemon":         of[Daemon, daemonUndo](),
 		"forward":        of[Forward, forwardUndo](),
 		"held_rto":       of[HeldRTO, loadedUndo](),

@@ -17,6 +17,8 @@ type Policy struct {
 	Binaries   map[string]string
 	Feedback   string // the radio-feedback socket; empty: none
 	Beside     string // the machine's own interface, beside which one may be made; empty: none
+	// ControlPort is the agent's own TCP port, which its controller calls; 0: not known.
+	ControlPort int
 }
 
 // CheckInterfaceName refuses names that mean something else in a path.

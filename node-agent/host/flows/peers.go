@@ -1,5 +1,6 @@
 // Package flows sees to the flows of a trial in this machine's kernel: it lets
-// their peers alone reach their ports, counts what packet filters stop of them,
+// their peers alone reach their ports, closes the port of the node's controller
+// to the network under test, counts what packet filters stop of them,
 // destroys the sockets that they leave, and opens a socket that shows their
 // packets. What may be asked of it, node-agent/host decides.
 package flows
@@ -35,10 +36,10 @@ func ownTable() *nftables.Table {
 	return &nftables.Table{Name: Table, Family: nftables.TableFamilyIPv4}
 }
 
-// renewTable has the table taken out, when it is there, and made again.
-func renewTable(c *nftables.Conn) *nftables.Table {
-	c.DelTable(c.AddTable(ownTable()))
-	return c.AddTable(ownTable())
+// renewTable has a table taken out, when it is there, and made again.
+func renewTable(c *nftables.Conn, t *nftables.Table) *nftables.Table {
+	c.DelTable(c.AddTable(t))
+	return c.AddTable(t)
 }
 
 // Available says why the kernel has no nftables.
@@ -51,7 +52,11 @@ func Available() error {
 // TakeOut deletes a table, if it is there.
 func TakeOut(table string) error {
 	var c nftables.Conn
-	c.DelTable(c.AddTable(&nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}))
+	family := nftables.TableFamilyIPv4
+	if table == ControlTable {
+		family = nftables.TableFamilyINet
+	}
+	c.DelTable(c.AddTable(&nftables.Table{Name: table, Family: family}))
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("delete nftables table %q: %w", table, err)
 	}
@@ -66,7 +71,7 @@ const flowsAtOnce = 8
 // counts what packet filters stop.
 func Admit(own netip.Addr, ends []End) error {
 	var c nftables.Conn
-	table := renewTable(&c)
+	table := renewTable(&c, ownTable())
 	for flows := range slices.Chunk(ends, flowsAtOnce) {
 		refuseStrangers(&c, table, own, flows)
 		countFiltered(&c, table, own, flows)
