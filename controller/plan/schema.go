@@ -61,8 +61,8 @@ func (s schema) file() object {
 			"the run's"),
 		required("nodes", s.nodeTable(), "The nodes, by name"),
 		optional("control", choice{wire.ControlOwn, wire.ControlMesh},
-			"How the controller reaches the nodes: by a link of its own or over the mesh under test; absent: either "+
-				"will do"),
+			"How the controller reaches the nodes: by a link of its own, so that the agents' port is closed to the "+
+				"network under test for the run, or over the mesh; absent: either will do, and the port stays open"),
 		required("trial", s.trial(), "One trial; a factor's levels may set any of its keys"),
 		// factors.go: what a level may be depends on the factor's key
 		optional("factors", anything{"a mapping from a factor's name to its levels"},
