@@ -14,16 +14,36 @@ import (
 )
 
 // The picture, as a dark terminal shows it, is read by a program that reads QR
-// codes: eight pixels a module.
+// codes. ZXing's way of finding a code takes the data of 1 code in 500 for a
+// corner (6 of 3,000, at whatever size); it is then typed, or another one made.
 func TestThePictureIsTheCode(t *testing.T) {
-	code, err := pairing.New("192.168.108.211:7447", strings.Repeat("0123456789abcdef", 4))
-	if err != nil {
-		t.Fatal(err)
+	const codes, most = 200, 5 // more than 5 are unread once in 200,000 times
+	unread := 0
+	for range codes {
+		code, err := pairing.New("192.168.108.211:7447", strings.Repeat("0123456789abcdef", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn, err := Picture(code.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := readPicture(t, drawn)
+		if err != nil {
+			unread++
+			t.Logf("%v in\n%s", err, drawn)
+		} else if read != code.String() {
+			t.Errorf("the picture says %q, the code is %q", read, code)
+		}
 	}
-	drawn, err := Picture(code.String())
-	if err != nil {
-		t.Fatal(err)
+	if unread > most {
+		t.Errorf("%d of %d codes are not read", unread, codes)
 	}
+}
+
+// readPicture reads what a terminal shows, with eight pixels a module.
+func readPicture(t *testing.T, drawn string) (string, error) {
+	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(drawn, "\n"), "\n")
 	width := len([]rune(lines[0]))
 	if width > 78 || len(lines) > 24 {
@@ -46,11 +66,9 @@ func TestThePictureIsTheCode(t *testing.T) {
 	}
 	read, err := qrcode.NewQRCodeReader().Decode(bitmap, nil)
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, drawn)
+		return "", err
 	}
-	if read.GetText() != code.String() {
-		t.Errorf("the picture says %q, the code is %q", read.GetText(), code)
-	}
+	return read.GetText(), nil
 }
 
 // The picture of the example in protocols/pairing, which the phone app's tests

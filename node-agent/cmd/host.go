@@ -113,7 +113,8 @@ func writeRestored(w io.Writer, report wire.RestoreReport) error {
 func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 	return host.Config{
 		Socket: cfg.HostSocket(), StateDir: cfg.JournalDir(), AllowUIDs: uids,
-		Interfaces: cfg.HostInterfaces(), Beside: cfg.PhyOf, ControlPort: cfg.ControlPort(), Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(),
+		Interfaces: cfg.HostInterfaces(), Beside: cfg.PhyOf, ControlPort: cfg.ControlPort(),
+		Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(),
 		Feedback: cfg.FeedbackSocket, RadioFeedback: cfg.RadioSocket(),
 		DeadMan: cfg.DeadMan(), Log: log,
 	}

@@ -115,7 +115,8 @@ func fieldConfig(t *testing.T) Config {
 		Socket: filepath.Join(dir, "host.sock"), StateDir: filepath.Join(dir, "host"),
 		Interfaces: []string{device}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"),
 			netip.MustParsePrefix("fd77::/48")},
-		Binaries: map[string]string{babeld: "/usr/sbin/babeld"}, DeadMan: time.Hour, ControlPort: wire.DefaultControlPort,
+		Binaries: map[string]string{babeld: "/usr/sbin/babeld"}, DeadMan: time.Hour,
+		ControlPort: wire.DefaultControlPort,
 	}
 }
 
@@ -275,7 +276,8 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 			"proto static metric 7",
 		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_",
 		"a timer is attached",
-		"table inet fieldmesh-control", "table ip fieldmesh-admission", "ip daddr 10.77.0.1 ip saddr != 10.77.0.2 tcp dport 5000-5000 counter",
+		"table inet fieldmesh-control", "table ip fieldmesh-admission",
+		"ip daddr 10.77.0.1 ip saddr != 10.77.0.2 tcp dport 5000-5000 counter",
 		"sysctl net/ipv4/ip_forward = 1", "sysctl net/ipv4/conf/wlan0/rp_filter = 0",
 		"sysctl net/ipv4/conf/all/rp_filter = 0",
 	} {

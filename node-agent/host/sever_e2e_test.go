@@ -208,8 +208,8 @@ func TestE2EControlPortIsClosedToTheNetworkUnderTest(t *testing.T) {
 	}
 	before := e.server.snapshot(t)
 	apply(t, e.host, ScopeRun, []change.Change{closedControl()})
-	for to, reached := range map[string]bool{"10.77.0.1:7443": false, "192.168.7.1:7443": false, "192.168.9.1:7443": true,
-		"10.77.0.1:7444": true, "192.168.7.1:7444": true} {
+	for to, reached := range map[string]bool{"10.77.0.1:7443": false, "192.168.7.1:7443": false,
+		"192.168.9.1:7443": true, "10.77.0.1:7444": true, "192.168.7.1:7444": true} {
 		from := "192.168.9.2:0"
 		switch {
 		case strings.HasPrefix(to, "10.77"):

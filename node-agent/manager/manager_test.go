@@ -216,7 +216,8 @@ func TestAnAndroidThatDoesNotTellIsSaidToBe(t *testing.T) {
 
 // NetworkManager takes a slow D-Bus for a caller without rights.
 func TestACallThatIsDeniedIsMadeAgain(t *testing.T) {
-	denied := dbus.Error{Name: nmName + ".Device.PermissionDenied", Body: []any{"Unable to determine UID of the request"}}
+	denied := dbus.Error{Name: nmName + ".Device.PermissionDenied",
+		Body: []any{"Unable to determine UID of the request"}}
 	absent := dbus.Error{Name: nmNoDevice}
 	for _, c := range []struct {
 		answers []error // the last one is that of every further call
@@ -237,7 +238,8 @@ func TestACallThatIsDeniedIsMadeAgain(t *testing.T) {
 			t.Errorf("%v: %v after %d calls", c.answers, err, calls)
 		}
 	}
-	if err := allowed(0, func() error { return denied }); err == nil || !strings.Contains(err.Error(), "determine UID") {
+	err := allowed(0, func() error { return denied })
+	if err == nil || !strings.Contains(err.Error(), "determine UID") {
 		t.Errorf("denied for ever: %v", err)
 	}
 }

@@ -549,7 +549,8 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 	for _, rec := range road.spool.kinds(k, "change") {
 		made = append(made, rec.Body.(*wire.HostChange).What)
 	}
-	for _, want := range []string{"admission of 1 flows at 127.0.0.2", "control port 7443 closed on wlan0 and at 127.0.0.2"} {
+	for _, want := range []string{"admission of 1 flows at 127.0.0.2",
+		"control port 7443 closed on wlan0 and at 127.0.0.2"} {
 		if !slices.Contains(made, want) {
 			t.Errorf("the road keeps no stranger from a port: no %q among %q", want, made)
 		}

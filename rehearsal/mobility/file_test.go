@@ -225,7 +225,8 @@ func fuzzTrack(f *testing.F, read func(string, io.Reader) (Track, error), corpus
 			fuzzed(t, nil, err)
 			return
 		}
-		if p, err := track.Path(earth.Site{LatDeg: 50, LonDeg: 8}, time.Time{}, Area{}); err == nil { // else a plane cannot hold the places
+		// An error says that a plane cannot hold the places.
+		if p, err := track.Path(earth.Site{LatDeg: 50, LonDeg: 8}, time.Time{}, Area{}); err == nil {
 			fuzzed(t, []Path{p}, nil)
 		}
 	})

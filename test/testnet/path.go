@@ -102,7 +102,8 @@ func NewPath(t testing.TB, a *NS, aCIDR string, b *NS, bCIDR string, cfg PathCon
 	t.Cleanup(func() {
 		err := errors.Join(p.files[0].SetReadDeadline(time.Now()), p.files[1].SetReadDeadline(time.Now()))
 		group.Wait()
-		if err := errors.Join(err, failure, p.unread[0], p.unread[1], p.files[0].Close(), p.files[1].Close()); err != nil {
+		err = errors.Join(err, failure, p.unread[0], p.unread[1], p.files[0].Close(), p.files[1].Close())
+		if err != nil {
 			t.Errorf("path: %v", err)
 		}
 	})
