@@ -57,18 +57,18 @@ func (p Policy) checkEnd(what string, a netip.Addr) (reason, cure string) {
 	return p.checkWithin(what, netip.PrefixFrom(a, a.BitLen()))
 }
 
-// haveTables says that the kernel has no nftables.
-func haveTables() error {
-	if err := flows.Available(); err != nil {
-		return &Refused{Reason: fmt.Sprintf("nftables: %v", err), Cure: "use a kernel with nftables (nf_tables)"}
-	}
-	return nil
-}
-
+// prepare checks whether the kernel has nftables.
 func (a Admission) prepare(*Kernel, uint64) (*admissionUndo, error) {
+	if err := flows.Available(); err != nil {
+		return nil, noTables(err)
+	}
 	u := &admissionUndo{}
 	u.Admission.Table = flows.Table
-	return u, haveTables()
+	return u, nil
+}
+
+func noTables(err error) *Refused {
+	return &Refused{Reason: fmt.Sprintf("nftables: %v", err), Cure: "use a kernel with nftables (nf_tables)"}
 }
 
 func (a Admission) apply(*Kernel, *admissionUndo) error { return flows.Admit(a.Own, a.Flows) }

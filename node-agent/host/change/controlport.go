@@ -34,10 +34,15 @@ func (c ControlPort) check(p Policy) (reason, cure string) {
 	return "", ""
 }
 
+// prepare tries whether the kernel has tables for IPv4 and IPv6 in one
+// (NF_TABLES_INET): where it has not, the undo would fail too.
 func (c ControlPort) prepare(*Kernel, uint64) (*controlPortUndo, error) {
 	u := &controlPortUndo{}
 	u.ControlPort.Table = flows.ControlTable
-	return u, haveTables()
+	if err := flows.TakeOut(u.ControlPort.Table); err != nil {
+		return nil, noTables(err)
+	}
+	return u, nil
 }
 
 func (c ControlPort) apply(*Kernel, *controlPortUndo) error {
