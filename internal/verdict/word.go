@@ -10,7 +10,8 @@ import (
 // ApplyOverride returns a verdict as a person overrides it, and reports whether
 // that changes it. An override is not a rule: the verdict keeps what
 // was judged, so that a report can tell how much people decided. An attempt
-// that failed or was interrupted measured nothing that could be accepted.
+// that failed or was interrupted, or whose gate never opened, measured nothing that
+// could be accepted.
 func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	judged := v.Outcome
 	if v.Word != nil {
@@ -25,7 +26,8 @@ func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	}
 	v.Word, v.Final = &word, true
 	switch {
-	case n.Note == "accept" && (judged == wire.Accepted || judged == wire.Rejected):
+	case n.Note == "accept" && (judged == wire.Accepted || judged == wire.Rejected &&
+		v.Reason.Code != wire.ReasonGateTimeout):
 		v.Outcome = wire.Accepted
 	case n.Note == "repeat" && judged == wire.Accepted:
 		v.Outcome, v.Reason = wire.Rejected,

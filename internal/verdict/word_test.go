@@ -15,23 +15,31 @@ func TestAnOverrideOutranksTheRules(t *testing.T) {
 		note    string
 		want    wire.Outcome
 		changed bool
+		gate    bool // it did not open
 	}{
-		{wire.Rejected, "accept", wire.Accepted, true},
-		{wire.Accepted, "repeat", wire.Rejected, true},
-		{wire.Rejected, "repeat", wire.Rejected, true},
-		{wire.Failed, "repeat", wire.Failed, true},
-		{wire.Accepted, "skip", wire.Accepted, true},
-		{wire.Rejected, "skip", wire.Rejected, true},
-		{wire.Failed, "accept", wire.Failed, false}, // nothing was measured
-		{wire.Interrupted, "accept", wire.Interrupted, false},
-		{wire.Interrupted, "repeat", wire.Interrupted, true},
-		{wire.Interrupted, "skip", wire.Interrupted, true},
-		{wire.Rejected, Retry, wire.Rejected, true},
-		{wire.Failed, Retry, wire.Failed, true},
-		{wire.Rejected, "mark", wire.Rejected, false},
+		{wire.Rejected, "accept", wire.Accepted, true, false},
+		{wire.Rejected, "accept", wire.Rejected, false, true}, // nothing was measured
+		{wire.Rejected, "repeat", wire.Rejected, true, true},
+		{wire.Rejected, "skip", wire.Rejected, true, true},
+		{wire.Accepted, "repeat", wire.Rejected, true, false},
+		{wire.Rejected, "repeat", wire.Rejected, true, false},
+		{wire.Failed, "repeat", wire.Failed, true, false},
+		{wire.Accepted, "skip", wire.Accepted, true, false},
+		{wire.Rejected, "skip", wire.Rejected, true, false},
+		{wire.Failed, "accept", wire.Failed, false, false},
+		{wire.Interrupted, "accept", wire.Interrupted, false, false},
+		{wire.Interrupted, "repeat", wire.Interrupted, true, false},
+		{wire.Interrupted, "skip", wire.Interrupted, true, false},
+		{wire.Rejected, Retry, wire.Rejected, true, false},
+		{wire.Failed, Retry, wire.Failed, true, false},
+		{wire.Rejected, "mark", wire.Rejected, false, false},
 	} {
-		v, changed := ApplyOverride(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged},
-			said(c.note))
+		reason := wire.Reason{Code: "gps"}
+		if c.gate {
+			reason.Code = wire.ReasonGateTimeout
+		}
+		v, changed := ApplyOverride(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged,
+			Reason: reason}, said(c.note))
 		if changed != c.changed || v.Outcome != c.want && changed {
 			t.Errorf("%s, %s: %s, changed %v; want %s, %v", c.judged, c.note, v.Outcome, changed, c.want, c.changed)
 		}
