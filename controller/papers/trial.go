@@ -100,6 +100,9 @@ func Facts(t wire.Trial) map[string]string {
 	if least := t.TCP.RTOMinMs; least != nil {
 		out["rto_min_ms"] = strconv.Itoa(*least)
 	}
+	if most := t.TCP.RTOMaxMs; most != nil {
+		out["rto_max_ms"] = strconv.Itoa(*most)
+	}
 	tcp, cbr, bps := 0, 0, 0.0
 	for _, f := range t.Traffic {
 		switch {

@@ -101,6 +101,7 @@ func (s schema) tcpKeys() []field {
 		optional("delayed_ack", toggle{}, "Delayed acknowledgements; off: every segment is acknowledged at once"),
 		optional("fixed_rto", toggle{}, "Whether from the second timeout in a row on the RTO is not doubled").or(false),
 		optional("rto_min_ms", number{10, 60000, false, true, "ms"}, "The least RTO: the least that the kernel adds to the smoothed round trip; absent: the kernel's own, or what fixed_rto or reference needs"),
+		optional("rto_max_ms", number{1000, 120000, false, true, "ms"}, "The largest RTO, to which timeouts in a row double it; absent: the kernel's own, 120 s as Linux comes"),
 		optional("window_packets", number{1, 1048576, false, true, "segments"}, "The most that a sender has in the network"),
 	}
 }

@@ -58,6 +58,9 @@ func (c *check) transport() {
 		c.add(c.tree.Lookup("tcp.rto_min_ms").At, "trial.tcp.rto_min_ms: %v; allowed: from %d ms on", err,
 			tcpcc.RTOMinFloorMs(c.decodeTCP()))
 	}
+	if err := tcpcc.CheckRTOMax(c.decodeTCP()); err != nil {
+		c.add(c.tree.Lookup("tcp.rto_max_ms").At, "trial.tcp.rto_max_ms: %v", err)
+	}
 }
 
 func (c *check) decodeTCP() wire.TCP {

@@ -37,20 +37,23 @@ func TestTransportProfile(t *testing.T) {
 
 func TestTransportProfileAtFault(t *testing.T) {
 	for tcp, want := range map[string]string{
-		"{variant: compound}":                             "compound",
-		"{variant: reno, sack: maybe}":                    "on or off",
-		"{variant: reno, delayed_ack: 2}":                 "on or off",
-		"{variant: fack, sack: off}":                      "needs SACK",
-		"{variant: sack, sack: false}":                    "needs SACK",
-		"{variant: reference}":                            "for rehearsals only",
-		"{variant: reno, window_bytes: 12}":               "1024",
-		"{variant: reno, fixed_rt: on}":                   `did you mean "fixed_rto"`,
-		"{variant: reno, fixed_rto: on, rto_min_ms: 499}": "from 500 ms on",
-		"{variant: reference, rto_min_ms: 200}":           "from 1000 ms on",
-		"{variant: reno, rto_min_ms: 9}":                  "whole number from 10 up to 60000 ms",
-		"{variant: reno, rto_min_ms: 200.5}":              "whole number",
-		"{classic: on}":                                   "variant",
-		"{variant: reno, window_bytes: 1000000000}":       "67108864",
+		"{variant: compound}":                                 "compound",
+		"{variant: reno, sack: maybe}":                        "on or off",
+		"{variant: reno, delayed_ack: 2}":                     "on or off",
+		"{variant: fack, sack: off}":                          "needs SACK",
+		"{variant: sack, sack: false}":                        "needs SACK",
+		"{variant: reference}":                                "for rehearsals only",
+		"{variant: reno, window_bytes: 12}":                   "1024",
+		"{variant: reno, fixed_rt: on}":                       `did you mean "fixed_rto"`,
+		"{variant: reno, fixed_rto: on, rto_min_ms: 499}":     "from 500 ms on",
+		"{variant: reference, rto_min_ms: 200}":               "from 1000 ms on",
+		"{variant: reno, rto_max_ms: 999}":                    "whole number from 1000 up to 120000 ms",
+		"{variant: reno, rto_min_ms: 2000, rto_max_ms: 1500}": "below the least, 2000 ms",
+		"{variant: reno, fixed_rto: on, rto_max_ms: 60000}":   "the RTO is fixed",
+		"{variant: reno, rto_min_ms: 9}":                      "whole number from 10 up to 60000 ms",
+		"{variant: reno, rto_min_ms: 200.5}":                  "whole number",
+		"{classic: on}":                                       "variant",
+		"{variant: reno, window_bytes: 1000000000}":           "67108864",
 	} {
 		_, err := Parse("c.yaml", withTCP(tcp))
 		if err == nil || !strings.Contains(err.Error(), want) {

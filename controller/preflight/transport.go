@@ -22,6 +22,9 @@ func transportNeeds(t wire.TCP) []string {
 	if t.RTOMinMs != nil {
 		needs = append(needs, "rto_min_ms")
 	}
+	if t.RTOMaxMs != nil {
+		needs = append(needs, "rto_max_ms")
+	}
 	if t.WindowPackets != nil {
 		needs = append(needs, "window_packets")
 	}

@@ -40,6 +40,10 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow,
 				r.Node, s.RTOUs, *least)
 		}
+		if most := t.TCP.RTOMaxMs; above(s, most) {
+			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's largest is %d ms", s.Flow,
+				r.Node, s.RTOUs, *most)
+		}
 		if most := t.TCP.WindowPackets; beyond(s, most) {
 			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow,
 				r.Node, s.CwndSegments, *most)
@@ -85,6 +89,9 @@ func madeOtherwise(want wire.TCP, made *wire.TCPInForce) string {
 	if fault := otherRTOMin(want, made); fault != "" {
 		faults = append(faults, fault)
 	}
+	if most := want.RTOMaxMs; most != nil && (made.RTOMaxMs == nil || *made.RTOMaxMs != *most) {
+		faults = append(faults, fmt.Sprintf("does not bound the RTO to %d ms", *most))
+	}
 	if given := made.WindowPackets; want.WindowPackets != nil && (given == nil || *given != *want.WindowPackets) {
 		faults = append(faults, fmt.Sprintf("does not bound windows to %d segments", *want.WindowPackets))
 	}
@@ -112,26 +119,34 @@ func below(s *wire.TCPSample, leastMs *int) bool {
 	return leastMs != nil && s.RTTUs > 0 && s.State != "SYN_SENT" && int64(s.RTOUs) < int64(*leastMs)*1000
 }
 
+// above reports whether a socket's RTO was over the trial's largest. A kernel's
+// tick, of up to 10 ms, rounds it up.
+func above(s *wire.TCPSample, mostMs *int) bool {
+	return mostMs != nil && int64(s.RTOUs) > int64(*mostMs)*1000+10_000
+}
+
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
 // one for each congestion control that it was seen with, for a window that was
-// too large, for an RTO that was too short and for a threshold that cannot be. An
+// too large, for an RTO that was too short or too long and for a threshold that cannot be. An
 // attempt may have hundreds of thousands.
 type Evidence struct {
 	seen  map[evidence]bool
 	most  *int // segments in a window
 	least *int // ms of an RTO
+	rto   *int // ms of the largest RTO
 }
 
 type evidence struct {
 	node, congestion string
 	cookie           uint64
 	large, early     bool
+	late             bool
 	absurd           bool
 }
 
 // NewEvidence is for an attempt at a trial.
 func NewEvidence(t wire.Trial) *Evidence {
-	return &Evidence{seen: map[evidence]bool{}, most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs}
+	return &Evidence{seen: map[evidence]bool{}, most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs, rto: t.TCP.RTOMaxMs}
 }
 
 // Needs reports whether a verdict needs the record.
@@ -147,7 +162,8 @@ func (e *Evidence) Needs(r wire.Record) bool {
 		if b.StillMs != nil || b.Edge != "" {
 			return true
 		}
-		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least), impossible(b)}
+		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least),
+			above(b, e.rto), impossible(b)}
 		fresh := !e.seen[k]
 		e.seen[k] = true
 		return fresh

@@ -12,10 +12,11 @@ import (
 // another cell.
 func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 	plan := trial()
-	plan.TCP = wire.TCP{Variant: "tahoe", FixedRTO: true, RTOMinMs: new(700), WindowPackets: new(8)}
+	plan.TCP = wire.TCP{Variant: "tahoe", FixedRTO: true, RTOMinMs: new(700), RTOMaxMs: new(60_000),
+		WindowPackets: new(8)}
 	plan.Traffic = []wire.Flow{{Name: "bulk", From: "car", To: "roadside"}}
 	made := wire.TCPInForce{Variant: "tahoe", Kernel: "tahoe_1x", FixedRTO: true, RTOMinUs: new(700_000),
-		WindowPackets: new(8)}
+		RTOMaxMs: new(60_000), WindowPackets: new(8)}
 	sample := wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, Congestion: "tahoe_1x", CwndSegments: 8,
 		RTTUs: 20_000, RTOUs: 720_000}
 	for name, c := range map[string]struct {
@@ -33,6 +34,13 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 			"has a least RTO of 200000 µs, wanted: 700 ms"},
 		"no least RTO told": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMinUs = nil }, "car",
 			"does not tell its least RTO, wanted: 700 ms"},
+		"another largest RTO": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMaxMs = new(120_000) }, "car",
+			"does not bound the RTO to 60000 ms"},
+		"no largest RTO told": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMaxMs = nil }, "car",
+			"does not bound the RTO to 60000 ms"},
+		"too late a timer": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTOUs = 61_000_000 }, "car",
+			"had an RTO of 61000000 µs, and the trial's largest is 60000 ms"},
+		"the latest timer": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTOUs = 60_004_000 }, "car", ""},
 		"too early a timer": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTOUs = 224_000 }, "car",
 			"had an RTO of 224000 µs, and the trial's least is 700 ms"},
 		"no round trip yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTTUs, s.RTOUs = 0, 224_000 }, "car",

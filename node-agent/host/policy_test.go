@@ -79,6 +79,7 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"connections given up at once", sysctl("net.ipv4.tcp_retries2", "0"), "not the one value that is set, 255"},
 		{"redirects obeyed", sysctl("net.ipv4.conf.all.accept_redirects", "1"), "not the one value that is set, 0"},
 		{"IPv6 turned on", sysctl("net.ipv6.conf.wlan0.disable_ipv6", "0"), "not the one value that is set, 1"},
+		{"RTO of 10 minutes", sysctl("net.ipv4.tcp_rto_max_ms", "600000"), "not a number from 1000 to 120000"},
 		{"RTO of 1 ms", sysctl("net.ipv4.tcp_rto_min_us", "1000"), "not a number from 10000 to 60000000"},
 		{"value with a sign", sysctl(sack, "+1"), "not a number from 0 to 1"},
 		{"value with a line", sysctl(sack, "0\n1"), "not a number"},

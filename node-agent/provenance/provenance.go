@@ -122,7 +122,7 @@ var shaping = []string{
 	"tcp_early_retrans",
 	"tcp_frto", "tcp_no_metrics_save", "tcp_rmem", "tcp_wmem", "tcp_moderate_rcvbuf", "tcp_slow_start_after_idle",
 	"tcp_mtu_probing", "tcp_retries2",
-	"tcp_dsack", "tcp_max_reordering", "tcp_rto_min_us",
+	"tcp_dsack", "tcp_max_reordering", "tcp_rto_min_us", "tcp_rto_max_ms",
 }
 
 func sysctl(key string) string {

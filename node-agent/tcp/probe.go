@@ -112,7 +112,8 @@ func Probe(feedback bool) []wire.Ability {
 		add(feature, m.provider(), p.able(m, program, feature))
 	}
 	add("fixed_rto", "bpf", tryTimer(m))
-	add("rto_min_ms", "native", hasRTOMin())
+	add("rto_min_ms", "native", hasSysctl("rto_min_ms", tcpcc.RTOMinKey, rtoMinSysctl))
+	add("rto_max_ms", "native", hasSysctl("rto_max_ms", tcpcc.RTOMaxKey, rtoMaxOption))
 	add("window_packets", "bpf", trySockops(m, "window_packets", tcpcc.Clamp))
 	for _, knob := range []string{"classic", "sack", "delayed_ack"} {
 		add(knob, "native", nil)
@@ -180,10 +181,10 @@ func canLoad(m Machine, feature string) error {
 	return nil
 }
 
-// hasRTOMin looks for the sysctl of the least RTO.
-func hasRTOMin() error {
-	if _, err := os.Stat("/proc/sys/" + strings.ReplaceAll(tcpcc.RTOMinKey, ".", "/")); err != nil {
-		return &UnsupportedError{Feature: "rto_min_ms", Needs: "Linux " + rtoMinSysctl.String(), Err: err}
+// hasSysctl looks for the sysctl that a feature is, which kernels have since a version.
+func hasSysctl(feature, key string, since Version) error {
+	if _, err := os.Stat("/proc/sys/" + strings.ReplaceAll(key, ".", "/")); err != nil {
+		return &UnsupportedError{Feature: feature, Needs: "Linux " + since.String(), Err: err}
 	}
 	return nil
 }

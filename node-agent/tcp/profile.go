@@ -114,7 +114,7 @@ var (
 	cookieSince       = Version{5, 14} // SO_NETNS_COOKIE
 	congControlOfFour = Version{6, 10} // cong_control(sk, ack, flag, rate_sample)
 	rtoMinSysctl      = Version{6, 11} // tcp_rto_min_us
-	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS
+	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS, tcp_rto_max_ms
 	rackAlways        = Version{6, 17} // RFC 6675's loss detection is gone
 )
 
@@ -140,6 +140,9 @@ func ParseVersion(release string) (Version, error) {
 // InForce is a profile as a node's state, read after the changes, has it.
 func InForce(p Profile, state wire.Provenance) *wire.TCPInForce {
 	f := p.InForce
+	if ms, err := strconv.Atoi(state.Sysctls[tcpcc.RTOMaxKey]); err == nil {
+		f.RTOMaxMs = &ms
+	}
 	if slices.ContainsFunc(state.Routes, func(r string) bool { return strings.Contains(r, tcpcc.RouteRTOMin) }) {
 		f.Notes = append(slices.Clone(f.Notes), tcpcc.RouteRTOMinNote)
 		return &f

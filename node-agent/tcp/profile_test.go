@@ -42,6 +42,8 @@ func TestResolve(t *testing.T) {
 			[]string{"tcp_rto_min_us=1000000", "tcp_retries2=255"}},
 		"the least RTO of any": {wire.TCP{Variant: "reno", RTOMinMs: new(1000)}, bare, "reno", "",
 			[]string{"tcp_rto_min_us=1000000"}},
+		"the largest RTO": {wire.TCP{Variant: "reno", RTOMaxMs: new(60_000)}, bare, "reno", "",
+			[]string{"tcp_rto_max_ms=60000"}},
 		"the least RTO of fixed RTO": {wire.TCP{Variant: "reno", RTOMinMs: new(700), FixedRTO: true}, bare, "reno", "",
 			[]string{"tcp_rto_min_us=700000"}},
 	} {

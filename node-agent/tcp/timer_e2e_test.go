@@ -103,6 +103,29 @@ func TestFixedRTOThroughAnOutage(t *testing.T) {
 	}
 }
 
+// Timeouts in a row double the RTO to the largest one and no further: ns-2's ends
+// at 60 s (maxrto_ in tcl/lib/ns-default.tcl), Linux's at 120 s.
+func TestRTODoublesToTheLargest(t *testing.T) {
+	testnet.Need(t)
+	if err := hasSysctl("rto_max_ms", tcpcc.RTOMaxKey, rtoMaxOption); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel() // it sleeps
+	for most, doubles := range map[string]bool{"1000": false, "120000": true} {
+		t.Run(most, func(t *testing.T) {
+			t.Parallel()
+			o := &outage{from: 30, lasts: 7 * time.Second}
+			x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second,
+				path:    testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+				sysctls: map[string]string{"tcp_rto_min_us": "200000", "tcp_rto_max_ms": most}}
+			gaps := o.gaps(x.run(t)) // 200 ms and the round trip, doubled: the fourth is above a second
+			if len(gaps) < 5 || (float64(gaps[4]) > 1.5*float64(gaps[3])) != doubles {
+				t.Errorf("the fifth gap is twice the fourth, want that: %t: %v", doubles, gaps)
+			}
+		})
+	}
+}
+
 // Another namespace, and peers outside of the prefix, keep the usual timer.
 func TestFixedRTOIsForItsOwnConnectionsOnly(t *testing.T) {
 	needTimer(t)

@@ -1,6 +1,7 @@
 package tcpcc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,9 @@ const (
 	fixedRTOMinMs     = 500
 	referenceRTOMinMs = 1000
 )
+
+// RTOMaxKey is the sysctl of the largest RTO, in ms, from Linux 6.15 on.
+const RTOMaxKey = "net.ipv4.tcp_rto_max_ms"
 
 // RTOMinKey is the sysctl of the least RTO, in µs, from Linux 6.11 on.
 const RTOMinKey = "net.ipv4.tcp_rto_min_us"
@@ -68,6 +72,21 @@ func CheckRTOMin(t wire.TCP) error {
 		*t.RTOMinMs, timer, floor)
 }
 
+// CheckRTOMax says why a profile cannot have the largest RTO that it asks for.
+func CheckRTOMax(t wire.TCP) error {
+	least := RTOMinMs(t)
+	switch {
+	case t.RTOMaxMs == nil:
+		return nil
+	case RTOMinFloorMs(t) > 0:
+		return errors.New("the RTO is fixed, and the kernel holds it by a largest one of each connection's own; " +
+			"leave it out")
+	case least != nil && *least > *t.RTOMaxMs:
+		return fmt.Errorf("a largest RTO of %d ms is below the least, %d ms", *t.RTOMaxMs, *least)
+	}
+	return nil
+}
+
 // NeedsSACK reports whether a variant is defined with SACK on.
 func NeedsSACK(variant string) bool { return variant == "sack" || variant == Fack }
 
@@ -107,6 +126,9 @@ func Settings(t wire.TCP) []Setting {
 	if least := RTOMinMs(t); least != nil {
 		out = append(out, Setting{RTOMinKey, strconv.Itoa(*least * 1000)})
 	}
+	if t.RTOMaxMs != nil {
+		out = append(out, Setting{RTOMaxKey, strconv.Itoa(*t.RTOMaxMs)})
+	}
 	return out
 }
 
@@ -128,6 +150,8 @@ func SettingBounds(key string) (least, most int, ok bool) {
 		return 255, 255, true
 	case RTOMinKey:
 		return 1000 * wire.RTOMinMsLeast, 1000 * wire.RTOMinMsMost, true
+	case RTOMaxKey:
+		return wire.RTOMaxMsLeast, wire.RTOMaxMsMost, true
 	}
 	return 0, 0, false
 }

@@ -291,6 +291,9 @@ func (x *TCP) bounds(c *checker) {
 	if x.RTOMinMs != nil {
 		c.integer("rto_min_ms", *x.RTOMinMs, RTOMinMsLeast, RTOMinMsMost)
 	}
+	if x.RTOMaxMs != nil {
+		c.integer("rto_max_ms", *x.RTOMaxMs, RTOMaxMsLeast, RTOMaxMsMost)
+	}
 	if x.WindowPackets != nil {
 		c.integer("window_packets", *x.WindowPackets, 1, MaxWindowPackets)
 	}

@@ -326,6 +326,8 @@ type TCP struct {
 	// the least RTO: the least that the kernel adds to the smoothed round trip; absent: the kernel's own, or what
 	// fixed_rto or reference needs
 	RTOMinMs *int `json:"rto_min_ms,omitempty" unit:"ms" min:"RTOMinMsLeast" max:"RTOMinMsMost"`
+	// the largest RTO, to which timeouts in a row double it; absent: the kernel's own, 120 s as Linux comes
+	RTOMaxMs *int `json:"rto_max_ms,omitempty" unit:"ms" min:"RTOMaxMsLeast" max:"RTOMaxMsMost"`
 	// the most that a sender has in the network
 	WindowPackets *int `json:"window_packets,omitempty" unit:"segments" min:"1" max:"MaxWindowPackets"`
 }

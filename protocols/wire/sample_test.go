@@ -150,7 +150,7 @@ func sampleTrial() wire.Trial {
 		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), LinkFeedback: new(false), Ready: "routes",
 			ReadyS: p(45.0), ProbeHz: p(10.0)},
 		TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true,
-			RTOMinMs: p(500), WindowPackets: p(8)},
+			RTOMinMs: p(500), RTOMaxMs: p(60000), WindowPackets: p(8)},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6,
 				WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, StartWithinS: p(3.0), Across: "cross",
@@ -218,7 +218,7 @@ func kinds() []wire.Body {
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"},
 			Congestion: []string{"reno", "cubic"},
 			TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno",
-				SHA256: "9f86d081", FixedRTO: true, RTOMinUs: p(500000), WindowPackets: p(8),
+				SHA256: "9f86d081", FixedRTO: true, RTOMinUs: p(500000), RTOMaxMs: p(60000), WindowPackets: p(8),
 				Notes: []string{"with SACK this kernel always uses RACK"}},
 			Radio: sampleCaps(), Confined: []string{"Landlock 7", "seccomp"},
 		},

@@ -21,6 +21,8 @@ const (
 	// Bounds of a least RTO: a kernel's tick is 1 to 10 ms, and RFC 6298 wants a
 	// longest RTO of at least a minute.
 	RTOMinMsLeast, RTOMinMsMost = 10, 60_000
+	// Bounds of a largest RTO: those of the kernel's tcp_rto_max_ms.
+	RTOMaxMsLeast, RTOMaxMsMost = 1000, 120_000
 	maxSeconds                  = 24 * 3600. // of anything in a trial
 	maxMetres                   = 1e6
 	maxSpeedMps                 = 150.

@@ -28,7 +28,7 @@ factors:
       tahoe: {tcp: {variant: tahoe, classic: on}}
       reno: {tcp: {variant: reno}}
       reno_classic: {tcp: {variant: reno, classic: on}}
-      newreno: {tcp: {variant: newreno, classic: on}}
+      newreno: {tcp: {variant: newreno, classic: on, rto_max_ms: 30000}}
       sack: {tcp: {variant: sack}}
       fack: {tcp: {variant: fack}}
       vegas: {tcp: {variant: vegas}}
@@ -61,6 +61,9 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 			case *wire.Provenance:
 				if b.TCP == nil || b.TCP.RTOMinUs == nil || *b.TCP.RTOMinUs != leastMs*1000 {
 					t.Errorf("%s: in force on %s is %+v, want a least RTO of %d ms", level, r.Node, b.TCP, leastMs)
+				}
+				if level == "newreno" && (b.TCP.RTOMaxMs == nil || *b.TCP.RTOMaxMs != 30_000) {
+					t.Errorf("%s: in force on %s is %+v, want a largest RTO of 30 s", level, r.Node, b.TCP)
 				}
 				told[level]++
 			case *wire.TCPSample:
