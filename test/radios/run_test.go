@@ -99,7 +99,7 @@ func TestGuestRun(t *testing.T) {
 		r.nodes[i].radio.Hear(t, mask)
 	}
 	congestion(t, "vegas", "westwood")
-	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 10.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n",
+	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 20.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n",
 		"  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")+variants)
 	var way atomic.Bool
 	watch, end := context.WithCancel(t.Context())
