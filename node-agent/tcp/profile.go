@@ -140,7 +140,8 @@ func ParseVersion(release string) (Version, error) {
 // InForce is a profile as a node's state, read after the changes, has it.
 func InForce(p Profile, state wire.Provenance) *wire.TCPInForce {
 	f := p.InForce
-	if ms, err := strconv.Atoi(state.Sysctls[tcpcc.RTOMaxKey]); err == nil {
+	held := f.FixedRTO || f.Variant == tcpcc.Reference // by a largest RTO of each connection's own
+	if ms, err := strconv.Atoi(state.Sysctls[tcpcc.RTOMaxKey]); err == nil && !held {
 		f.RTOMaxMs = &ms
 	}
 	if slices.ContainsFunc(state.Routes, func(r string) bool { return strings.Contains(r, tcpcc.RouteRTOMin) }) {

@@ -80,6 +80,27 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// A timer that is held has a largest RTO of its own, which is not the namespace's.
+func TestLargestRTOIsReadBack(t *testing.T) {
+	state := wire.Provenance{Sysctls: map[string]string{tcpcc.RTOMaxKey: "60000"}}
+	for name, c := range map[string]struct {
+		made wire.TCPInForce
+		want bool
+	}{
+		"told":      {wire.TCPInForce{Variant: "reno"}, true},
+		"fixed RTO": {wire.TCPInForce{Variant: "reno", FixedRTO: true}, false},
+		"reference": {wire.TCPInForce{Variant: "reference"}, false},
+	} {
+		got := InForce(Profile{InForce: c.made}, state).RTOMaxMs
+		if (got != nil) != c.want || got != nil && *got != 60_000 {
+			t.Errorf("%s: in force is %v, want one: %t", name, got, c.want)
+		}
+	}
+	if got := InForce(Profile{}, wire.Provenance{}).RTOMaxMs; got != nil {
+		t.Errorf("on an older kernel in force is %d", *got)
+	}
+}
+
 // What is recorded of the least RTO is what the kernel says, and nothing where
 // a route may say otherwise.
 func TestLeastRTOIsReadBack(t *testing.T) {

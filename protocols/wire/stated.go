@@ -159,7 +159,7 @@ type TCPInForce struct {
 	FixedRTO bool   `json:"fixed_rto,omitempty"`
 	// the least RTO as read back from the kernel; absent where it does not tell, or a route has one of its own
 	RTOMinUs *int `json:"rto_min_us,omitempty"`
-	// the largest RTO as read back from the kernel; absent where it does not tell
+	// the largest RTO as read back from the kernel; absent where it does not tell, or the timer is held
 	RTOMaxMs      *int     `json:"rto_max_ms,omitempty"`
 	WindowPackets *int     `json:"window_packets,omitempty"` // the bound that every sending socket was given
 	Notes         []string `json:"notes,omitempty"`          // where this kernel is not what the variant's definition says
