@@ -412,7 +412,7 @@ const FiguresFolder = "figures"
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" ||
+	return strings.HasPrefix(first, ".") || first == "report.html" || first == "report.pdf" || first == "metrics.csv" ||
 		first == "calibrated.yaml" || first == "export" || first == FiguresFolder
 }
 

@@ -30,27 +30,38 @@ var errStop = errors.New("stop")
 
 // lines calls do with every whole line of a file; a file that does not exist
 // has none, and a last line without newline is still being written.
-func (d disk) lines(rel string, do func([]byte) error) (err error) {
+func (d disk) lines(rel string, do func([]byte) error) error {
+	_, err := d.linesFrom(rel, 0, do)
+	return err
+}
+
+// linesFrom does so from the beginning of a line, and returns where the last whole
+// line ends.
+func (d disk) linesFrom(rel string, from int64, do func([]byte) error) (to int64, err error) {
 	f, err := os.Open(d.path(rel))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return from, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w", rel, err)
+		return from, fmt.Errorf("read %s: %w", rel, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return from, fmt.Errorf("read %s: %w", rel, err)
+	}
+	to = from
 	r := bufio.NewReaderSize(f, 256<<10)
 	var long []byte
 	for {
 		part, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			if errors.Is(err, io.EOF) {
-				return nil
+				return to, nil
 			}
-			return fmt.Errorf("read %s: %w", rel, err)
+			return to, fmt.Errorf("read %s: %w", rel, err)
 		}
 		if len(long)+len(part) > lineMost {
-			return fmt.Errorf("read %s: a line has more than %d MiB, as no record has", rel, lineMost>>20)
+			return to, fmt.Errorf("read %s: a line has more than %d MiB, as no record has", rel, lineMost>>20)
 		}
 		if err != nil { // there is more of the line
 			long = append(long, part...)
@@ -58,8 +69,9 @@ func (d disk) lines(rel string, do func([]byte) error) (err error) {
 		}
 		line := slices.Concat(long, part[:len(part)-1]) // which may be kept
 		long = nil
+		to += int64(len(line)) + 1
 		if err := do(line); err != nil {
-			return err
+			return to, err
 		}
 	}
 }
@@ -211,18 +223,11 @@ func (a *Archive) Between() iter.Seq2[wire.Record, error] {
 func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 	for _, rel := range files {
 		err := a.disk.lines(rel, func(line []byte) error {
-			var r wire.Record
-			if err := new(decoded).add(line); err != nil {
-				return fmt.Errorf("read %s: %w", rel, err)
+			r, err := recordOf(rel, line)
+			if err == nil && !yield(r, nil) {
+				err = errStop
 			}
-			// Called by name: json.Unmarshal would look through the line once more.
-			if err := r.UnmarshalJSON(line); err != nil {
-				return fmt.Errorf("read %s: %w", rel, err)
-			}
-			if !yield(r, nil) {
-				return errStop
-			}
-			return nil
+			return err
 		})
 		if errors.Is(err, errStop) {
 			return
@@ -234,9 +239,21 @@ func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 	}
 }
 
-// All collects an attempt's records; an attempt is small enough to be held.
-func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
-	files, err := a.recordFiles(wire.TrialKey{Trial: trial, Attempt: attempt})
+// recordOf reads a line of a file.
+func recordOf(rel string, line []byte) (r wire.Record, err error) {
+	if err = new(decoded).add(line); err == nil {
+		// Called by name: json.Unmarshal would look through the line once more.
+		err = r.UnmarshalJSON(line)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read %s: %w", rel, err)
+	}
+	return r, nil
+}
+
+// bounded lists the files of an attempt, unless they are more than can be held.
+func (a *Archive) bounded(k wire.TrialKey) ([]string, error) {
+	files, err := a.recordFiles(k)
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +262,16 @@ func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
 		size += a.disk.size(rel)
 	}
 	if size > attemptMost {
-		return nil, fmt.Errorf("the records of trial %d attempt %d have %d MiB, and may have %d", trial, attempt,
+		return nil, fmt.Errorf("the records of trial %d attempt %d have %d MiB, and may have %d", k.Trial, k.Attempt,
 			size>>20, attemptMost>>20)
+	}
+	return files, nil
+}
+
+// All collects an attempt's records; an attempt is small enough to be held.
+func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
+	if _, err := a.bounded(wire.TrialKey{Trial: trial, Attempt: attempt}); err != nil {
+		return nil, err
 	}
 	var out []wire.Record
 	for r, err := range a.Records(trial, attempt) {

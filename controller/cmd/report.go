@@ -20,25 +20,35 @@ import (
 
 // ReportCommand is `fieldmesh report RUN`.
 func ReportCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, asPDF bool
 	c := ofRun(&cobra.Command{Use: "report RUN"}, func(c *cobra.Command, a *archive.Archive) error {
 		path, of, err := output.Report(a)
 		if err != nil {
 			return err
+		}
+		pdf := ""
+		if asPDF {
+			if pdf, err = output.PDF(c.Context(), path); err != nil {
+				return err
+			}
 		}
 		if n := len(of.Altered); n > 0 {
 			c.PrintErrf("warning: %s changed or missing since the run; `fieldmesh verify %s` names them\n",
 				words.Count(n, "file"), a.Dir())
 		}
 		if asJSON {
-			return document.Write(c.OutOrStdout(), document.Report{Report: path,
+			return document.Write(c.OutOrStdout(), document.Report{Report: path, PDF: pdf,
 				Metrics: filepath.Join(a.Dir(), "metrics.csv"),
 				Altered: document.Findings(of.Altered)})
+		}
+		if pdf != "" {
+			path += ", " + pdf
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
 		return err
 	})
 	addJSON(c, &asJSON)
+	c.Flags().BoolVar(&asPDF, "pdf", false, "print it to report.pdf too, with Chromium or Chrome")
 	return c
 }
 
@@ -55,6 +65,7 @@ func ExportCommand() *cobra.Command {
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
 	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
 	c.Flags().BoolVar(&o.MCAP, "mcap", false, "add run.mcap, every attempt for Foxglove and Lichtblick")
+	c.Flags().BoolVar(&o.Perfetto, "perfetto", false, "add perfetto/, a trace of each attempt for ui.perfetto.dev")
 	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios and networks made-up names, and "+
 		"leave out texts, and places and movement outside the measuring windows")
 	return c

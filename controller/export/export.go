@@ -32,6 +32,8 @@ type Options struct {
 	Captures bool
 	// MCAP adds the run as one file for Foxglove and Lichtblick.
 	MCAP bool
+	// Perfetto adds a trace of each attempt for Perfetto.
+	Perfetto bool
 }
 
 // Run writes the export of a run into a folder, which is made, and returns the
@@ -115,6 +117,13 @@ func write(from lines, dir string, o Options) ([]string, error) {
 			return nil, err
 		}
 		files = append(files, recorded)
+	}
+	if o.Perfetto {
+		traces, err := createPerfetto(from, dir)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, traces...)
 	}
 	results, err := resultsOf(a, filepath.Join(dir, "metrics.csv"))
 	if err != nil {

@@ -28,7 +28,9 @@ type Board struct {
 	dir string
 	log *slog.Logger
 
-	shown *reach // of the state that is up; nil: none is. Follow's own.
+	// Follow's own.
+	shown *reach       // of the state that is up; nil: none is
+	tail  archive.Tail // of the attempt that is up
 
 	mu      sync.Mutex
 	seen    view
@@ -69,7 +71,7 @@ func (b *Board) look() {
 		return
 	}
 	var text []byte
-	s, err := stateOf(a, at)
+	s, err := stateOf(a, at, &b.tail)
 	if err == nil {
 		text, err = json.Marshal(s)
 	}

@@ -80,7 +80,7 @@ func stateIn(t *testing.T, dir string) State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stateOf(a, reachOf(a))
+	s, err := stateOf(a, reachOf(a), new(archive.Tail))
 	if err != nil {
 		t.Fatal(err)
 	}

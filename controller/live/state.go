@@ -110,7 +110,7 @@ func reachOf(a *archive.Archive) reach {
 }
 
 // stateOf is a run as its archive tells so far.
-func stateOf(a *archive.Archive, at reach) (State, error) {
+func stateOf(a *archive.Archive, at reach, tail *archive.Tail) (State, error) {
 	info := a.Info()
 	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place}
 	for _, t := range info.Plan.Trials {
@@ -124,7 +124,7 @@ func stateOf(a *archive.Archive, at reach) (State, error) {
 		return s, nil
 	}
 	var err error
-	s.Current, err = current(a, at.latest, decided)
+	s.Current, err = current(a, at.latest, decided, tail)
 	return s, err
 }
 
@@ -152,8 +152,8 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decid
 	return c, recent
 }
 
-func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict) (*Current, error) {
-	at, err := metrics.Load(a, k)
+func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *archive.Tail) (*Current, error) {
+	at, err := metrics.LoadNew(a, k, tail)
 	if err != nil {
 		return nil, fmt.Errorf("look at trial %d, attempt %d: %w", k.Trial, k.Attempt, err)
 	}

@@ -69,11 +69,21 @@ func (at Attempt) AllRows(a *archive.Archive) (rows []Row, unreadable error) {
 
 // Load reads an attempt; it is small enough to be held.
 func Load(a *archive.Archive, k wire.TrialKey) (Attempt, error) {
+	return load(a, k, func() ([]wire.Record, error) { return a.All(k.Trial, k.Attempt) })
+}
+
+// LoadNew does so, and reads only what came since the tail was read. The attempt is
+// valid until the tail is read again.
+func LoadNew(a *archive.Archive, k wire.TrialKey, tail *archive.Tail) (Attempt, error) {
+	return load(a, k, func() ([]wire.Record, error) { return tail.Read(a, k) })
+}
+
+func load(a *archive.Archive, k wire.TrialKey, read func() ([]wire.Record, error)) (Attempt, error) {
 	t, planned := a.Trial(k.Trial)
 	if !planned {
 		return Attempt{}, fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
 	}
-	records, err := a.All(k.Trial, k.Attempt)
+	records, err := read()
 	if err != nil {
 		return Attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 	}

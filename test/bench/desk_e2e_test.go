@@ -170,7 +170,7 @@ func TestBenchLivePage(t *testing.T) {
 		goal:      fmt.Sprintf("live page at %d nodes", liveNodes),
 		measured:  fmt.Sprintf("%.0f kB/s to a viewer, %.0f MB of memory", float64(bytes)/1e3/took, memory),
 		reference: fmt.Sprintf("%.0f kB/s of new records", float64(written)/1e3/took),
-		figure:    fmt.Sprintf("%.1f %% of a processor", 100*load), limit: "≤ 25 %", met: load <= 0.25,
+		figure:    fmt.Sprintf("%.1f %% of a processor", 100*load), limit: "≤ 15 %", met: load <= 0.15,
 	}, "%d nodes at 10 Hz through a window of 30 s, appended once a second; one viewer, who got %d states. A "+
 		"processor's share is that of one core.", liveNodes, states)
 }

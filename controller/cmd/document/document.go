@@ -78,6 +78,7 @@ type Verify struct {
 // Report is what `report --json` prints.
 type Report struct {
 	Report  string    `json:"report"`
+	PDF     string    `json:"pdf,omitempty"` // with --pdf
 	Metrics string    `json:"metrics"`
 	Altered []Finding `json:"altered"`
 }

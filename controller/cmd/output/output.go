@@ -4,8 +4,10 @@ package output
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,6 +31,9 @@ func Report(a *archive.Archive) (path string, of report.Result, err error) {
 	})
 	if err != nil {
 		return "", of, err
+	}
+	if err := os.Remove(pdfOf(path)); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of an earlier report
+		return path, of, fmt.Errorf("write the report: %w", err)
 	}
 	if err := writeFigures(filepath.Join(a.Dir(), archive.FiguresFolder), of.Figures); err != nil {
 		return path, of, err

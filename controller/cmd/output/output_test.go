@@ -1,6 +1,8 @@
 package output
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -113,5 +115,26 @@ func TestTheTableOfUDPSaysWhoseCountItIs(t *testing.T) {
 		if shown := regexp.MustCompile(`(?m)^5 +1 +3\.00 +3\.00$`).MatchString(out.String()); told != says || shown != says {
 			t.Errorf("%s: the table:\n%s", kind, &out)
 		}
+	}
+}
+
+func TestWithoutABrowserTheErrorNamesOne(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	path, err := PDF(t.Context(), "report.html")
+	if err == nil || !strings.Contains(err.Error(), "apt install chromium") {
+		t.Errorf("%q, %v", path, err)
+	}
+}
+
+// A program that ends well and prints nothing is not taken for a browser.
+func TestABrowserThatPrintsNothingFails(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte("#!/bin/sh\necho no display\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path, err := PDF(t.Context(), filepath.Join(dir, "report.html"))
+	if err == nil || !strings.Contains(err.Error(), "no display") {
+		t.Errorf("%q, %v", path, err)
 	}
 }

@@ -1,0 +1,55 @@
+// Opens a trace in Perfetto's own page and prints the rows that its trace processor
+// answers to each query, one JSON array a line.
+//   perfetto.cjs FOLDER TRACE QUERY…   FOLDER has Perfetto's page
+"use strict";
+const { chromium } = require("playwright-core");
+const fs = require("fs");
+const http = require("http");
+const path = require("path");
+
+const [folder, trace, ...queries] = process.argv.slice(2);
+const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm",
+  ".json": "application/json", ".png": "image/png", ".woff2": "font/woff2" };
+
+(async () => {
+  const server = http.createServer((ask, answer) => {
+    const at = new URL(ask.url, "http://localhost").pathname;
+    const file = at === "/trace" ? trace : path.join(folder, path.normalize(at === "/" ? "/index.html" : at));
+    fs.readFile(file, (err, data) => {
+      answer.writeHead(err ? 404 : 200, { "Content-Type": types[path.extname(file)] || "application/octet-stream" });
+      answer.end(err ? "" : data);
+    });
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    if (process.env.PICTURE) { page.on("requestfailed", (r) => console.error(r.url(), r.failure().errorText)); }
+    await page.goto(`http://127.0.0.1:${server.address().port}/`);
+    await page.waitForFunction(() => window.app !== undefined, null, { timeout: 60000 });
+    await page.evaluate(async () => {
+      const buffer = await (await fetch("/trace")).arrayBuffer();
+      window.app.openTraceFromBuffer({ buffer, title: "trace", fileName: "trace.json" });
+    });
+    await page.waitForFunction(() => window.app.trace && window.app.trace.engine, null, { timeout: 60000 });
+    for (const query of queries) {
+      const rows = await page.evaluate(async (sql) => {
+        const result = await window.app.trace.engine.query(sql);
+        const columns = result.columns();
+        const rows = [];
+        for (const it = result.iter({}); it.valid(); it.next()) {
+          rows.push(columns.map((c) => { const v = it.get(c); return typeof v === "bigint" ? Number(v) : v; }));
+        }
+        return rows;
+      }, query);
+      console.log(JSON.stringify(rows));
+    }
+    if (process.env.PICTURE) {
+      await page.waitForTimeout(3000);
+      await page.screenshot({ path: process.env.PICTURE });
+    }
+  } finally {
+    await browser.close();
+    server.close();
+  }
+})().catch((e) => { console.error(e); process.exit(1); });
