@@ -49,6 +49,7 @@ test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 	@$(MAKE) build
 	@$(SUITES) all
 
+# Unit tests that are parallel mostly wait.
 check: ## format, vet, lint, prose and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
@@ -56,7 +57,7 @@ check: ## format, vet, lint, prose and unit tests: quick, unprivileged, offline 
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...
 	@dead=$$(deadcode -test -tags e2e,guest ./...); [ -z "$$dead" ] || { printf 'called by nothing; delete:\n%s\n' "$$dead" >&2; exit 1; }
-	go test -vet=off ./...
+	go test -vet=off -parallel 8 ./...
 
 build: ## build bin/fieldmesh and bin/fieldmesh-agent
 	@mkdir -p bin

@@ -107,6 +107,9 @@ func (w writer) object(path string, o object) keywords {
 		if f.standard != nil {
 			p["default"] = f.standard
 		}
+		if of, one := p["type"].(string); one && w.part && !f.required && p["enum"] == nil {
+			p["type"] = []string{of, "null"} // which leaves the key out
+		}
 		if properties[f.key] = p; f.required && !w.part {
 			needed = append(needed, f.key)
 		}

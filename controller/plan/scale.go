@@ -25,7 +25,7 @@ func (s schema) scaleRule() object {
 	return object{[]field{
 		required("why", text{2000}, "What the reduction may change"),
 		optional("trial", anything{"a mapping with keys of a trial, but for radio"},
-			"Keys of the section trial that this scale sets"),
+			"Keys of the section trial that this scale sets; null leaves one out"),
 		optional("factors", anything{"a mapping from a factor's name to its levels"},
 			"Factors whose levels this scale replaces or leaves out"),
 		optional("design", anything{"a mapping with keys of design"}, "Keys of the section design that this "+

@@ -44,6 +44,9 @@ func TestAScaleIsTheSameCampaignShorter(t *testing.T) {
 		quick.Field.RangeM == nil || *quick.Field.RangeM != 200 {
 		t.Errorf("moves %+v", m)
 	}
+	if most := full.trials[0].TCP.RTOMaxMs; most == nil || *most != 60_000 || quick.trials[0].TCP.RTOMaxMs != nil {
+		t.Errorf("the largest RTO: full %v, quick %v, which leaves it out", most, quick.trials[0].TCP.RTOMaxMs)
+	}
 	smoke, err := ParseAt("f", []byte(text), "smoke")
 	if err != nil {
 		t.Fatal(err)
@@ -57,9 +60,9 @@ func TestFaultsOfScales(t *testing.T) {
 	text := chain(t)
 	for want, change := range map[string][2]string{
 		`it has no scale "week"; allowed: full, night, quick, smoke`: {},
-		"scales.quick.trial.radio.rate_mbps: a scale may not": {"trial: {duration_s: 60}",
-			"trial: {duration_s: 60, radio: {rate_mbps: 2}}"},
-		"scales.quick.factors.motion.levels.x.radio.channel: a": {"trial: {duration_s: 60}",
+		"scales.quick.trial.radio.rate_mbps: a scale may not": {"trial: {duration_s: 60,",
+			"trial: {radio: {rate_mbps: 2}, duration_s: 60,"},
+		"scales.quick.factors.motion.levels.x.radio.channel: a": {"trial: {duration_s: 60, tcp: {rto_max_ms: null}}",
 			"factors: {motion: {levels: {x: {radio: {channel: 6}}}}}"},
 		`scales.quick: key "why" is missing`: {"why: >-\n      60 s", "trial_: >-\n      60 s"},
 		`unknown key "propagation"`: {"    field:\n      mobility:\n        moves:\n          - {node: c, " +
@@ -68,7 +71,10 @@ func TestFaultsOfScales(t *testing.T) {
 		`unknown key "model"`: {"      mobility:\n        moves:\n          - {node: c, at_s: 1,",
 			"      mobility:\n        model: grid\n        moves:\n          - {node: c, at_s: 1,"},
 		`"full" cannot name a scale`:         {"  smoke:\n", "  full:\n"},
-		"trial.duration_s: 0 is not allowed": {"trial: {duration_s: 60}", "trial: {duration_s: 0}"},
+		"trial.duration_s: 0 is not allowed": {"trial: {duration_s: 60,", "trial: {duration_s: 0,"},
+		`key "duration_s" is missing`:        {"trial: {duration_s: 60,", "trial: {duration_s: null,"},
+		`unknown key "rto_most_ms"`: {"trial: {duration_s: 60, tcp: {rto_max_ms: null}}",
+			"trial: {duration_s: 60, tcp: {rto_most_ms: null}}"},
 	} {
 		changed, scale := text, "quick"
 		if change[0] == "" {

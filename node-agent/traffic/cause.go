@@ -18,7 +18,7 @@ var spoken = []struct{ begin, cause string }{
 	{"the client has unexpectedly closed the connection", wire.CausePeerGone},
 	{"the client has terminated", wire.CausePeerGone},
 	{"the server has terminated", wire.CausePeerGone},
-	{"idle timeout for receiving data", wire.CauseTimeout},
+	{"idle timeout for receiving data", wire.CauseTool}, // it gave up: its connection may be alive
 	{"server test duration expired", wire.CauseTimeout},
 	{"Server restart", wire.CauseTimeout},
 }

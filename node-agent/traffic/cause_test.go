@@ -36,7 +36,7 @@ func TestCauseOfWhatIperf3Says(t *testing.T) {
 		"unable to read from stream socket: Resource temporarily unavailable":     wire.CauseTimeout,
 		"unable to receive cookie at server: ":                                    wire.CauseTimeout,
 		"unable to receive results: ":                                             wire.CauseTimeout,
-		"idle timeout for receiving data":                                         wire.CauseTimeout,
+		"idle timeout for receiving data":                                         wire.CauseTool,
 		"error - server test duration expired - test is terminated by the server": wire.CauseTimeout,
 		"unable to connect to server: No route to host":                           wire.CauseUnreachable,
 		hint318 + "Network is unreachable":                                        wire.CauseUnreachable,

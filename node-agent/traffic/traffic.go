@@ -90,7 +90,26 @@ func serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
 	if err := check(f, bind); err != nil {
 		return nil, err
 	}
-	return []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}, nil
+	args := []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}
+	if !f.Reverse {
+		args = append(args, patience(f)...)
+	}
+	return args, nil
+}
+
+// idleTime is how long iperf3 from 3.10 on waits for data, unless told, before it
+// gives the test up (--rcv-timeout).
+const idleTime = 120 * time.Second
+
+// patience has a receiver wait for data as long as the flow lasts: an outage is the
+// network's, and what TCP does after it belongs to the trial. A shorter flow ends
+// before iperf3 gives up, with versions that have no such option too.
+func patience(f wire.Flow) []string {
+	const most = 24 * time.Hour // iperf3's
+	if seconds(f)+Grace < idleTime {
+		return nil
+	}
+	return []string{"--rcv-timeout", strconv.FormatInt(min(seconds(f)+idleTime, most).Milliseconds(), 10)}
 }
 
 func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTimeout time.Duration) ([]string, error) {
@@ -110,7 +129,7 @@ func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTime
 		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
 	}
 	if f.Reverse {
-		args = append(args, "-R")
+		args = append(append(args, "-R"), patience(f)...)
 	}
 	if f.WindowBytes != nil {
 		args = append(args, "-w", strconv.Itoa(*f.WindowBytes))

@@ -26,6 +26,7 @@ func delayFlow(t *testing.T, durationS float64) wire.Flow {
 // Beside the bulk flow the car sends datagrams for the whole window; both nodes record each, and their ends, and the
 // attempt is not kept before. iperf3 is asked for the bulk flow alone.
 func TestDelaysAreMeasuredBesideTheBulkFlow(t *testing.T) {
+	t.Parallel()
 	car, road, plan := pair(t, 1)
 	flow := delayFlow(t, 1)
 	for _, r := range []*rig{car, road} {

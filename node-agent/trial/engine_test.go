@@ -360,6 +360,7 @@ func (to *rig) askOnce(t *testing.T, planKey []byte, g wire.Go, before ...[]byte
 //attack:face whoever has taken over a node of the run gives GO in the initiator's place | only the trial's initiator
 //attack:and is obeyed
 func TestForgedAndReplayedGo(t *testing.T) {
+	t.Parallel()
 	_, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 100_000}

@@ -22,6 +22,7 @@ func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome wire.Outcome, reas
 // The initiator gave an attempt up after this node had answered its GO: the
 // node must not measure alone while the next attempt is begun and fails.
 func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
+	t.Parallel()
 	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
 	plan := twoNodePlan(2, testnet.FreePort(t), road.port)

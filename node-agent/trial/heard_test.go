@@ -16,6 +16,7 @@ import (
 //attack:air whoever waits with what was heard until the agent has started again, or the run has ended | challenges
 //attack:and are random, and of one life of the agent; what is decided, and that a run has ended, is on disk
 func TestNothingThatWasHeardDoesAnythingAgain(t *testing.T) {
+	t.Parallel()
 	_, road, plan := pair(t, 3)
 	first := wire.TrialKey{Trial: 1, Attempt: 1}
 	g := wire.Go{Type: wire.GoStart, Run: plan.Run, Trial: 1, Attempt: 1, From: "car", To: "road", Nonce: 1,

@@ -11,6 +11,7 @@ import (
 // A fix from after the close is among every attempt's records, also of a receiver
 // that tells one a second; the machine is put back before it is waited for.
 func TestAFixFromAfterTheCloseIsKept(t *testing.T) {
+	t.Parallel()
 	car, road, plan := pair(t, 1)
 	car.gps.period, road.gps.period = time.Second, time.Second
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

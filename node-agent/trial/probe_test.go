@@ -9,6 +9,7 @@ import (
 )
 
 func TestProbesThatComeBackAreRecorded(t *testing.T) {
+	t.Parallel()
 	car, road, plan := routed(t, wire.Routing{Protocol: "none", ProbeHz: ptr(50.0)})
 	for _, r := range []*rig{car, road} {
 		r.mu.Lock()

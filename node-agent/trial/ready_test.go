@@ -26,6 +26,7 @@ func routed(t *testing.T, routing wire.Routing) (car, road *rig, plan wire.RunPl
 // given, when both ends have their routes and not before: whichever end lacks
 // its own.
 func TestGoWaitsForRoutesAtBothEnds(t *testing.T) {
+	t.Parallel()
 	for _, last := range []string{"car", "road"} {
 		t.Run(last, func(t *testing.T) {
 			car, road, plan := routed(t, wire.Routing{Protocol: "olsr"})
@@ -69,6 +70,7 @@ func TestGoWaitsForRoutesAtBothEnds(t *testing.T) {
 }
 
 func TestRoutesThatNeverComeFailArming(t *testing.T) {
+	t.Parallel()
 	car, road, plan := routed(t, wire.Routing{Protocol: "dsdv", ReadyS: ptr(1.0)})
 	road.route.set("a route to 127.0.0.9")
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
@@ -92,6 +94,7 @@ func TestRoutesThatNeverComeFailArming(t *testing.T) {
 // A protocol that makes routes on demand knows nobody before there is data, and
 // a plan may do without.
 func TestArmingDoesNotWaitWhereThereIsNothingToWaitFor(t *testing.T) {
+	t.Parallel()
 	for _, routing := range []wire.Routing{{Protocol: "aodv"}, {Protocol: "adv"}, {Protocol: "dsr"},
 		{Protocol: "olsr", Ready: wire.ReadyDaemon}} {
 		car, road, plan := routed(t, routing)
@@ -136,6 +139,7 @@ func TestANodeThatGoesOnAloneWaitsForRoutesToo(t *testing.T) {
 // The controller asks again when its connection broke: it must not take a node
 // that is still arming for one that is armed.
 func TestArmingAgainWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
 	car, road, plan := routed(t, wire.Routing{Protocol: "olsr"})
 	car.route.set("a route")
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

@@ -27,6 +27,7 @@ func bystanderPlan(roadPort int) wire.RunPlan {
 //
 //attack:air a GO, or the answer to one, that was heard and is sent again, to whomever and whenever
 func TestReplayedGoDoesNothing(t *testing.T) {
+	t.Parallel()
 	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
 	plan := bystanderPlan(road.port)

@@ -5,6 +5,7 @@ package tree
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -90,8 +91,9 @@ func Shorten(s string) string {
 }
 
 // Merge lays override over base and leaves both as they were: mappings are
-// joined key by key, anything else is replaced. Places come along, so that a
-// fault of the result points at the line that caused it.
+// joined key by key, anything else is replaced, and null takes a key of the base
+// away (RFC 7396). Places come along, so that a fault of the result points at the
+// line that caused it.
 func Merge(base, override *Node) *Node {
 	if base == nil || override == nil || base.Shape != Map || override.Shape != Map {
 		if override != nil {
@@ -111,8 +113,11 @@ func Merge(base, override *Node) *Node {
 				found = true
 			}
 		}
-		if !found {
+		switch {
+		case !found:
 			out.Entries = append(out.Entries, e)
+		case e.Value.Shape == Null:
+			out.Entries = slices.DeleteFunc(out.Entries, func(x Entry) bool { return x.Key == e.Key })
 		}
 	}
 	return &out
