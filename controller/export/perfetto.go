@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -46,6 +47,7 @@ type trace struct {
 	endsNs   map[string]uint64 // by process, its last record
 	places   map[string]int    // numbers of processes, and of their threads
 	routes   map[[2]string]lasting
+	numbers  map[[2]string]map[string]any // by process and track, as they were last written
 	written  int
 	undated  int
 	err      error // the first of writing
@@ -85,7 +87,7 @@ func writePerfetto(w io.Writer, from lines, at archive.Attempt) (undated int, er
 	}
 	t := &trace{w: w, clocks: clocksOf(loaded.Records()), encoder: influx.NewEncoder(),
 		tables: map[string]drawnTable{}, beginsNs: math.MaxUint64, endsNs: map[string]uint64{},
-		places: map[string]int{}, routes: map[[2]string]lasting{}}
+		places: map[string]int{}, routes: map[[2]string]lasting{}, numbers: map[[2]string]map[string]any{}}
 	for _, m := range influx.Schema() {
 		columns := m.Columns()
 		fields := len(columns) - len(m.Fields)
@@ -260,17 +262,25 @@ func titleOf(kind string, values map[string]any) string {
 	return kind
 }
 
-// counters adds a sample of each number.
+// counters adds each number that has changed: it is drawn until it changes again.
 func (t *trace) counters(of, track string, when uint64, values map[string]any) {
-	numbers := map[string]any{}
+	key := [2]string{of, track}
+	held := t.numbers[key]
+	if held == nil {
+		held = map[string]any{}
+		t.numbers[key] = held
+	}
+	changed := map[string]any{}
 	for name, value := range values {
 		switch value.(type) {
 		case int64, float64:
-			numbers[name] = value
+			if held[name] != value {
+				held[name], changed[name] = value, value
+			}
 		}
 	}
-	if len(numbers) > 0 {
-		t.event(traceEvent{Name: track, Phase: "C", At: t.since(when), Process: t.process(of), Args: numbers})
+	if len(changed) > 0 {
+		t.event(traceEvent{Name: track, Phase: "C", At: t.since(when), Process: t.process(of), Args: changed})
 	}
 }
 
@@ -288,7 +298,7 @@ func (t *trace) route(node string, r *wire.RouteChange, when uint64) {
 	}
 	name, args := "via "+strings.Join(r.NextHops, ", "), map[string]any{}
 	if r.Hops != nil {
-		name += fmt.Sprintf(", %d hops", *r.Hops)
+		name += ", " + words.Count(*r.Hops, "hop")
 	}
 	if r.Metric != nil {
 		args["metric"] = *r.Metric

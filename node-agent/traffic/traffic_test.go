@@ -27,6 +27,8 @@ func ptr[T any](v T) *T { return &v }
 func TestClientArguments(t *testing.T) {
 	reverse := tcpFlow()
 	reverse.Reverse, reverse.WindowBytes, reverse.PayloadBytes = true, ptr(65536), ptr(1400)
+	long := reverse
+	long.DurationS = 117
 	udp := wire.Flow{Name: "cbr", Kind: "iperf3_udp", Port: 5001, Streams: 2, DurationS: 10, ClientPort: 22000,
 		BitrateBps: ptr(1e6), PayloadBytes: ptr(1000)}
 	for _, c := range []struct {
@@ -38,6 +40,8 @@ func TestClientArguments(t *testing.T) {
 			"2000 -C reno"},
 		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 " +
 			"-R -w 65536 -M 1400"},
+		{long, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 117 -i 1 --connect-timeout 2000 " +
+			"-R --rcv-timeout 237000 -w 65536 -M 1400"},
 		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 " +
 			"-u -b 500000 -l 1000"},
 	} {
@@ -49,6 +53,20 @@ func TestClientArguments(t *testing.T) {
 	got, err := serverArgs(tcpFlow(), netip.MustParseAddr("fd00::1"))
 	if want := "-s -1 -J -6 -p 5000 -B fd00::1"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("got %v (%v), want %s", got, err, want)
+	}
+	for durationS, want := range map[float64]string{116: "", 117: " --rcv-timeout 237000",
+		86_300: " --rcv-timeout 86400000"} {
+		for _, reverse := range []bool{false, true} {
+			f := tcpFlow()
+			f.DurationS, f.Reverse = durationS, reverse
+			if reverse {
+				want = "" // it sends
+			}
+			got, err := serverArgs(f, self)
+			if want := "-s -1 -J -4 -p 5000 -B 10.77.0.1" + want; err != nil || strings.Join(got, " ") != want {
+				t.Errorf("%g s, reverse %v: got %v (%v), want %s", durationS, reverse, got, err, want)
+			}
+		}
 	}
 }
 
