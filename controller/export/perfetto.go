@@ -43,7 +43,7 @@ type trace struct {
 	encoder  *influx.Encoder
 	tables   map[string]drawnTable // by measurement
 	cells    []influx.Cell
-	beginsNs uint64            // time 0
+	beginsNs uint64            // time 0 of the file
 	endsNs   map[string]uint64 // by process, its last record
 	places   map[string]int    // numbers of processes, and of their threads
 	routes   map[[2]string]lasting
@@ -262,7 +262,8 @@ func titleOf(kind string, values map[string]any) string {
 	return kind
 }
 
-// counters adds each number that has changed: it is drawn until it changes again.
+// counters adds each number that has changed. Perfetto draws it until the next: the
+// format has no word for a number that is not known any more.
 func (t *trace) counters(of, track string, when uint64, values map[string]any) {
 	key := [2]string{of, track}
 	held := t.numbers[key]

@@ -56,7 +56,7 @@ var (
 		"window and its data sockets"}
 
 	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; " +
-		"includes bytes after the window"}
+		"includes bytes after the window; absent where the sending client did not come to its end"}
 	iperfRate = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its " +
 		"client printed it"}
 	iperfSent = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in " +

@@ -319,15 +319,18 @@ func (s *set) iperf3(f wire.Flow) {
 		if json.Unmarshal(b.Output, &out) != nil {
 			continue
 		}
-		if sum := out.End.SumReceived; sum != nil {
+		// The ends exchange their figures when a test ends well. Of one that does not, the
+		// client knows its own end's, and prints 0 for the other's.
+		exchanged := b.Error == ""
+		if sum := out.End.SumReceived; sum != nil && (exchanged || f.Reverse) {
 			s.put(f.Name, iperfReceived, megabytes(sum.Bytes))
 			s.put(f.Name, iperfRate, sum.BitsPerSecond)
 		}
-		if sum := out.End.SumSent; sum != nil {
+		if sum := out.End.SumSent; sum != nil && (exchanged || !f.Reverse) {
 			s.put(f.Name, iperfSent, megabytes(sum.Bytes))
 			s.put(f.Name, iperfRetrans, sum.Retransmits)
 		}
-		if sum := out.End.Sum; sum != nil {
+		if sum := out.End.Sum; sum != nil && (exchanged || f.Reverse) {
 			s.put(f.Name, iperfLost, sum.LostPercent)
 		}
 		return

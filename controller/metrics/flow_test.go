@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -107,6 +108,31 @@ func TestWhatDisturbsAnAttemptIsCounted(t *testing.T) {
 		for metric, want := range c.want {
 			if got := Value(s.rows, "", metric); got == nil || *got != want {
 				t.Errorf("%s: %s is %v, want %g", name, metric, got, want)
+			}
+		}
+	}
+}
+
+// A client that was cut off prints 0 for what the other end counted: that is not known.
+func TestWhatTheOtherEndCountedIsKnownAfterAGoodEndOnly(t *testing.T) {
+	const output = `{"end": {"sum_sent": {"bytes": 2000000, "bits_per_second": 1600000, "retransmits": 3},
+		"sum_received": {"bytes": 0, "bits_per_second": 0}}}`
+	all := []string{Iperf3MB, "iperf3_received_bps", "iperf3_sent_mb", "iperf3_retransmits"}
+	for _, c := range []struct {
+		fault   string
+		reverse bool
+		want    []string
+	}{
+		{"", false, all},
+		{"interrupt - the client has terminated", false, all[2:]},
+		{"interrupt - the client has terminated", true, all[:2]},
+	} {
+		f := wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "a", To: "b", Reverse: c.reverse}
+		s := &set{at: measured(wire.Trial{Traffic: []wire.Flow{f}}, sender("main", 10, output, c.fault))}
+		s.iperf3(f)
+		for _, name := range all {
+			if got := Value(s.rows, "main", name); (got != nil) != slices.Contains(c.want, name) {
+				t.Errorf("error %q, reverse %v: %s is %v", c.fault, c.reverse, name, got)
 			}
 		}
 	}

@@ -168,7 +168,7 @@ func chainOf(t *testing.T, changes ...string) string {
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
 		"variant: {levels: [tahoe, vegas1995]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr-ns2, aodv-ns2]}",
 		"routing: {levels: [aodv-ns2]}\n      motion: {only: [static]}",
-		"trial: {duration_s: 5}", "trial: {duration_s: 2}")...)...)
+		"trial: {duration_s: 5,", "trial: {duration_s: 2,")...)...)
 }
 
 // Routing protocols that had nothing to forward were not compared: here every
