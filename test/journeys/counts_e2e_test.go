@@ -48,7 +48,7 @@ func TestSoakCountsAreTheApplications(t *testing.T) {
 
 func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead bool) {
 	t.Helper()
-	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 26",
+	file := variant(t, "variants-chain.yaml", "counts", ", rto_max_ms: 60000", "", "duration_s: 360", "duration_s: 26",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
 		"levels: [dsdv, dsr-ns2, aodv-ns2]",
 		"levels: ["+strings.Join(protocols, ", ")+"]", "      static: {still: true}\n", "", "repetitions: 3",
@@ -351,7 +351,7 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 // as long as they were asked for, and not left out.
 func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
-	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4",
+	file := variant(t, "variants-chain.yaml", "censored", ", rto_max_ms: 60000", "", "duration_s: 360", "duration_s: 4",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
 		"levels: [dsdv, dsr-ns2, aodv-ns2]", "levels: [aodv-ns2, dsr]", "      mobile: {still: false}\n", "",
 		"repetitions: 3", "repetitions: 1",

@@ -26,7 +26,8 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 
 // capturesAgree takes the first attempt: another may begin within a burst of errors.
 func capturesAgree(t *testing.T, mayBeLate bool) (late bool) {
-	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]",
+	file := variant(t, "variants-chain.yaml", "agree", ", rto_max_ms: 60000", "", "receiver: f", "receiver: c",
+		"relays: [b, c, d, e]",
 		"relays: [b]", "duration_s: 360", "duration_s: 12", "rate_mbps: 1,", "rate_mbps: 11,",
 		"levels: [tahoe, reno, newreno, vegas1995, westwood2001]", "levels: [newreno]",
 		"levels: [dsdv, dsr-ns2, aodv-ns2]", "levels: [static]", "      mobile: {still: false}\n", "",
