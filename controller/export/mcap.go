@@ -92,13 +92,18 @@ func createMCAP(from lines, dir string) (file, error) {
 		return err
 	})
 	about := "Every attempt for Foxglove and Lichtblick: records, positions, a log, and the window at 10 Hz."
+	return file{mcapFile, about + from.lacks(undated), "application/octet-stream", nil}, err
+}
+
+// lacks says what is not in a file of records on one time axis.
+func (l lines) lacks(undated int) (text string) {
 	if undated > 0 {
-		about += fmt.Sprintf(" %d records without a common time are left out.", undated)
+		text = fmt.Sprintf(" %d records without a common time are left out.", undated)
 	}
-	if from.redact != nil {
-		about += " Redacted."
+	if l.redact != nil {
+		text += " Redacted."
 	}
-	return file{mcapFile, about, "application/octet-stream", nil}, err
+	return text
 }
 
 // clocks bring the boot clocks of an attempt's nodes to the controller's wall clock.

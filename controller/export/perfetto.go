@@ -131,12 +131,7 @@ func createPerfetto(from lines, dir string) (files []file, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if undated > 0 {
-			f.about += fmt.Sprintf(" %d records without a common time are left out.", undated)
-		}
-		if from.redact != nil {
-			f.about += " Redacted."
-		}
+		f.about += from.lacks(undated)
 		files = append(files, f)
 	}
 	return files, nil

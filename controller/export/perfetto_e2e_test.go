@@ -196,3 +196,32 @@ func TestE2EATraceIsTheFormats(t *testing.T) {
 		t.Errorf("it says of itself %v", trace.OtherData)
 	}
 }
+
+// A redacted trace has no word of a person's, and no place outside the windows.
+func TestE2EARedactedTraceSaysNoMoreThanTheOtherFiles(t *testing.T) {
+	a := tracedRun(t)
+	const secret = "left at the church of St. Mary"
+	appendRecord(t, a, wire.Record{Header: wire.Header{Node: "car", Epoch: "own", Seq: 1,
+		TBootNs: synthetic.OpenBootNs["car"], Run: a.Info().Run, Trial: 1, Attempt: 1},
+		Body: &wire.Event{Level: "warning", Text: secret}})
+	trace := func(o Options) string {
+		dir := filepath.Join(t.TempDir(), "export")
+		if _, err := Run(a, dir, o); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, perfettoFile(wire.TrialKey{Trial: 1, Attempt: 1})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	whole, redacted := trace(Options{Perfetto: true}), trace(Options{Perfetto: true, Redact: true})
+	if !strings.Contains(whole, secret) || strings.Contains(redacted, secret) {
+		t.Errorf("the secret is in the whole trace: %v, in the redacted: %v", strings.Contains(whole, secret),
+			strings.Contains(redacted, secret))
+	}
+	places := func(text string) int { return strings.Count(text, "lat_deg") }
+	if places(redacted) == 0 || places(redacted) >= places(whole) {
+		t.Errorf("%d places in the redacted trace, %d in the whole", places(redacted), places(whole))
+	}
+}

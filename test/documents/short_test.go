@@ -77,6 +77,10 @@ func TestP2sMovingChainInShort(t *testing.T) {
 	if is := []float64{slices.Min(beside), slices.Max(beside)}; !slices.Equal(said, is) {
 		t.Errorf("the summary has %v of the paper's throughput, and the page %v", said, is)
 	}
+	said = numbers(t, short, `paper's, over DSR ([\d.]+) to ([\d.]+); in`)
+	if is := ratios(t, page, "### Table 3", "dsr, mobile"); said[0] != slices.Min(is) || said[1] != slices.Max(is) {
+		t.Errorf("of the moving chain over DSR the summary has %v, and the page %v", said, is)
+	}
 	said = numbers(t, short, `in (\d+) of its (\d+) cells data comes after the cut`)
 	if is := []float64{float64(after), float64(cells)}; !slices.Equal(said, is) {
 		t.Errorf("the summary has %v cells in which data comes after the cut, and the page %v", said, is)

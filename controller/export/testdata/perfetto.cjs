@@ -24,7 +24,6 @@ const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    if (process.env.PICTURE) { page.on("requestfailed", (r) => console.error(r.url(), r.failure().errorText)); }
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     await page.waitForFunction(() => window.app !== undefined, null, { timeout: 60000 });
     await page.evaluate(async () => {
@@ -43,10 +42,6 @@ const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
         return rows;
       }, query);
       console.log(JSON.stringify(rows));
-    }
-    if (process.env.PICTURE) {
-      await page.waitForTimeout(3000);
-      await page.screenshot({ path: process.env.PICTURE });
     }
   } finally {
     await browser.close();
