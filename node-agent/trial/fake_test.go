@@ -327,7 +327,12 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func (r *rig) kept(k wire.TrialKey) bool { return slices.Contains(r.spool.states(k), "kept") }
+// kept reports whether the attempt k was kept and is over: its last state is in the spool
+// before the engine lets go of it.
+func (r *rig) kept(k wire.TrialKey) bool {
+	current, busy := r.Attempt()
+	return slices.Contains(r.spool.states(k), "kept") && !(busy && current == k)
+}
 
 func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
