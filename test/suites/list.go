@@ -47,11 +47,12 @@ type pool struct {
 	idle bool
 }
 
-// lanes run side by side; the pools of a lane follow one another. Four that wait beside
-// busy suites, or three beside one of the same priority, make one another late on
-// two processors; light ones do not. Those that are busy run on beside the timed and
-// the lone ones, which get a processor at once when they wake up.
-var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}}, {{need: light, atATime: 1}},
+// lanes run side by side; the pools of a lane follow one another. Three that wait
+// beside a busy suite of the same priority make one another late on two processors;
+// light ones do not, and when they are done a fourth that waits runs in their place.
+// Those that are busy run on beside the timed and the lone ones, which get a processor
+// at once when they wake up.
+var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}}, {{need: light, atATime: 1}, {need: waiting, atATime: 1}},
 	{{need: waiting, atATime: 3}, {need: timed, atATime: 3}, {need: alone, atATime: 1}}}
 
 // oneByOne is the lane in which nothing runs beside anything.
@@ -68,7 +69,7 @@ type Suite struct {
 	Need          Need
 	BudgetS, AllS float64 // what it may take, in the modes test and all
 	Long          []string
-	First         []string // tests that take minutes, and begin before all others
+	First         []string // tests that take a minute or more, and begin before all others
 }
 
 // isPackage reports whether the suite is a Go package that runs on this machine.

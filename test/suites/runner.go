@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // runner runs suites and keeps what they said.
@@ -87,19 +89,29 @@ func (r *runner) build(ctx context.Context, list []Suite) error {
 			jobs = append(jobs, []string{"test", "-tags", "e2e", "-vet=off", "-c", "-o", r.program(s), "./" + s.Name})
 		}
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(3) // a linker mostly uses one processor
 	for _, args := range jobs {
-		c := exec.CommandContext(ctx, "go", args...)
-		c.Stderr = os.Stderr
-		if err := c.Run(); err != nil {
-			return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
-		}
+		group.Go(func() error {
+			c := exec.CommandContext(ctx, "go", args...)
+			if out, err := c.CombinedOutput(); err != nil {
+				return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 func (r *runner) program(s Suite) string {
 	// Tests name folders after their program, and sockets' paths are short.
 	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
+}
+
+// queue is the processes of the suites of a need, for as many lanes as take from it.
+type queue struct {
+	jobs  chan job
+	ended sync.WaitGroup
 }
 
 // runAll runs the suites, lane by lane side by side.
@@ -108,12 +120,22 @@ func (r *runner) runAll(ctx context.Context, list []Suite) error {
 	if r.mode == bench {
 		these = oneByOne
 	}
-	queues := map[Need][]job{} // all are made before anything runs
+	queues := map[Need]*queue{} // all are made before anything runs
 	for _, p := range slices.Concat(these...) {
-		var err error
-		if queues[p.need], err = r.jobs(list, p); err != nil {
+		if queues[p.need] != nil {
+			continue
+		}
+		jobs, err := r.jobs(list, p)
+		if err != nil {
 			return err
 		}
+		q := &queue{jobs: make(chan job, len(jobs))}
+		q.ended.Add(len(jobs))
+		for _, j := range jobs {
+			q.jobs <- j
+		}
+		close(q.jobs)
+		queues[p.need] = q
 	}
 	var running sync.WaitGroup
 	for _, lane := range these {
@@ -127,22 +149,18 @@ func (r *runner) runAll(ctx context.Context, list []Suite) error {
 	return nil
 }
 
-// pool runs jobs, as many at a time as the pool may.
-func (r *runner) pool(ctx context.Context, p pool, jobs []job, of int) {
-	queue := make(chan job, len(jobs))
-	for _, j := range jobs {
-		queue <- j
-	}
-	close(queue)
-	var running sync.WaitGroup
+// pool runs jobs, as many at a time as the pool may, and returns when those that
+// other lanes took have ended too.
+func (r *runner) pool(ctx context.Context, p pool, q *queue, of int) {
 	for range p.atATime {
-		running.Go(func() {
-			for j := range queue {
+		go func() {
+			for j := range q.jobs {
 				r.one(ctx, j, of)
+				q.ended.Done()
 			}
-		})
+		}()
 	}
-	running.Wait()
+	q.ended.Wait()
 }
 
 // jobs lists the processes of the suites of a pool, those first that take longest:
