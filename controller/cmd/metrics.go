@@ -22,7 +22,7 @@ func MetricsCommand() *cobra.Command {
 			return document.Metrics(c.OutOrStdout(), a)
 		}
 		if stdout {
-			written, err := metrics.StreamCSV(c.OutOrStdout(), a)
+			written, err := metrics.StreamCSV(c.OutOrStdout(), nil, a)
 			return errors.Join(err, written.Unreadable)
 		}
 		return writeMetrics(a, c.OutOrStdout())
@@ -37,7 +37,7 @@ func writeMetrics(a *archive.Archive, out io.Writer) error {
 	path := filepath.Join(a.Dir(), "metrics.csv")
 	var written metrics.Streamed
 	if err := output.ReplaceFile(path, func(w io.Writer) (err error) {
-		written, err = metrics.StreamCSV(w, a)
+		written, err = metrics.StreamCSV(w, nil, a)
 		return err
 	}); err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 )
@@ -78,72 +80,14 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 // write makes all files below dir and names them; the description of the run
 // comes last, for it tells the others' sizes and checksums.
 func write(from lines, dir string, o Options) ([]string, error) {
-	a := from.a
-	files := []file{
-		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
-			func(w io.Writer) error { _, err := metrics.StreamCSV(w, a); return err }},
-		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what happened to it. Each factor " +
-			"is a column.", "text/csv",
-			func(w io.Writer) error { return writeTrials(w, a, from.redact != nil) }},
-		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
-			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
-		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson",
-			from.copy},
-		{"tracks.gpx", "Every node's GPS track in every attempt.", "application/gpx+xml",
-			func(w io.Writer) error { return writeTracks(w, from, gpx{}) }},
-		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json",
-			func(w io.Writer) error { return writeTracks(w, from, &geoJSON{}) }},
-	}
-	if from.redact != nil {
-		for i := range files {
-			files[i].about += " Redacted."
-		}
-	}
-	if o.Captures {
-		more, err := capturesOf(a)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, more...)
-	}
-	for _, f := range files {
-		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
-			return nil, err
-		}
-	}
-	if o.MCAP {
-		recorded, err := createMCAP(from, dir)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, recorded)
-	}
-	if o.Perfetto {
-		traces, err := createPerfetto(from, dir)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, traces...)
-	}
-	results, err := resultsOf(a, filepath.Join(dir, "metrics.csv"))
-	if err != nil {
-		return nil, err
-	}
-	tidy := file{"results.csv", "Every accepted attempt, one a line, with all that was planned and measured; see " +
-		"data-dictionary.md.", "text/csv", results.write}
-	if err := create(filepath.Join(dir, tidy.name), tidy.write); err != nil {
-		return nil, err
-	}
-	files = append(files, tidy)
-	const typed = "results.parquet"
-	if written, err := results.parquet(filepath.Join(dir, typed)); err != nil {
-		return nil, err
-	} else if written {
-		files = append(files, file{typed, "The same as results.csv, with the columns' types.",
-			"application/vnd.apache.parquet", nil})
-	}
-	tables, unknown, err := writeTables(from, dir)
-	if err != nil {
+	var files []file
+	var results *resultsTable
+	var tables []string
+	var unknown map[string]int
+	var group errgroup.Group // the tables take as long as all else
+	group.Go(func() (err error) { files, results, err = writeFiles(from, dir, o); return err })
+	group.Go(func() (err error) { tables, unknown, err = writeTables(from, dir); return err })
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	for _, name := range tables {
@@ -156,7 +100,7 @@ func write(from lines, dir string, o Options) ([]string, error) {
 		return nil, err
 	}
 	files = append(files, dictionary)
-	crate := func(w io.Writer) error { return writeCrate(w, a.Info(), dir, files) }
+	crate := func(w io.Writer) error { return writeCrate(w, from.a.Info(), dir, files) }
 	if err := create(filepath.Join(dir, crateFile), crate); err != nil {
 		return nil, err
 	}
@@ -165,6 +109,92 @@ func write(from lines, dir string, o Options) ([]string, error) {
 		names = append(names, f.name)
 	}
 	return append(names, crateFile), nil
+}
+
+// writeFiles makes the files that are no tables of records.
+func writeFiles(from lines, dir string, o Options) (files []file, results *resultsTable, err error) {
+	a := from.a
+	files = []file{
+		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv", nil},
+		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what happened to it. Each factor " +
+			"is a column.", "text/csv",
+			func(w io.Writer) error { return writeTrials(w, a, from.redact != nil) }},
+		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv", nil},
+		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson",
+			from.copy},
+		{"tracks.gpx", "Every node's GPS track in every attempt.", "application/gpx+xml", nil},
+		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json", nil},
+	}
+	if from.redact != nil {
+		for i := range files {
+			files[i].about += " Redacted."
+		}
+	}
+	if o.Captures {
+		more, err := capturesOf(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, more...)
+	}
+	// What two files are made of is read once.
+	err = errors.Join(
+		createBoth(dir, "metrics.csv", "timelines.csv", func(numbers, timelines io.Writer) error {
+			_, err := metrics.StreamCSV(numbers, timelines, a)
+			return err
+		}),
+		createBoth(dir, "tracks.gpx", "tracks.geojson", func(toGPX, toGeoJSON io.Writer) error {
+			return writeTracks(toGPX, toGeoJSON, from)
+		}))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range files {
+		if f.write == nil {
+			continue
+		}
+		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.MCAP {
+		recorded, err := createMCAP(from, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, recorded)
+	}
+	if o.Perfetto {
+		traces, err := createPerfetto(from, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, traces...)
+	}
+	if results, err = resultsOf(a, filepath.Join(dir, "metrics.csv")); err != nil {
+		return nil, nil, err
+	}
+	tidy := file{"results.csv", "Every accepted attempt, one a line, with all that was planned and measured; see " +
+		"data-dictionary.md.", "text/csv", results.write}
+	if err := create(filepath.Join(dir, tidy.name), tidy.write); err != nil {
+		return nil, nil, err
+	}
+	files = append(files, tidy)
+	const typed = "results.parquet"
+	if written, err := results.parquet(filepath.Join(dir, typed)); err != nil {
+		return nil, nil, err
+	} else if written {
+		files = append(files, file{typed, "The same as results.csv, with the columns' types.",
+			"application/vnd.apache.parquet", nil})
+	}
+	return files, results, nil
+}
+
+// createBoth writes two files side by side.
+func createBoth(dir, one, other string, write func(one, other io.Writer) error) error {
+	return create(filepath.Join(dir, one), func(w io.Writer) error {
+		return create(filepath.Join(dir, other), func(beside io.Writer) error { return write(w, beside) })
+	})
 }
 
 // capturesOf are the whole captures of all attempts, in pcapng.

@@ -102,15 +102,11 @@ func windows(a *archive.Archive, k wire.TrialKey) (map[string]wire.Window, error
 	if k.Trial == 0 {
 		return out, nil
 	}
-	for r, err := range a.Records(k.Trial, k.Attempt) {
-		if err != nil {
-			return nil, err
-		}
-		if w, ok := r.Body.(*wire.Window); ok {
-			out[r.Node] = *w
-		}
-	}
-	return out, nil
+	err := eachOf(lines{a: a}, k, func(h wire.Header, w *wire.Window) error {
+		out[h.Node] = *w
+		return nil
+	})
+	return out, err
 }
 
 func (t *tables) add(name string, cells []influx.Cell) error {

@@ -13,8 +13,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -40,6 +42,23 @@ func (l lines) each(k wire.TrialKey, do func(line []byte) error) error {
 			return err
 		}
 		return do(line)
+	})
+}
+
+// eachOf gives an attempt's records of one kind, and decodes no others.
+func eachOf[T wire.Body](l lines, k wire.TrialKey, do func(wire.Header, T) error) error {
+	var kind T
+	encoder := influx.NewEncoder()
+	return l.each(k, func(line []byte) error {
+		p, err := encoder.Parse(line)
+		if err != nil || p.Header.Kind != kind.Kind() {
+			return err
+		}
+		var r wire.Record
+		if err := r.UnmarshalJSON(line); err != nil {
+			return err
+		}
+		return do(r.Header, r.Body.(T))
 	})
 }
 
@@ -86,7 +105,7 @@ func (l lines) keys() ([]wire.TrialKey, error) {
 type redactor struct {
 	key    []byte
 	own    map[string]bool // addresses and names of the run's own radios and cells
-	shared map[reflect.Type][]string
+	shared sync.Map        // a record's type → its texts that leave
 }
 
 // mac is a MAC address as records write it, or as others do.
@@ -126,7 +145,7 @@ var movement = []string{"lat_deg", "lon_deg", "alt_m", "speed_mps", "track_deg"}
 
 // blankRedactor knows of no radio that is the run's own.
 func blankRedactor() *redactor {
-	r := &redactor{key: make([]byte, 32), own: map[string]bool{}, shared: map[reflect.Type][]string{}}
+	r := &redactor{key: make([]byte, 32), own: map[string]bool{}}
 	_, _ = rand.Read(r.key) // it never fails: crypto/rand ends the program instead
 	return r
 }
@@ -141,13 +160,12 @@ func newRedactor(a *archive.Archive) (*redactor, error) {
 		return nil, err
 	}
 	for _, at := range attempts {
-		for rec, err := range a.Records(at.Trial, at.Attempt) {
-			if err != nil {
-				return nil, err
-			}
-			if p, ok := rec.Body.(*wire.Provenance); ok {
-				r.own[strings.ToLower(p.MAC)] = true
-			}
+		err := eachOf(lines{a: a}, at.TrialKey, func(_ wire.Header, p *wire.Provenance) error {
+			r.own[strings.ToLower(p.MAC)] = true
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
@@ -174,10 +192,11 @@ func (r *redactor) line(line []byte, opened map[string]wire.Window) ([]byte, err
 		}
 	}
 	body := reflect.TypeOf(rec.Body)
-	if _, known := r.shared[body]; !known {
-		r.shared[body] = shared(body)
+	texts, known := r.shared.Load(body)
+	if !known {
+		texts, _ = r.shared.LoadOrStore(body, shared(body))
 	}
-	r.clean(r.shared[body], "", members)
+	r.clean(texts.([]string), "", members)
 	return json.Marshal(members)
 }
 

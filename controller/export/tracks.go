@@ -40,48 +40,62 @@ type trackFormat interface {
 	end(w io.Writer) error
 }
 
-func writeTracks(w io.Writer, from lines, f trackFormat) error {
-	a := from.a
-	if err := f.begin(w, a.Info().Run); err != nil {
-		return err
+// writeTracks writes every track to two formats' files at once.
+func writeTracks(toGPX, toGeoJSON io.Writer, from lines) error {
+	formats := []struct {
+		trackFormat
+		to io.Writer
+	}{{gpx{}, toGPX}, {&geoJSON{}, toGeoJSON}}
+	for _, f := range formats {
+		if err := f.begin(f.to, from.a.Info().Run); err != nil {
+			return err
+		}
 	}
-	attempts, err := a.Trials()
+	attempts, err := from.a.Trials()
 	if err != nil {
 		return err
 	}
 	for _, at := range append(attempts, archive.Attempt{}) {
-		if err := eachTrack(from, at, func(t track) error { return f.track(w, t) }); err != nil {
+		err := eachTrack(from, at, func(t track) error {
+			for _, f := range formats {
+				if err := f.track(f.to, t); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return f.end(w)
+	for _, f := range formats {
+		if err := f.end(f.to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachTrack gives an attempt's tracks by node's name, but those that are full as
 // they become so. A fix without a position is none.
 func eachTrack(from lines, at archive.Attempt, do func(track) error) error {
 	byNode := map[string]*track{}
-	err := from.each(at.TrialKey, func(line []byte) error {
-		var r wire.Record
-		if err := r.UnmarshalJSON(line); err != nil {
-			return err
-		}
-		g, ok := r.Body.(*wire.GPS)
-		if !ok || g.LatDeg == nil || g.LonDeg == nil || g.FixBootNs == nil {
+	err := eachOf(from, at.TrialKey, func(h wire.Header, g *wire.GPS) error {
+		if g.LatDeg == nil || g.LonDeg == nil || g.FixBootNs == nil {
 			return nil
 		}
-		t := byNode[r.Node]
+		t := byNode[h.Node]
 		if t == nil {
-			t = &track{TrialKey: at.TrialKey, Node: r.Node}
+			t = &track{TrialKey: at.TrialKey, Node: h.Node}
 			if at.Verdict != nil {
 				t.Outcome = string(at.Verdict.Outcome)
 			}
-			byNode[r.Node] = t
+			byNode[h.Node] = t
 		}
 		if t.fixes = append(t.fixes, g); len(t.fixes) < fixesMax {
 			return nil
 		}
-		delete(byNode, r.Node)
+		delete(byNode, h.Node)
 		return do(t.ordered())
 	})
 	if err != nil {

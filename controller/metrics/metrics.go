@@ -46,18 +46,12 @@ func (at Attempt) Records() []wire.Record { return at.records }
 // capture that cannot be read is counted in a row; AllRows says what is wrong
 // with it.
 func Of(a *archive.Archive, k wire.TrialKey) ([]Row, error) {
-	rows, _, err := ofWhole(a, k)
-	return rows, err
-}
-
-// ofWhole is Of, and says besides what is wrong with captures that cannot be read.
-func ofWhole(a *archive.Archive, k wire.TrialKey) (rows []Row, unreadable, err error) {
 	at, err := Load(a, k)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	rows, unreadable = at.AllRows(a)
-	return rows, unreadable, nil
+	rows, _ := at.AllRows(a)
+	return rows, nil
 }
 
 // AllRows are Rows and those of the attempt's captures in the archive that it
@@ -207,19 +201,35 @@ type Streamed struct {
 	Unreadable        error // what is wrong with captures that cannot be read
 }
 
-// StreamCSV writes the table of an archive attempt by attempt.
-func StreamCSV(w io.Writer, a *archive.Archive) (out Streamed, err error) {
-	t, err := newTable(w)
+// StreamCSV writes the table of an archive attempt by attempt, and to timelines, unless
+// that is nil, their timelines (10 Hz), for which each is read only once.
+func StreamCSV(numbers, timelines io.Writer, a *archive.Archive) (out Streamed, err error) {
+	t, err := newTable(numbers)
 	if err != nil {
 		return out, err
 	}
+	var lines *timelineTable
+	if timelines != nil {
+		if lines, err = newTimelineTable(timelines, a.Info().Run); err != nil {
+			return out, err
+		}
+	}
 	type whole struct {
+		key        wire.TrialKey
 		rows       []Row
+		points     []Point
 		unreadable error
 	}
-	for at, err := range inorder.Read(a, func(e archive.Attempt) (at whole, err error) {
-		at.rows, at.unreadable, err = ofWhole(a, e.TrialKey)
-		return at, err
+	for at, err := range inorder.Read(a, func(e archive.Attempt) (whole, error) {
+		at := whole{key: e.TrialKey}
+		loaded, err := Load(a, e.TrialKey)
+		if err != nil {
+			return at, err
+		}
+		if at.rows, at.unreadable = loaded.AllRows(a); lines != nil {
+			at.points = loaded.Timeline()
+		}
+		return at, nil
 	}) {
 		if err != nil {
 			return out, err
@@ -227,10 +237,13 @@ func StreamCSV(w io.Writer, a *archive.Archive) (out Streamed, err error) {
 		if err := t.write(at.rows); err != nil {
 			return out, err
 		}
+		if err := lines.write(at.key, at.points); err != nil {
+			return out, err
+		}
 		out.Unreadable = errors.Join(out.Unreadable, at.unreadable)
 		out.Numbers, out.Attempts = out.Numbers+len(at.rows), out.Attempts+1
 	}
-	return out, t.flush()
+	return out, errors.Join(t.flush(), lines.flush())
 }
 
 // Number writes the shortest decimal that reads back as the same value.

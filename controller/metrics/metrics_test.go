@@ -178,7 +178,7 @@ func TestCSVReadsBack(t *testing.T) {
 	if err := metrics.WriteCSV(&whole, rows); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := metrics.StreamCSV(&streamed, a); err != nil {
+	if _, err := metrics.StreamCSV(&streamed, nil, a); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(whole.Bytes(), streamed.Bytes()) {

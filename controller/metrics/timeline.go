@@ -8,7 +8,6 @@ import (
 	"sort"
 	"strconv"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -219,36 +218,42 @@ func (at Attempt) truths() series {
 	return out
 }
 
-// StreamTimelinesCSV writes every attempt's timeline, one after the other.
-func StreamTimelinesCSV(w io.Writer, a *archive.Archive) error {
-	attempts, err := a.Trials()
-	if err != nil {
-		return fmt.Errorf("list trials: %w", err)
-	}
-	c := csv.NewWriter(w)
+// timelineTable writes timelines as CSV, one after the other; nil writes none.
+type timelineTable struct {
+	csv *csv.Writer
+	run string
+}
+
+func newTimelineTable(w io.Writer, run string) (*timelineTable, error) {
+	t := &timelineTable{csv: csv.NewWriter(w), run: Cell(run)}
 	head := []string{"run", "trial", "attempt", "s", "throughput_bps", "speed_mps", "distance_m", "signal_dbm",
 		"cwnd_segments", "truth_speed_mps"}
-	if err := c.Write(head); err != nil {
-		return fmt.Errorf("write timelines: %w", err)
+	if err := t.csv.Write(head); err != nil {
+		return nil, fmt.Errorf("write timelines: %w", err)
 	}
-	for _, at := range attempts {
-		loaded, err := Load(a, at.TrialKey)
-		if err != nil {
-			return err
+	return t, nil
+}
+
+func (t *timelineTable) write(k wire.TrialKey, points []Point) error {
+	for _, p := range points {
+		line := []string{t.run, strconv.Itoa(k.Trial), strconv.Itoa(k.Attempt), Number(p.S)}
+		for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments,
+			p.TrueSpeedMps} {
+			line = append(line, maybe(v))
 		}
-		for _, p := range loaded.Timeline() {
-			line := []string{Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), Number(p.S)}
-			for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments,
-				p.TrueSpeedMps} {
-				line = append(line, maybe(v))
-			}
-			if err := c.Write(line); err != nil {
-				return fmt.Errorf("write timelines: %w", err)
-			}
+		if err := t.csv.Write(line); err != nil {
+			return fmt.Errorf("write timelines: %w", err)
 		}
 	}
-	c.Flush()
-	if err := c.Error(); err != nil {
+	return nil
+}
+
+func (t *timelineTable) flush() error {
+	if t == nil {
+		return nil
+	}
+	t.csv.Flush()
+	if err := t.csv.Error(); err != nil {
 		return fmt.Errorf("write timelines: %w", err)
 	}
 	return nil

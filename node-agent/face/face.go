@@ -141,7 +141,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
 	f.generator.Generator = traffic.Generator{Bin: cfg.Binary("iperf3"), Folder: filepath.Join(cfg.FaceDir(),
-		"traffic"), Clock: clk}
+		"traffic"), Clock: clk, Version: func() string { return f.reader.Tools()["iperf3"] }}
 	if err := f.generator.Sweep(); err != nil {
 		log.Warn("traffic", "error", err) // whether iperf3 can write there is looked at before every trial
 	}

@@ -34,13 +34,15 @@ type Generator struct {
 	Bin    string // iperf3's absolute path
 	Folder string // in which each iperf3 has a temporary folder of its own while it runs
 	Clock  clock.Clock
+	// Version returns what iperf3 says of its version, empty where that is not known; nil: it is not known.
+	Version func() string
 }
 
 // Server starts iperf3's server for one test of the flow on bind, and returns
 // when it listens. The end of ctx ends it: how long its test has to wait, for a gate
 // that may take an hour, is not known here.
 func (g Generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (*Process, error) {
-	args, err := serverArgs(f, bind)
+	args, err := g.serverArgs(f, bind)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
 	}
@@ -74,7 +76,7 @@ func said(out wire.Iperf3) string {
 // receiver's samples.
 func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, congestion string,
 	connectTimeout time.Duration) (*Process, error) {
-	args, err := clientArgs(f, from, to, congestion, connectTimeout)
+	args, err := g.clientArgs(f, from, to, congestion, connectTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
 	}
@@ -86,13 +88,13 @@ func seconds(f wire.Flow) time.Duration {
 	return time.Duration(f.SendS()) * time.Second
 }
 
-func serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
+func (g Generator) serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
 	if err := check(f, bind); err != nil {
 		return nil, err
 	}
 	args := []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}
 	if !f.Reverse {
-		args = append(args, patience(f)...)
+		args = append(args, g.patience(f)...)
 	}
 	return args, nil
 }
@@ -103,16 +105,23 @@ const idleTime = 120 * time.Second
 
 // patience has a receiver wait for data as long as the flow lasts: an outage is the
 // network's, and what TCP does after it belongs to the trial. A shorter flow ends
-// before iperf3 gives up, with versions that have no such option too.
-func patience(f wire.Flow) []string {
+// before iperf3 gives up. An iperf3 before 3.10 never does, and has no such option.
+func (g Generator) patience(f wire.Flow) []string {
 	const most = 24 * time.Hour // iperf3's
 	if seconds(f)+Grace < idleTime {
 		return nil
 	}
+	if g.Version != nil {
+		var minor int
+		if _, err := fmt.Sscanf(g.Version(), "iperf 3.%d", &minor); err == nil && minor < 10 {
+			return nil
+		}
+	}
 	return []string{"--rcv-timeout", strconv.FormatInt(min(seconds(f)+idleTime, most).Milliseconds(), 10)}
 }
 
-func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTimeout time.Duration) ([]string, error) {
+func (g Generator) clientArgs(f wire.Flow, from, to netip.Addr, congestion string,
+	connectTimeout time.Duration) ([]string, error) {
 	if err := check(f, to); err != nil {
 		return nil, err
 	}
@@ -129,7 +138,7 @@ func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTime
 		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
 	}
 	if f.Reverse {
-		args = append(append(args, "-R"), patience(f)...)
+		args = append(append(args, "-R"), g.patience(f)...)
 	}
 	if f.WindowBytes != nil {
 		args = append(args, "-w", strconv.Itoa(*f.WindowBytes))

@@ -45,12 +45,12 @@ func TestClientArguments(t *testing.T) {
 		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 " +
 			"-u -b 500000 -l 1000"},
 	} {
-		got, err := clientArgs(c.flow, self, peer, c.congestion, 2*time.Second)
+		got, err := Generator{}.clientArgs(c.flow, self, peer, c.congestion, 2*time.Second)
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("got  %v (%v)\nwant %s", got, err, c.want)
 		}
 	}
-	got, err := serverArgs(tcpFlow(), netip.MustParseAddr("fd00::1"))
+	got, err := Generator{}.serverArgs(tcpFlow(), netip.MustParseAddr("fd00::1"))
 	if want := "-s -1 -J -6 -p 5000 -B fd00::1"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("got %v (%v), want %s", got, err, want)
 	}
@@ -62,10 +62,18 @@ func TestClientArguments(t *testing.T) {
 			if reverse {
 				want = "" // it sends
 			}
-			got, err := serverArgs(f, self)
+			got, err := Generator{}.serverArgs(f, self)
 			if want := "-s -1 -J -4 -p 5000 -B 10.77.0.1" + want; err != nil || strings.Join(got, " ") != want {
 				t.Errorf("%g s, reverse %v: got %v (%v), want %s", durationS, reverse, got, err, want)
 			}
+		}
+	}
+	for version, patient := range map[string]bool{"iperf 3.9 (cJSON 1.7.13)": false, "iperf 3.10.1": true, "": true} {
+		f := tcpFlow()
+		f.DurationS = 117
+		got, err := Generator{Version: func() string { return version }}.serverArgs(f, self)
+		if err != nil || slices.Contains(got, "--rcv-timeout") != patient {
+			t.Errorf("version %q: got %v (%v)", version, got, err)
 		}
 	}
 }
@@ -84,7 +92,8 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	} {
 		f, cc := tcpFlow(), "reno"
 		spoil(&f, &cc)
-		if _, err := clientArgs(f, self, peer, cc, time.Second); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Generator{}.clientArgs(f, self, peer, cc, time.Second)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error on %q, got %v", want, err)
 		}
 	}
