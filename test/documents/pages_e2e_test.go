@@ -1,0 +1,89 @@
+//go:build e2e
+
+package documents
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet/browser"
+)
+
+// Every page of the site, the report of a run with mishaps, and the live page fit a
+// laptop's window and a phone's, light and dark, and paper; their text can be read, and
+// their pictures are there. With FIELDMESH_PICTURES each view is drawn into that folder.
+func TestE2EEveryPageFitsTheScreen(t *testing.T) {
+	testnet.Need(t, "../../.tools/site/bin/zensical")
+	dir := t.TempDir()
+	site := filepath.Join(dir, "site")
+	if out, err := exec.Command("../../scripts/site", site).CombinedOutput(); err != nil {
+		t.Fatalf("build the site: %v\n%s", err, out)
+	}
+	var pages []string
+	for _, pattern := range []string{"*.html", "results/*.html"} {
+		found, err := filepath.Glob(filepath.Join(site, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range found {
+			if filepath.Base(page) == "404.html" { // a server's, which shows it at any address
+				continue
+			}
+			name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(page, site+"/"), ".html"), "/", "-")
+			pages = append(pages, "site-"+name+"=file://"+page)
+		}
+	}
+	if len(pages) < 30 {
+		t.Fatalf("the site has %d pages", len(pages))
+	}
+	run := crooked(t).Dir()
+	if out, err := exec.Command(filepath.Join(programs, "fieldmesh"), "report", run).CombinedOutput(); err != nil {
+		t.Fatalf("report: %v\n%s", err, out)
+	}
+	watched := synthetic.Run(t, synthetic.Options{Seed: 18, Speeds: []float64{2.8, 8.3}, Repetitions: 1}).Dir()
+	pages = append(pages, "report=file://"+filepath.Join(run, "report.html"), "live="+live(t, watched))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	c := browser.Script(ctx, t, "pages_look.js", slices.Concat([]string{os.Getenv("FIELDMESH_PICTURES")}, pages)...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("look at the pages: %v\n%s", err, out)
+	}
+	for fault := range strings.Lines(string(out)) {
+		t.Error(strings.TrimSpace(fault))
+	}
+	t.Logf("%d pages, five views of each", len(pages))
+}
+
+// live serves a run's live page and returns its address.
+func live(t *testing.T, run string) string {
+	t.Helper()
+	c := exec.Command(filepath.Join(programs, "fieldmesh"), "live", run, "--listen", "127.0.0.1:0")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		_ = c.Wait() // its status says that it was interrupted
+	})
+	var address string
+	if _, err := fmt.Fscanf(bufio.NewReader(out), "live: %s\n", &address); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
