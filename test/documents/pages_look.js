@@ -1,7 +1,8 @@
 // Looks at pages as a reader does: in a window of a laptop and of a phone, light and
-// dark, and as they are printed. It prints a line for each fault: what is wider than
-// the page, a picture that is not there, an error of a script, and text that stands
-// out too little from what is behind it (WCAG 2.1, 1.4.3: 4.5 to 1, large text 3 to 1).
+// dark, and as they are printed. It prints a line for each fault: what is wider than the
+// page or its own frame, a picture that is not there, an error of a script, and text
+// that stands out too little from what is behind it (WCAG 2.1, 1.4.3: 4.5 to 1, large
+// text 3 to 1).
 //
 //   node pages_look.js PICTURES NAME=ADDRESS…
 //
@@ -24,6 +25,14 @@ function faults() {
       if (right > root.clientWidth + 1 && (!most || right >= most.right)) most = { right, e };
     }
     out.push(`is ${root.scrollWidth} wide in a window of ${root.clientWidth}` + (most ? `, by ${name(most.e)}` : ""));
+  }
+  for (const e of document.body.querySelectorAll("*")) {
+    const style = getComputedStyle(e);
+    if (e.clientWidth && e.scrollWidth > e.clientWidth + 1 && style.overflowX === "visible" &&
+      parseFloat(style.borderRightWidth) > 0) {
+      out.push(`has ${name(e)} overfull, ${e.scrollWidth} wide in ${e.clientWidth}: ` +
+        JSON.stringify(e.textContent.trim().slice(0, 40)));
+    }
   }
   for (const i of document.images) {
     if (i.complete && i.naturalWidth === 0) out.push(`does not show ${i.src}`);
