@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -102,7 +103,8 @@ func writePerfetto(w io.Writer, from lines, at archive.Attempt) (undated int, er
 	if err := from.each(at.TrialKey, t.record); err != nil {
 		return 0, err
 	}
-	for key := range t.routes {
+	inOrder := func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+	for _, key := range slices.SortedFunc(maps.Keys(t.routes), inOrder) {
 		t.endRoute(key, t.endsNs[key[0]])
 	}
 	about, err := json.Marshal(map[string]any{"run": from.a.Info().Run, "trial": at.Trial, "attempt": at.Attempt,

@@ -220,6 +220,9 @@ func TestE2EARedactedTraceSaysNoMoreThanTheOtherFiles(t *testing.T) {
 		t.Errorf("the secret is in the whole trace: %v, in the redacted: %v", strings.Contains(whole, secret),
 			strings.Contains(redacted, secret))
 	}
+	if trace(Options{Perfetto: true}) != whole {
+		t.Error("the same attempt gives another trace")
+	}
 	places := func(text string) int { return strings.Count(text, "lat_deg") }
 	if places(redacted) == 0 || places(redacted) >= places(whole) {
 		t.Errorf("%d places in the redacted trace, %d in the whole", places(redacted), places(whole))

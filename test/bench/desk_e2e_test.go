@@ -141,27 +141,12 @@ func TestBenchLivePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	testnet.CloseAtEnd(t, a)
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "live", dir, "--listen", "127.0.0.1:0")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = c.Process.Signal(os.Interrupt)
-		_ = c.Wait() // its status says that it was interrupted
-	}()
-	var url string
-	if _, err := fmt.Fscanf(bufio.NewReader(out), "live: %s\n", &url); err != nil {
-		t.Fatal(err)
-	}
+	server, url := testnet.Live(t, filepath.Join(programs, "fieldmesh"), dir)
 	v := view(t, url)
 	begun, written := time.Now(), grow(t, dir, info.Plan)
 	took := time.Since(begun).Seconds()
-	load := testnet.ProcessorTime(t, c.Process.Pid).Seconds() / took
-	memory, _ := testnet.Memory(t, c.Process.Pid)
+	load := testnet.ProcessorTime(t, server.Cmd.Process.Pid).Seconds() / took
+	memory, _ := testnet.Memory(t, server.Cmd.Process.Pid)
 	bytes, states := v.end(t)
 	if states < 5 {
 		t.Fatalf("the viewer saw %d states", states)

@@ -3,9 +3,7 @@
 package documents
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +21,7 @@ import (
 // laptop's window and a phone's, light and dark, and paper; their text can be read, and
 // their pictures are there. With FIELDMESH_PICTURES each view is drawn into that folder.
 func TestE2EEveryPageFitsTheScreen(t *testing.T) {
-	testnet.Need(t, "../../.tools/site/bin/zensical")
-	dir := t.TempDir()
-	site := filepath.Join(dir, "site")
-	if out, err := exec.Command("../../scripts/site", site).CombinedOutput(); err != nil {
-		t.Fatalf("build the site: %v\n%s", err, out)
-	}
+	site := builtSite(t)
 	var pages []string
 	for _, pattern := range []string{"*.html", "results/*.html"} {
 		found, err := filepath.Glob(filepath.Join(site, pattern))
@@ -51,7 +44,8 @@ func TestE2EEveryPageFitsTheScreen(t *testing.T) {
 		t.Fatalf("report: %v\n%s", err, out)
 	}
 	watched := synthetic.Run(t, synthetic.Options{Seed: 18, Speeds: []float64{2.8, 8.3}, Repetitions: 1}).Dir()
-	pages = append(pages, "report=file://"+filepath.Join(run, "report.html"), "live="+live(t, watched))
+	_, address := testnet.Live(t, filepath.Join(programs, "fieldmesh"), watched)
+	pages = append(pages, "report=file://"+filepath.Join(run, "report.html"), "live="+address)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -64,26 +58,4 @@ func TestE2EEveryPageFitsTheScreen(t *testing.T) {
 		t.Error(strings.TrimSpace(fault))
 	}
 	t.Logf("%d pages, five views of each", len(pages))
-}
-
-// live serves a run's live page and returns its address.
-func live(t *testing.T, run string) string {
-	t.Helper()
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "live", run, "--listen", "127.0.0.1:0")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(os.Interrupt)
-		_ = c.Wait() // its status says that it was interrupted
-	})
-	var address string
-	if _, err := fmt.Fscanf(bufio.NewReader(out), "live: %s\n", &address); err != nil {
-		t.Fatal(err)
-	}
-	return address
 }

@@ -58,6 +58,7 @@ function faults() {
     return layers.reverse().reduce((rgb, c) => over(c, rgb), [255, 255, 255]);
   };
   const faint = new Map();
+  let judged = 0;
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const e = texts.currentNode.parentElement;
@@ -66,6 +67,7 @@ function faults() {
     const style = getComputedStyle(e);
     const [ink, ground] = [parse(style.color), behind(e)];
     if (!ink || !ground) continue;
+    judged++;
     const [a, b] = [light(over(ink, ground)), light(ground)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const size = parseFloat(style.fontSize);
@@ -75,6 +77,7 @@ function faults() {
         JSON.stringify(texts.currentNode.data.trim().slice(0, 40)));
     }
   }
+  if (judged < 20) out.push(`has ${judged} texts that could be judged`);
   return [...out, ...faint.values()];
 }
 

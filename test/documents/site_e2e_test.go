@@ -20,11 +20,7 @@ import (
 // The site is built strictly: a page that is in no menu, or a link that leads
 // nowhere, is an error. It must open offline, so it fetches nothing.
 func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
-	testnet.Need(t, "../../.tools/site/bin/zensical")
-	site := filepath.Join(t.TempDir(), "site")
-	if out, err := exec.Command("../../scripts/site", site).CombinedOutput(); err != nil {
-		t.Fatalf("build the site: %v\n%s", err, out)
-	}
+	site := builtSite(t)
 	t.Run("search", func(t *testing.T) { searchFromAFolder(t, site) })
 	found, err := filepath.Glob(filepath.Join(site, "*.html"))
 	if err != nil || len(found) < 16 {
@@ -42,6 +38,17 @@ func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
 	if links < 500 {
 		t.Error("the pages were not read")
 	}
+}
+
+// builtSite is the folder of the site.
+func builtSite(t *testing.T) string {
+	t.Helper()
+	testnet.Need(t, "../../.tools/site/bin/zensical")
+	site := filepath.Join(t.TempDir(), "site")
+	if out, err := exec.Command("../../scripts/site", site).CombinedOutput(); err != nil {
+		t.Fatalf("build the site: %v\n%s", err, out)
+	}
+	return site
 }
 
 // searchFromAFolder finds a term in the glossary from another page, without a server.

@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -106,4 +107,15 @@ func (r *Running) Stop(t testing.TB, s os.Signal) error {
 		<-r.ended
 	}
 	return r.err
+}
+
+// Live starts `fieldmesh live` of a run on loopback, and returns the page's address.
+func Live(t testing.TB, fieldmesh, run string) (r *Running, address string) {
+	t.Helper()
+	r = Start(t, exec.Command(fieldmesh, "live", run, "--listen", "127.0.0.1:0"))
+	r.Says(t, "\n")
+	if _, err := fmt.Sscanf(r.Said(), "live: %s\n", &address); err != nil {
+		t.Fatalf("%v: it said %q", err, r.Said())
+	}
+	return r, address
 }
