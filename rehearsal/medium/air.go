@@ -39,6 +39,7 @@ type transmission struct {
 	end        time.Duration // signal extension included
 	nav        time.Duration // model time until which bystanders must wait
 	class      Class         // of an RTS: of what it is sent for
+	lockSNR    float64       // least SNR (ratio) at which a receiver notices it
 
 	reach    []int32 // stations that may notice it, ascending
 	miss     []Cause // by place in reach: why that station does not get it
@@ -73,9 +74,9 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 	} else {
 		tx = &transmission{}
 	}
-	m := c.phy.modes[mode]
+	m := &c.phy.modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.nav = kind, from, to, mode, bytes, nil, 0
-	tx.start = c.now
+	tx.start, tx.lockSNR = c.now, c.phy.lockSNROf(m)
 	tx.headerEnd = c.now + c.phy.plcp(m)
 	tx.payloadEnd = tx.headerEnd + c.phy.payloadTime(m, bytes)
 	tx.end = tx.payloadEnd + c.phy.extensionOf(m)
@@ -133,7 +134,7 @@ func (c *Core) sensesPreamble(r *station, a arrival) bool {
 			before += r.air[i].powerMw
 		}
 	}
-	return r.tx == nil && r.rx.tx == nil && a.powerMw >= c.phy.lockSNROf(a.tx.mode)*(r.noiseMw+before)
+	return r.tx == nil && r.rx.tx == nil && a.powerMw >= a.tx.lockSNR*(r.noiseMw+before)
 }
 
 // energyMw is the power of any kind at which a station must take the channel for busy. OFDM: 20 dB
@@ -206,7 +207,7 @@ func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
-	return c.phy.lockSNROf(tx.mode) * r.noiseMw
+	return tx.lockSNR * r.noiseMw
 }
 
 // leastNoticedMw is the least power at which a receiver locks on to any frame.
@@ -248,31 +249,31 @@ func (c *Core) resolve(r *station) {
 	if r.tx != nil {
 		return
 	}
-	var best arrival
-	for _, a := range r.air {
-		if a.tx.start >= opened && a.powerMw > best.powerMw {
+	best := &arrival{}
+	for i := range r.air {
+		if a := &r.air[i]; a.tx.start >= opened && a.powerMw > best.powerMw {
 			best = a
 		}
 	}
 	rivals := 0.0
-	for _, a := range r.air {
-		if a.tx.start >= opened && a.tx != best.tx {
+	for i := range r.air {
+		if a := &r.air[i]; a.tx.start >= opened && a != best {
 			rivals += a.powerMw
 		}
 	}
 	noticed := best.tx != nil && best.powerMw >= c.noticesMw(r, best.tx)
 	others := c.interference(r, best.tx)
-	clear := noticed && best.powerMw >= c.phy.lockSNROf(best.tx.mode)*(r.noiseMw+others) &&
+	clear := noticed && best.powerMw >= best.tx.lockSNR*(r.noiseMw+others) &&
 		best.powerMw >= captureRatio*rivals
 	switch locked := r.rx.tx; {
 	case locked == nil && noticed && clear:
-		r.lock(best, others)
+		r.lock(*best, others)
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
 	case clear && (c.relocks || best.tx.start < locked.headerEnd) && best.powerMw >= captureRatio*(r.noiseMw+others):
 		locked.miss[r.rx.slot] = Collision
-		r.lock(best, others)
+		r.lock(*best, others)
 	}
 }
 
@@ -337,9 +338,18 @@ func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration)
 		sum += c.phy.headerLogSuccess(m, snr, share)
 	}
 	if share := overlap(from, to, tx.headerEnd, tx.payloadEnd); share > 0 {
-		sum += m.logSuccess(snr, share*payloadBits(*m, tx.bytes))
+		sum += m.logSuccess(snr, share*payloadBits(m, tx.bytes))
 	}
 	return sum
+}
+
+// logSuccessAlone is the logarithm of the chance that a frame which has ended would have come
+// through over noise alone.
+func (c *Core) logSuccessAlone(r *station, got reception) float64 {
+	if got.piece > 0 {
+		return got.logNoiseOK
+	}
+	return c.logSuccess(got.tx, got.powerMw/r.noiseMw, got.tx.start, got.tx.payloadEnd)
 }
 
 // overlap is the share of [from, to] that [a, b] covers.
@@ -392,17 +402,13 @@ func (c *Core) decode(r *station, tx *transmission) {
 	c.settle(r)
 	got := r.rx
 	r.rx = reception{}
-	luck := math.Log(1 - r.rng.Float64())
+	luck := r.rng.Float64()
 	snr := got.powerMw / r.noiseMw
-	noiseOK := got.logNoiseOK
-	if got.piece == 0 {
-		noiseOK = c.logSuccess(tx, snr, tx.start, tx.payloadEnd)
-	}
 	miss := &tx.miss[got.slot]
 	switch {
 	case c.dead:
 		*miss = RadioDead
-	case luck < got.logOK:
+	case succeeds(luck, got.logOK):
 		if r.unlucky(tx) {
 			*miss = ChannelError
 			break
@@ -412,7 +418,7 @@ func (c *Core) decode(r *station, tx *transmission) {
 		r.received(tx)
 		return
 	case c.ns2(): // the cause is known
-	case luck < noiseOK:
+	case succeeds(luck, c.logSuccessAlone(r, got)):
 		*miss = Collision
 	default:
 		*miss = ChannelError
@@ -424,6 +430,12 @@ func (c *Core) decode(r *station, tx *transmission) {
 	r.eifs = r.tx == nil && r.sentAt != c.now
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode), Cause: *miss})
+}
+
+// succeeds reports whether a draw from [0, 1) succeeds at a chance, given as its logarithm. The
+// logarithm of 1 - draw is below -draw, which settles most draws without working it out.
+func succeeds(draw, logChance float64) bool {
+	return -draw < logChance || math.Log(1-draw) < logChance
 }
 
 // unlucky reports whether the Markov channel loses a data frame that would have

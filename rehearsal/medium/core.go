@@ -60,7 +60,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
 		byMAC: make(map[MAC]int, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
-		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
+		minData:   p.airtime(&p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
 	r, err := radioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		if c.mpdus, is = sink.(MPDUSink); !is {
 			return nil, errors.New("check medium: frames of 802.11 for a sink that takes Ethernet's only")
 		}
-		c.minData = p.airtime(p.modes[len(p.modes)-1], ackBytes)
+		c.minData = p.airtime(&p.modes[len(p.modes)-1], ackBytes)
 	}
 	if c.links, err = newLinks(c); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 }
 
 // ns2 reports whether receivers are ns-2's.
-func (c *Core) ns2() bool { return c.cfg.Radio == RadioNS2WaveLAN }
+func (c *Core) ns2() bool { return c.phy.ns2 }
 
 func (c *Core) addStations() error {
 	fixed := -1

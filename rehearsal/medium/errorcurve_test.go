@@ -149,7 +149,7 @@ func TestErrorCurvesOfEveryRateAgainstClosedForms(t *testing.T) {
 					}
 				}
 				snr := propagation.DbToRatio(high)
-				got := -math.Expm1(m.logSuccess(snr, payloadBits(m, bytes)))
+				got := -math.Expm1(m.logSuccess(snr, payloadBits(&m, bytes)))
 				t.Logf("%s %4g Mbit/s at %6.2f dB: %.5f of the frames lost, theory %.5f", standard, m.RateMbps, high,
 					got, share)
 				// Union bounds and asymptotes err upwards, and vanish with the error rate.

@@ -18,15 +18,15 @@ const (
 // event is one entry of the queue. Station events carry a generation: raising
 // the station's own makes the entry void, which is cheaper than removing it.
 type event struct {
-	at   time.Duration
-	seq  uint64 // order among events of one time and kind: first scheduled, first run
-	kind eventKind
-	node int32
-	gen  uint32
-	tx   *transmission
+	at    time.Duration
+	order uint64 // among events of one time: by kind, and then first scheduled, first run
+	tx    *transmission
+	node  int32
+	gen   uint32
+	kind  eventKind
 }
 
-// eventQueue is a binary heap by (at, kind, seq).
+// eventQueue is a binary heap by (at, order).
 type eventQueue struct {
 	heap []event
 	seq  uint64
@@ -36,12 +36,12 @@ func (q *eventQueue) before(a, b *event) bool {
 	if a.at != b.at {
 		return a.at < b.at
 	}
-	return a.kind < b.kind || a.kind == b.kind && a.seq < b.seq
+	return a.order < b.order
 }
 
 func (q *eventQueue) push(e event) {
 	q.seq++
-	e.seq = q.seq
+	e.order = uint64(e.kind)<<56 | q.seq // which no channel lives long enough to fill
 	q.heap = append(q.heap, e)
 	i := len(q.heap) - 1
 	for i > 0 {

@@ -137,7 +137,7 @@ func TestFadingWithinLongFrames(t *testing.T) {
 		return 160 * float64(n) * cos, 160 * float64(n) * sin
 	}, newRecorder(2))
 	p, want, byStart := c.phy, 0.0, 0.0
-	m, bits := &p.modes[0], payloadBits(p.modes[0], mpduBytes(ethernetHeaderBytes+bytes))
+	m, bits := &p.modes[0], payloadBits(&p.modes[0], mpduBytes(ethernetHeaderBytes+bytes))
 	for i := range frames {
 		c.Enqueue(0, ethernet(0, -1, i, bytes))
 		mean := c.links.meanMw(0, 1) / c.stations[1].noiseMw

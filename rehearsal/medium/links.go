@@ -146,13 +146,14 @@ func (l *links) hearers(from int) []int32 {
 	if r.limitM2 == 0 {
 		r.limitM2 = l.limitM2(from)
 	}
-	own := &l.places[from]
+	xM, yM, limitM2, channel := l.places[from].xM, l.places[from].yM, r.limitM2, l.c.stations[from].channel
 	for j := range l.places {
-		dx, dy := l.places[j].xM-own.xM, l.places[j].yM-own.yM
-		if j == from || dx*dx+dy*dy > r.limitM2 || l.c.stations[j].channel != l.c.stations[from].channel {
+		p := &l.places[j]
+		if dx, dy := p.xM-xM, p.yM-yM; dx*dx+dy*dy > limitM2 {
 			continue
 		}
-		if l.disc != nil || l.atLeast(from, j, l.c.stations[j].floorMw, l.c.stations[j].floorDbm) {
+		s := l.c.stations[j]
+		if j != from && s.channel == channel && (l.disc != nil || l.atLeast(from, j, s.floorMw, s.floorDbm)) {
 			r.list = append(r.list, int32(j))
 		}
 	}
@@ -197,7 +198,7 @@ func (l *links) meanMw(from, to int) float64 {
 
 func (l *links) discMw(from, to int) float64 {
 	a, b := &l.places[from], &l.places[to]
-	if math.Hypot(a.xM-b.xM, a.yM-b.yM) <= l.disc.RangeM {
+	if dx, dy := a.xM-b.xM, a.yM-b.yM; dx*dx+dy*dy <= l.disc.RangeM*l.disc.RangeM {
 		return discPowerMw
 	}
 	return discOutsideMw

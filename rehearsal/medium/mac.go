@@ -329,17 +329,17 @@ func (s *station) leastAirtime() time.Duration {
 	case s.head.to == toAll:
 		mode = s.core.phy.groupMode()
 	}
-	return s.core.phy.airtime(s.core.phy.modes[mode], s.head.mpduBytes)
+	return s.core.phy.airtime(&s.core.phy.modes[mode], s.head.mpduBytes)
 }
 
 func (s *station) sendRTS() {
 	c, p := s.core, s.core.phy
-	mode := p.responseMode(s.mode)
+	mode := p.modes[s.mode].response
 	tx := c.newTx(kindRts, s.index, s.head.to, mode, rtsBytes)
 	s.count.OnAir[s.head.class]++
 	tx.class = s.head.class
-	tx.nav = tx.end + 3*p.sifs + p.airtime(p.modes[mode], ctsBytes) +
-		p.airtime(p.modes[s.mode], s.head.mpduBytes) + s.ackTime()
+	tx.nav = tx.end + 3*p.sifs + p.airtime(&p.modes[mode], ctsBytes) +
+		p.airtime(&p.modes[s.mode], s.head.mpduBytes) + s.ackTime()
 	c.startTx(tx)
 }
 
@@ -363,7 +363,7 @@ func (s *station) sendData() {
 // ackTime is the airtime of the ACK to a frame in the head's mode.
 func (s *station) ackTime() time.Duration {
 	p := s.core.phy
-	return p.airtime(p.modes[p.responseMode(s.mode)], ackBytes)
+	return p.airtime(&p.modes[p.modes[s.mode].response], ackBytes)
 }
 
 // sent is the end of an own transmission.
@@ -395,7 +395,7 @@ func (s *station) await(tx *transmission, state macState) {
 	p := s.core.phy
 	s.state = state
 	s.failCause = s.missOf(tx)
-	answer := p.modes[p.responseMode(s.mode)]
+	answer := &p.modes[p.modes[s.mode].response]
 	s.timeoutGen++
 	s.core.events.push(event{at: s.core.now + p.sifs + p.slot + p.plcp(answer), kind: evTimeout,
 		node: int32(s.index), gen: s.timeoutGen})

@@ -51,8 +51,8 @@ type minstrelRate struct {
 
 func newMinstrel(p *phy, peers int, rng *rand.Rand) *minstrel {
 	m := &minstrel{rng: rng, peers: make([]*minstrelPeer, peers)}
-	for _, mode := range p.modes {
-		m.airtime = append(m.airtime, p.airtime(mode, minstrelBytes))
+	for i := range p.modes {
+		m.airtime = append(m.airtime, p.airtime(&p.modes[i], minstrelBytes))
 	}
 	return m
 }

@@ -38,7 +38,9 @@ type Mode struct {
 	bitsPerSymbol int // data bits an OFDM symbol (N_DBPS); 0 for DSSS and CCK
 	basic         bool
 	curve         errorrate.Curve
-	loss          float64 // ratio by which the receiver is worse than its noise figure says
+	loss          float64                      // ratio by which the receiver is worse than its noise figure says
+	response      int                          // index of the mode of an ACK or CTS to a frame of this one
+	last          struct{ snr, error float64 } // what the curve was asked last
 	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM; nil: the PHY's.
 	guest *guestHeader
 }
@@ -52,6 +54,7 @@ type guestHeader struct {
 // phy is what a standard fixes.
 type phy struct {
 	standard    string
+	ns2         bool   // the radio is ns-2's
 	modes       []Mode // ascending
 	slot, sifs  time.Duration
 	difs, eifs  time.Duration
@@ -72,7 +75,7 @@ type phy struct {
 // newPHY makes the PHY of a standard with IEEE 802.11-2020's characteristics:
 // clauses 15 and 16 (DSSS, HR/DSSS), 17 (OFDM), 18 (ERP).
 func newPHY(cfg Config) (*phy, error) {
-	p := &phy{standard: cfg.Standard, cwMax: 1023}
+	p := &phy{standard: cfg.Standard, ns2: cfg.Radio == RadioNS2WaveLAN, cwMax: 1023}
 	switch cfg.Standard {
 	case Standard80211b:
 		p.setDSSS(cfg.ShortPreamble)
@@ -107,6 +110,7 @@ func newPHY(cfg Config) (*phy, error) {
 	}
 	for i := range p.modes {
 		m := &p.modes[i]
+		m.response = p.responseMode(i)
 		m.curve, m.loss = errorrate.Scheme{Modulation: m.modulation, Code: m.code, Soft: r.soft}.Curve(), 1
 		if m.guest != nil {
 			m.loss = errorrate.DSSSBandwidthHz / p.bandwidthHz // the wider band has more noise
@@ -129,7 +133,7 @@ func newPHY(cfg Config) (*phy, error) {
 			p.leastLock = min(p.leastLock, g.lockSNR)
 		}
 	}
-	p.eifs = p.sifs + p.airtime(p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
+	p.eifs = p.sifs + p.airtime(&p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
 	return p, nil
 }
 
@@ -222,7 +226,7 @@ func (p *phy) setOFDM() {
 }
 
 // plcp is the time of preamble and PLCP header before a frame of a mode.
-func (p *phy) plcp(m Mode) time.Duration {
+func (p *phy) plcp(m *Mode) time.Duration {
 	if m.guest != nil {
 		return longPLCP
 	}
@@ -234,12 +238,12 @@ func (p *phy) plcp(m Mode) time.Duration {
 
 // airtime is how long a frame of so many bytes (MAC header and FCS included)
 // holds the channel, ERP's signal extension included.
-func (p *phy) airtime(m Mode, bytes int) time.Duration {
+func (p *phy) airtime(m *Mode, bytes int) time.Duration {
 	return p.plcp(m) + p.payloadTime(m, bytes) + p.extensionOf(m)
 }
 
 // extensionOf is the silence after a frame, which belongs to it.
-func (p *phy) extensionOf(m Mode) time.Duration {
+func (p *phy) extensionOf(m *Mode) time.Duration {
 	if m.guest != nil {
 		return 0
 	}
@@ -255,8 +259,8 @@ func (p *phy) headerLogSuccess(m *Mode, snr, share float64) float64 {
 }
 
 // lockSNROf is the least SNR at which a receiver notices a frame of a mode.
-func (p *phy) lockSNROf(mode int) float64 {
-	if g := p.modes[mode].guest; g != nil {
+func (p *phy) lockSNROf(m *Mode) float64 {
+	if g := m.guest; g != nil {
 		return g.lockSNR
 	}
 	return p.lockSNR
@@ -264,7 +268,7 @@ func (p *phy) lockSNROf(mode int) float64 {
 
 // payloadTime is the time of the PSDU: whole symbols of 4 µs for OFDM (17.4.3),
 // whole microseconds for DSSS and CCK (16.3.4).
-func (p *phy) payloadTime(m Mode, bytes int) time.Duration {
+func (p *phy) payloadTime(m *Mode, bytes int) time.Duration {
 	if m.bitsPerSymbol > 0 {
 		symbols := (ofdmServiceAndTailBits + 8*bytes + m.bitsPerSymbol - 1) / m.bitsPerSymbol
 		return time.Duration(symbols) * 4 * time.Microsecond
@@ -273,7 +277,7 @@ func (p *phy) payloadTime(m Mode, bytes int) time.Duration {
 }
 
 // payloadBits is how many bits the receiver has to decode.
-func payloadBits(m Mode, bytes int) float64 {
+func payloadBits(m *Mode, bytes int) float64 {
 	if m.bitsPerSymbol > 0 {
 		return float64(ofdmServiceAndTailBits + 8*bytes)
 	}
@@ -343,13 +347,16 @@ func (p *phy) noiseMw(noiseFigureDb float64) float64 {
 // frameErrorRate is the chance that a frame of so many bytes is lost to noise
 // alone at an SNR (a ratio, over the PHY's bandwidth).
 func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
-	return lostShare(p.headerLogSuccess(&m, snr, 1) + m.logSuccess(snr, payloadBits(m, bytes)))
+	return lostShare(p.headerLogSuccess(&m, snr, 1) + m.logSuccess(snr, payloadBits(&m, bytes)))
 }
 
 // logSuccess is the natural logarithm of the chance that so many bits come
 // through at an SNR that stays the same.
 func (m *Mode) logSuccess(snr, bits float64) float64 {
-	return -bits / m.modulation.DecidedBits() * m.curve.At(snr/m.loss)
+	if snr /= m.loss; snr != m.last.snr || snr == 0 {
+		m.last.snr, m.last.error = snr, m.curve.At(snr)
+	}
+	return -bits / m.modulation.DecidedBits() * m.last.error
 }
 
 // lostShare is the chance of an error that goes with the logarithm of the chance of none.

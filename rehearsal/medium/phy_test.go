@@ -71,7 +71,7 @@ func TestAirtime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.airtime(p.modes[i], v.bytes); got != v.want {
+		if got := p.airtime(&p.modes[i], v.bytes); got != v.want {
 			t.Errorf("%s %g Mbit/s, %d bytes: %s, want %s", v.standard, v.rate, v.bytes, got, v.want)
 		}
 	}

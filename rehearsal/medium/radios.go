@@ -108,7 +108,7 @@ func (p *phy) calibrate(r radio) {
 	for i, dbm := range r.sensitivityDbm {
 		m := &p.modes[i]
 		ideal := errorrate.LeastSNR(sensitivityLost, func(snr float64) float64 {
-			return lostShare(m.logSuccess(snr, payloadBits(*m, sensitivityBytes)))
+			return lostShare(m.logSuccess(snr, payloadBits(m, sensitivityBytes)))
 		})
 		m.loss = propagation.DbToRatio(dbm) / (ideal * p.noiseMw(r.noiseFigureDb))
 	}

@@ -46,7 +46,7 @@ func TestRecentOFDMAgainstPublishedLinkSimulation(t *testing.T) {
 		for j, lost := range []float64{0.1, 0.01} {
 			needs := func(m Mode) float64 {
 				return propagation.RatioToDb(errorrate.LeastSNR(lost, func(snr float64) float64 {
-					return lostShare(m.logSuccess(snr, payloadBits(m, 1458)))
+					return lostShare(m.logSuccess(snr, payloadBits(&m, 1458)))
 				}))
 			}
 			got, was, want := needs(m), needs(hard.modes[i]), published[m.RateMbps][j]

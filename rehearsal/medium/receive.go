@@ -63,7 +63,7 @@ func (s *station) overhear(tx *transmission) {
 		return
 	}
 	p := s.core.phy
-	mode := p.modes[tx.mode]
+	mode := &p.modes[tx.mode]
 	wait := 2*p.sifs + p.airtime(mode, ctsBytes) + p.plcp(mode) + 2*p.slot
 	s.core.events.push(event{at: s.core.now + wait, kind: evUnheard, node: int32(s.index), gen: s.navGen})
 	s.rtsAt = s.core.now
@@ -83,7 +83,7 @@ func (s *station) navEnds(now time.Duration) {
 }
 
 func (s *station) receivedData(tx *transmission) {
-	ack := response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode), class: tx.frame.class}
+	ack := response{kind: kindAck, to: tx.from, mode: s.core.phy.modes[tx.mode].response, class: tx.frame.class}
 	switch {
 	case !s.core.ns2():
 		s.answer(ack)
@@ -103,7 +103,7 @@ func (s *station) receivedData(tx *transmission) {
 
 // receivedRTS answers unless another exchange holds the channel here.
 func (s *station) receivedRTS(tx *transmission) {
-	cts := response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav, class: tx.class}
+	cts := response{kind: kindCts, to: tx.from, mode: s.core.phy.modes[tx.mode].response, nav: tx.nav, class: tx.class}
 	switch {
 	case s.core.ns2():
 		s.ns2Clears(cts)
@@ -196,6 +196,6 @@ func (s *station) respond() {
 	s.count.OnAir[r.class]++
 	c.startTx(tx)
 	if c.ns2() && r.kind == kindCts {
-		s.ns2Timer(r.nav - c.phy.sifs - c.phy.airtime(c.phy.modes[r.mode], ackBytes))
+		s.ns2Timer(r.nav - c.phy.sifs - c.phy.airtime(&c.phy.modes[r.mode], ackBytes))
 	}
 }

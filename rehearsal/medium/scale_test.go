@@ -126,7 +126,7 @@ func (w *airWatch) endOf(e Trace) time.Duration {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return e.At + w.c.phy.airtime(w.c.phy.modes[i], bytes)
+	return e.At + w.c.phy.airtime(&w.c.phy.modes[i], bytes)
 }
 
 // Random fields with every kind of radio: each frame ends once, with a cause

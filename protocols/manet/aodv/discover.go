@@ -191,7 +191,7 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 		return
 	}
 	var tell, repair []*route
-	for _, to := range n.sorted() {
+	for _, to := range n.sorted((*route).any) {
 		r := n.routes[to]
 		r.precursors = slices.DeleteFunc(r.precursors, func(a netip.Addr) bool { return a == neighbor })
 		if r.state != valid || !n.dropPath(r, neighbor) {

@@ -246,12 +246,10 @@ func (n *Node) interfaceDown(i int) {
 	}
 	n.cause = "interface_down"
 	var lost []netip.Addr
-	for _, to := range n.sorted() {
-		if r := n.routes[to]; r.state == valid {
-			for _, hop := range r.nextHops() {
-				if hop.Interface == i && !slices.Contains(lost, hop.Addr) {
-					lost = append(lost, hop.Addr)
-				}
+	for _, to := range n.sorted((*route).isValid) {
+		for _, hop := range n.routes[to].nextHops() {
+			if hop.Interface == i && !slices.Contains(lost, hop.Addr) {
+				lost = append(lost, hop.Addr)
 			}
 		}
 	}
@@ -269,7 +267,7 @@ func (n *Node) State(now manet.Time) manet.State {
 			"watched":   len(n.watched),
 			"awaited":   len(n.awaited), "answered": len(n.answered), "delayed": n.delayed.Len(),
 			"copies": len(n.copies)}}
-	for _, to := range n.sorted() {
+	for _, to := range n.sorted((*route).any) {
 		r := n.routes[to]
 		s.TableSizes["precursors"] += len(r.precursors)
 		s.TableSizes["alternates"] += len(r.multi.others)

@@ -200,10 +200,10 @@ const maxPrecursors = 256
 // expire looks at the table once a time has come.
 func (n *Node) expire() {
 	n.cause = "expired"
-	for _, to := range n.sorted() {
+	due := func(r *route) bool { return r.state != repairing && r.firstExpiry() <= n.Now }
+	for _, to := range n.sorted(due) {
 		r := n.routes[to]
 		switch {
-		case r.state == repairing:
 		case n.expirePaths(r) || r.expires > n.Now:
 		case r.state == valid:
 			n.lose(r, r.seq)
@@ -238,15 +238,22 @@ func (n *Node) expire() {
 	}
 }
 
-// sorted lists the destinations, so that a run repeats itself.
-func (n *Node) sorted() []netip.Addr {
+// sorted lists the destinations of some routes in order, so that a run repeats itself.
+func (n *Node) sorted(which func(*route) bool) []netip.Addr {
 	n.order = n.order[:0]
-	for to := range n.routes {
-		n.order = append(n.order, to)
+	for to, r := range n.routes {
+		if which(r) {
+			n.order = append(n.order, to)
+		}
 	}
 	slices.SortFunc(n.order, netip.Addr.Compare)
 	return n.order
 }
+
+// any and isValid are for sorted.
+func (*route) any() bool { return true }
+
+func (r *route) isValid() bool { return r.state == valid }
 
 // wakeBy makes sure that the table is looked at by a time.
 func (n *Node) wakeBy(at manet.Time) {
