@@ -67,13 +67,16 @@ func (a *Archive) Append(node string, lines [][]byte) error {
 }
 
 func (a *Archive) appendLocked(node string, lines [][]byte) error {
-	if err := a.writable(); err != nil {
-		return fmt.Errorf("append records of %q: %w", node, err)
-	}
 	if !nodeName.MatchString(node) {
 		return fmt.Errorf("append records of %q: not a node's name", node)
 	}
 	b := a.sortOut(node, lines)
+	if a.finished && len(b.order)+len(b.aside) == 0 {
+		return nil // nothing is the run's, which stays finished
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("append records of %q: %w", node, err)
+	}
 	if err := a.setAside(node, b.aside); err != nil {
 		return fmt.Errorf("append records of %q: %w", node, err)
 	}

@@ -16,10 +16,22 @@ var ErrOtherRun = errors.New("the folder holds another run")
 
 // Copy makes, or brings up to date, a second copy of a run's folder at to. A
 // file that is the same there is left alone; one that the run has no more is
-// taken away. Each is on disk there, whole, before the next is begun.
+// taken away. Each is on disk there, whole, before the next is begun. A run with files
+// that are not as they were written does not replace its copy, which may be the only
+// whole one.
 func Copy(from, to string) error {
 	if err := copyable(from, to); err != nil {
 		return fmt.Errorf("copy run %q to %q: %w", from, to, err)
+	}
+	if _, err := os.Stat(to); err == nil {
+		findings, err := Verify(from)
+		if err != nil {
+			return fmt.Errorf("copy run %q: %w", from, err)
+		}
+		if bad := Altered(findings); len(bad) > 0 {
+			return fmt.Errorf("copy run %q: %s; the copy in %q is left as it is: take the file from there, if "+
+				"`fieldmesh verify` finds that one whole", from, bad[0], to)
+		}
 	}
 	source, target := disk{root: from}, disk{root: to}
 	files, err := source.walk(".")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,60 @@ func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
 	}
 	if info, err := os.Stat(campaign); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("a file that was the same was written again: %v, %v", info.ModTime(), err)
+	}
+}
+
+// A run that was damaged since does not take its whole copy with it.
+func TestADamagedRunDoesNotReplaceItsCopy(t *testing.T) {
+	dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
+	finishedRun(t, dir)
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	records := filepath.Join(dir, "trials", "0001-a1", "records", "car.ndjson")
+	if err := os.WriteFile(records, []byte("{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(dir, second); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
+		t.Errorf("a damaged run was copied: %v", err)
+	}
+	if findings, err := Verify(second); err != nil || len(findings) != 0 {
+		t.Errorf("the copy: %v, %v", findings, err)
+	}
+}
+
+// What nodes have of another run leaves a finished run finished.
+func TestRecordsOfAnotherRunLeaveAFinishedRunAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "today")
+	finishedRun(t, dir)
+	a, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e2", Seq: 9, Run: "tomorrow", Trial: 1,
+		Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+	if err := errors.Join(err, a.Append("car", [][]byte{line}), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := Verify(dir); err != nil || len(findings) != 0 || !a.Finished() {
+		t.Errorf("finished: %v; %v, %v", a.Finished(), findings, err)
+	}
+}
+
+// An attempt that the run's manifest does not name is none of the run's, whatever its own
+// manifest says.
+func TestAnAttemptThatWasAddedIsFound(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "today")
+	finishedRun(t, dir)
+	added := filepath.Join(dir, "trials", "0001-a2")
+	if err := os.CopyFS(added, os.DirFS(filepath.Join(dir, "trials", "0001-a1"))); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := Verify(dir)
+	if err != nil || !slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Path == "trials/0001-a2/"+manifestFile && f.Problem == Unexpected
+	}) {
+		t.Errorf("%v, %v", findings, err)
 	}
 }
 

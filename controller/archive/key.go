@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // keyFile is where the key that authenticates a run's GO is kept: beside the
@@ -15,12 +17,16 @@ func keyFile(dir string) string {
 	return filepath.Join(filepath.Dir(dir), ".keys", filepath.Base(dir)+".key")
 }
 
-// KeepKey writes the key of the run in a folder.
+// KeepKey writes the key of the run in a folder, to disk: without it nodes that went on alone
+// while the controller had no power could not be asked for what they did.
 func KeepKey(dir string, key []byte) error {
 	path := keyFile(dir)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
+		err = keys.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the run's key: %w", err)

@@ -32,23 +32,21 @@ func FromLogs(dir, name, made string, paths []string, told func(Log) error) (err
 			return fmt.Errorf("collect %q: it is empty: no log of the phone app and none of fieldmesh-agent", path)
 		}
 	}
-	a, err := Create(dir, RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
+	info := RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
 		Version: made, Place: PlaceLog,
 		CampaignRaw: []byte("# There was no campaign: nodes logged by themselves.\n"),
-		Plan:        wire.RunPlan{Run: name, Campaign: "log"}})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	for _, l := range logs {
-		if err := l.store(a); err != nil {
-			return fmt.Errorf("collect %q: %w", l.path, err)
+		Plan:        wire.RunPlan{Run: name, Campaign: "log"}}
+	return createWhole(dir, info, func(a *Archive) error {
+		for _, l := range logs {
+			if err := l.store(a); err != nil {
+				return fmt.Errorf("collect %q: %w", l.path, err)
+			}
+			if err := told(l); err != nil {
+				return err
+			}
 		}
-		if err := told(l); err != nil {
-			return err
-		}
-	}
-	return a.Finish()
+		return a.Finish()
+	})
 }
 
 // Log is what came of one log.

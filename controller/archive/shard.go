@@ -62,20 +62,43 @@ func Merge(dir string, shards []string, identity *keys.Identity) (err error) {
 			info.CreatedWall = p.info.CreatedWall
 		}
 	}
-	a, err := Create(dir, info)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	if err := errors.Join(a.take(parts), a.readDecided()); err != nil {
-		return fmt.Errorf("merge: %w", err)
-	}
-	if identity != nil {
-		if err := a.SignWith(*identity); err != nil {
+	return createWhole(dir, info, func(a *Archive) error {
+		if err := errors.Join(a.take(parts), a.readDecided()); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
+		if identity != nil {
+			if err := a.SignWith(*identity); err != nil {
+				return fmt.Errorf("merge: %w", err)
+			}
+		}
+		return a.Finish()
+	})
+}
+
+// createWhole makes a run that is filled at once: it is made beside its folder, and takes its
+// place when it is whole.
+func createWhole(dir string, info RunInfo, fill func(*Archive) error) (err error) {
+	switch left, err := os.ReadDir(dir); {
+	case (disk{root: dir}).exists(runFile):
+		return fmt.Errorf("create run %q: %w", info.Run, ErrExists)
+	case err == nil && len(left) > 0:
+		return fmt.Errorf("create run %q: %q is not empty", info.Run, dir)
 	}
-	return a.Finish()
+	beside := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".new")
+	if err := os.RemoveAll(beside); err != nil {
+		return fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	a, err := Create(beside, info)
+	if err == nil {
+		err = errors.Join(fill(a), a.Close())
+	}
+	if err == nil {
+		err = os.Rename(beside, dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(beside))
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 // wholeShard opens a shard that is finished and as its manifests say.

@@ -104,7 +104,7 @@ func verify(d disk) ([]Finding, error) {
 	if finished {
 		c.manifest(".")
 	}
-	sealed, err := c.attempts()
+	sealed, err := c.attempts(finished)
 	if err != nil {
 		return nil, fmt.Errorf("verify %q: %w", dir, err)
 	}
@@ -150,7 +150,7 @@ func (c *check) foundUnreadable(rel string, err error) {
 // attempts checks every sealed attempt, found by its manifest or by the
 // journal's word. The journal is read first: what is sealed meanwhile has a
 // manifest before the journal says so.
-func (c *check) attempts() (map[wire.TrialKey]bool, error) {
+func (c *check) attempts(finished bool) (map[wire.TrialKey]bool, error) {
 	journalled := map[wire.TrialKey]bool{}
 	_, err := c.disk.journal(func(e JournalEntry) error {
 		if e.Trial != nil {
@@ -170,7 +170,11 @@ func (c *check) attempts() (map[wire.TrialKey]bool, error) {
 		k, ok := parseAttempt(n)
 		if ok && c.disk.exists(filepath.Join(trialDir(k), manifestFile)) {
 			sealed[k] = true
-			c.covered[filepath.Join(trialDir(k), manifestFile)] = true
+			rel := filepath.Join(trialDir(k), manifestFile)
+			if finished && !c.covered[rel] {
+				c.found(rel, Unexpected, "the run's manifest does not name this attempt")
+			}
+			c.covered[rel] = true
 			c.manifest(trialDir(k))
 		}
 	}

@@ -74,6 +74,10 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	}
 	accepted, givenUp, left := r.Counts()
 	switch {
+	case !found.Whole() && s.archive.Finished():
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s is complete, and nothing was collected: %s\n", s.plan.Run,
+			found.Missing())
+		return err
 	case !found.Whole():
 		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
 	case left > 0:

@@ -1,6 +1,7 @@
 package design
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -181,15 +182,19 @@ func AtLevel(level, columns int) []float64 {
 	return out
 }
 
-// factorTerm codes a factor; nil when it does not vary.
+// factorTerm codes a factor; nil when it does not vary. Passes without a level, where others have
+// one, are a level of their own, the last.
 func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	all := levels(passes, of)
 	if len(all) < 2 {
 		return nil
 	}
+	if slices.ContainsFunc(passes, func(p Pass) bool { return of(p) == "" }) {
+		all = append(all, "")
+	}
 	t := stats.Term{Name: name}
 	for _, level := range all[1:] {
-		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0]})
+		t.Columns = append(t.Columns, stats.Column{Label: cmp.Or(level, "none") + Minus + all[0]})
 	}
 	for _, p := range passes {
 		for j, v := range AtLevel(slices.Index(all, of(p)), len(t.Columns)) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -70,6 +71,32 @@ func writeCrate(w io.Writer, run archive.RunInfo, dir string, files []file) erro
 		return fmt.Errorf("describe the run: %w", err)
 	}
 	return nil
+}
+
+// described lists the files that the description of a former export in a folder names.
+func described(dir string) (names []string, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, crateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var crate struct {
+		Graph []struct {
+			ID   string `json:"@id"`
+			Type string `json:"@type"`
+		} `json:"@graph"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &crate)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what a former export wrote: %w", err)
+	}
+	for _, e := range crate.Graph {
+		if name := filepath.FromSlash(e.ID); e.Type == "File" && filepath.IsLocal(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func measure(path string) (size int64, sum string, err error) {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,7 +42,8 @@ type Options struct {
 
 // Run writes the export of a run into a folder, which is made, and returns the
 // files' paths. Everything is written aside first: when it fails, the folder
-// holds what it held before.
+// holds what it held before. Files that a former export wrote there, and this one
+// does not, are removed: they may be of another run, or not redacted.
 func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if o.Redact && o.Captures {
 		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; " +
@@ -54,6 +57,15 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
+	}
+	former, err := described(to)
+	if err != nil {
+		return nil, err
+	}
+	if o.Redact {
+		if err := refuseStrangers(to, former); err != nil {
+			return nil, err
+		}
 	}
 	aside, err := os.MkdirTemp(to, ".new-")
 	if err != nil {
@@ -74,7 +86,30 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 		}
 		paths = append(paths, path)
 	}
+	for _, name := range former {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("remove what a former export wrote: %w", err)
+		}
+	}
 	return paths, nil
+}
+
+// refuseStrangers returns an error if a folder holds a file that no former export wrote.
+func refuseStrangers(dir string, former []string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && name != crateFile && !slices.Contains(former, name) {
+			err = fmt.Errorf("export: %q holds %s, which no export wrote and which is not redacted; name an empty "+
+				"folder by --to", dir, name)
+		}
+		return err
+	})
 }
 
 // write makes all files below dir and names them; the description of the run

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,32 @@ func rowsOf(t *testing.T, path string) []map[string]parquet.Value {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a former export wrote, and this one does not, is gone: it may not be redacted. A file of
+// somebody else's is neither removed nor published as redacted.
+func TestAnExportReplacesTheFormerOne(t *testing.T) {
+	a, dir := exported(t)
+	capture := filepath.Join(dir, "captures", "0001-a1-car.pcapng")
+	if _, err := Run(a, dir, Options{Redact: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(capture); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a capture of the former export is there still: %v", err)
+	}
+	own := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(own, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(a, dir, Options{Redact: true}); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+		t.Errorf("a redacted export beside a file of somebody else's: %v", err)
+	}
+	if _, err := Run(a, dir, Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(own); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -259,7 +259,9 @@ func (s *set) sent(f wire.Flow) {
 			continue
 		}
 		cwnd.add(float64(b.CwndSegments))
-		rtt.add(float64(b.RTTUs) / 1e3)
+		if b.RTTUs > 0 { // before the handshake is over there is none
+			rtt.add(float64(b.RTTUs) / 1e3)
+		}
 	}
 	s.put(f.Name, cwndMean, cwnd.value())
 	s.put(f.Name, rttMean, rtt.value())

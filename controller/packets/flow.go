@@ -189,7 +189,7 @@ func (s *stream) leaves(e *end, h *header, at int64) {
 		s.unacked.spoil(part)
 	}
 	if part.to > s.next {
-		s.unacked.add(part.to, at, again)
+		s.unacked.add(part.to, at, again || !inWindow) // no round trip before the window is measured
 		s.next = part.to
 	}
 	s.depart(key{h.seq, h.ipID}, transmission{at: at, bytes: int32(h.payload), inWindow: inWindow})

@@ -133,14 +133,12 @@ func proseVerdicts(d *evidence.Run) string {
 		"what they transferred",
 		words.Count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed],
 		tally[wire.Interrupted], d.Info.Plan.AttemptsMax)
-	if all := d.Planned(); len(all) > 0 {
-		var said []string
-		for _, r := range rules(all[0].Trial.Acceptance) {
-			said = append(said, r.Name+" "+r.Value)
-		}
-		if len(said) > 0 {
-			text += ": " + strings.Join(said, "; ")
-		}
+	var said []string
+	for _, r := range rules(d) {
+		said = append(said, r.Name+" "+r.Value)
+	}
+	if len(said) > 0 {
+		text += ": " + strings.Join(said, "; ")
 	}
 	return text + ". "
 }

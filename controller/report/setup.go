@@ -356,21 +356,38 @@ func viewMethods(d *evidence.Run) (any, error) {
 			}
 		}
 	}
-	if all := d.Planned(); len(all) > 0 {
-		v.Rules = rules(all[0].Trial.Acceptance)
-	}
+	v.Rules = rules(d)
 	return v, nil
 }
 
-func rules(a wire.Acceptance) []pair {
+// rules are the acceptance rules of the planned trials. Where trials differ in one, each of its
+// values is named.
+func rules(d *evidence.Run) []pair {
+	var out []pair
+	for _, p := range d.Planned() {
+		for _, r := range rulesOf(p.Trial.Acceptance) {
+			switch i := slices.IndexFunc(out, func(o pair) bool { return o.Name == r.Name }); {
+			case i < 0:
+				out = append(out, r)
+			case !slices.Contains(strings.Split(out[i].Value, " or "), r.Value):
+				out[i].Value += " or " + r.Value
+			}
+		}
+	}
+	return out
+}
+
+func rulesOf(a wire.Acceptance) []pair {
 	var out []pair
 	add := func(name, format string, v *float64) {
 		if v != nil {
 			out = append(out, pair{name, fmt.Sprintf(format, *v)})
 		}
 	}
-	add("speed band", "target ± %g m/s", a.SpeedBandMps)
-	add("time in the band", "at least %g of the window", a.InBandShareMin)
+	if a.InBandShareMin != nil { // without it nothing is judged by the band
+		add("speed band", "target ± %g m/s", a.SpeedBandMps)
+		add("time in the band", "at least %g of the window", a.InBandShareMin)
+	}
 	if a.FixModeMin != nil {
 		out = append(out, pair{"GPS fix", fmt.Sprintf("mode %d or better throughout", *a.FixModeMin)})
 	}

@@ -16,8 +16,8 @@ const captureChunk = 1 << 20
 // captures fetches the packet captures that the attempt's records name. It runs
 // between trials, so that nothing of it is in the air of a window, and before the
 // verdict, by which the nodes forget their captures. A node that is away is waited
-// for, as it is for its records; a capture that cannot be had is recorded as an
-// event of the run.
+// for, as it is for its records; a capture that the node has no more is recorded as an
+// event of the run. Any other refusal ends the run before the verdict, which may be resumed.
 func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
 	told := map[string]*wire.Capture{}
 	for rec, err := range l.s.Archive.Records(k.Trial, k.Attempt) {
@@ -35,7 +35,8 @@ func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
 	return eachNamed(names, func(node string) error {
 		err := l.capture(ctx, k, node, *told[node])
 		var refused *wire.Error
-		if errors.As(err, &refused) || errors.Is(err, archive.ErrOtherCapture) {
+		gone := errors.As(err, &refused) && (refused.Code == wire.CodeNotFound || refused.Code == wire.CodeConflict)
+		if gone || errors.Is(err, archive.ErrOtherCapture) {
 			text := fmt.Sprintf("the capture of node %s is lost: %v", node, err)
 			return l.s.own.append(k, &wire.Event{Level: "warning", Text: text})
 		}

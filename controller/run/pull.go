@@ -25,7 +25,8 @@ func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
 // Pull collects what the nodes have recorded, judges what they have done by
 // themselves, and drives nothing. When no trial is left it ends the run, so
 // that the nodes put everything back; otherwise it lets them go on. A node that
-// does not answer within patience is away: the others are read all the same.
+// does not answer within patience is away: the others are read all the same, unless the
+// archive is finished, which could not be finished again by them.
 func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, error) {
 	found := r.muster(ctx, patience)
 	if err := ctx.Err(); err != nil {
@@ -33,6 +34,9 @@ func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, erro
 	}
 	if found.Whole() {
 		return found, r.work(ctx, true)
+	}
+	if r.Archive.Finished() {
+		return found, nil
 	}
 	var errs []error
 	for _, lane := range r.Lanes {

@@ -31,7 +31,9 @@ type Mesh struct {
 	places    map[string][]place
 	events    []event
 	measured  map[string]bool     // by the name of a flow: it is no background
+	tcp       bool                // one of them is TCP's
 	received  map[uint64][]sample // bytes that the receiver had, over time, by data socket
+	edges     map[string]bool     // of the window, at which the receiver's sockets were sampled
 	stalled   bool                // the receiver's sampler, in the window
 	ways      []Path              // of the flow, where its packets hold them
 	probed    bool                // probes were sent
@@ -85,10 +87,11 @@ func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
 		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{},
 		places:   map[string][]place{},
-		measured: map[string]bool{}, received: map[uint64][]sample{}}
+		measured: map[string]bool{}, received: map[uint64][]sample{}, edges: map[string]bool{}}
 	for _, f := range slices.Backward(t.Traffic) {
 		if !f.Background {
 			m.From, m.To, m.measured[f.Name] = f.From, f.To, true
+			m.tcp = m.tcp || f.Kind == "iperf3_tcp"
 		}
 	}
 	for _, n := range plan.Nodes {
@@ -171,6 +174,10 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 		}
 	case *wire.Truth:
 		m.places[b.Of] = append(m.places[b.Of], place{s, b.XM, b.YM})
+	case *wire.Edge:
+		if r.Node == m.To {
+			m.edges[b.Edge] = true
+		}
 	case *wire.TCPSample:
 		if r.Node == m.To && b.Stream != nil && m.measured[b.Flow] {
 			m.received[b.Cookie] = append(m.received[b.Cookie], sample{s, b.BytesReceived})

@@ -39,7 +39,7 @@ func square() (wire.RunPlan, wire.Trial, []wire.Record) {
 		{Name: "c", MeshPrefix: "10.0.0.3/24"}, {Name: "d", MeshPrefix: "10.0.0.4/24"}}}
 	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10,
 		Routing: wire.Routing{Protocol: "aodv"},
-		Traffic: []wire.Flow{{Name: "bulk", From: "a", To: "d"}}}
+		Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "d"}}}
 	var out []wire.Record
 	for _, n := range []string{"a", "b", "c", "d"} {
 		out = append(out, record(n, 0, &wire.Window{OpenBootNs: boot(0), CloseBootNs: boot(10)}))
@@ -115,6 +115,19 @@ func TestAStalledSamplerTellsNoOutage(t *testing.T) {
 	late := record("d", 10, &wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 1.2e6})
 	if o, ok := Read(plan, trial, append(records, late)).TCPOutage(); ok {
 		t.Errorf("TCP outage %+v of a sampler that was 1.2 s late", o)
+	}
+}
+
+// A receiver whose sockets were looked at, and which had none, got nothing.
+func TestWithoutAConnectionTheOutageIsTheWindow(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "tcp" })
+	if o, ok := Read(plan, trial, records).TCPOutage(); ok {
+		t.Errorf("TCP outage %+v of a receiver that was not sampled", o)
+	}
+	records = append(records, record("d", 0, &wire.Edge{Edge: "open"}), record("d", 10, &wire.Edge{Edge: "close"}))
+	if o, ok := Read(plan, trial, records).TCPOutage(); !ok || o.Seconds != trial.DurationS {
+		t.Errorf("TCP outage %+v, %v; want the window's %g s", o, ok, trial.DurationS)
 	}
 }
 

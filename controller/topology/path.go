@@ -205,9 +205,11 @@ func (m *Mesh) RouteOutage() Outage {
 
 // TCPOutage returns the longest time in which the receiver got nothing of the
 // measured flows, to within the beat of its samples. It reports false when the
-// receiver was not sampled, or its sampler stalled: then nobody knows.
+// receiver was not sampled, or its sampler stalled: then nobody knows. Where its sockets were
+// sampled and there was none, it got nothing in the whole window.
 func (m *Mesh) TCPOutage() (Outage, bool) {
-	if len(m.received) == 0 || m.stalled {
+	sampled := len(m.received) > 0 || m.tcp && m.edges["open"] && m.edges["close"]
+	if !sampled || m.stalled {
 		return Outage{}, false
 	}
 	return m.longestGap(m.grew()), true

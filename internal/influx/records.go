@@ -195,7 +195,7 @@ func Schema() []Measurement {
 				{"open_boot_ns", Integer, "ns", "when it opens, boot clock", ""},
 				{"close_boot_ns", Integer, "ns", "when it closes, boot clock", ""},
 				{"go_path", Text, "", "how GO reached the node: control, mesh or self", ""},
-				{"go_uncertainty_us", Float, "µs", "half the round trip of GO and its acknowledgement", ""},
+				{"go_uncertainty_us", Float, "µs", "the round trip of GO and its acknowledgement: a peer opened later by at most so much", ""},
 			},
 		},
 		{

@@ -136,12 +136,8 @@ func checks(t wire.Trial, m Covariates, scope Scope) []wire.Check {
 	a := t.Acceptance
 	out := gpsChecks(t, m, scope)
 	if t.Car != "" && (scope.Final || t.Car == t.Initiator) {
-		if t.SpeedMps != nil && a.SpeedBandMps != nil {
-			share := 0.0
-			if a.InBandShareMin != nil {
-				share = *a.InBandShareMin
-			}
-			c := atLeast("in_band_share_min", share, m.InBandShare)
+		if t.SpeedMps != nil && a.SpeedBandMps != nil && a.InBandShareMin != nil {
+			c := atLeast("in_band_share_min", *a.InBandShareMin, m.InBandShare)
 			band := fmt.Sprintf("; band %g ± %g m/s", *t.SpeedMps, *a.SpeedBandMps)
 			c.Detail = strings.TrimPrefix(c.Detail+band, "; ")
 			out = append(out, c)

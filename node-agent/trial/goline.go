@@ -375,7 +375,8 @@ func (a *attempt) sendGo(peers []*peer) error {
 	for _, p := range peers {
 		worst = max(worst, p.bestRTT)
 	}
-	uncertainty := float64(worst.Microseconds()) / 2
+	// A peer opens its window later by GO's way to it, of which only the round trip is known.
+	uncertainty := float64(worst.Microseconds())
 	a.order(goOrder{openBootNs: openNs, path: "self", uncertaintyUs: &uncertainty})
 	return nil
 }

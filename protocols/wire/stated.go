@@ -22,7 +22,7 @@ type Window struct {
 	CloseBootNs int64 `json:"close_boot_ns" unit:"ns"` // when it closes, boot clock
 	// how GO reached the node: control | mesh | self
 	GoPath string `json:"go_path,omitempty" redact:"keep"`
-	// half the round trip of GO and its acknowledgement
+	// the round trip of GO and its acknowledgement: a peer opened later by at most so much
 	GoUncertaintyUs *float64 `json:"go_uncertainty_us,omitempty" unit:"µs"`
 }
 

@@ -4,9 +4,11 @@ package virtual
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -18,28 +20,50 @@ import (
 // resumeStatus says that a rehearsal was cut off and asks to be resumed.
 const resumeStatus = 75
 
-// kills is how often a rehearsal of two trials is killed before it may end.
-func kills() int {
+// TestE2ESoakKilledAnywhere kills the kernel or its launcher at random moments, and
+// resumes, until a run of two trials is complete; and then again with another, until so many
+// kills have found one at work: 5, and 1,000 with FIELDMESH_SOAK set, on all processors.
+func TestE2ESoakKilledAnywhere(t *testing.T) {
+	seed, kills, desks := testnet.Seed(t, rand.Uint64(), "the kills"), 5, 1
 	if os.Getenv("FIELDMESH_SOAK") != "" {
-		return 1000
+		kills, desks = 1000, runtime.NumCPU()
 	}
-	return 5
+	for i := range desks {
+		t.Run(fmt.Sprintf("desk %d", i+1), func(t *testing.T) {
+			t.Parallel()
+			newDesk(t, "[16.7]").killedAnywhere(t, rand.New(rand.NewPCG(seed, uint64(i))), kills/desks)
+		})
+	}
 }
 
-// TestE2ESoakKilledAnywhere kills the kernel or its launcher at random moments,
-// and resumes, until the run is complete.
-func TestE2ESoakKilledAnywhere(t *testing.T) {
-	d := newDesk(t, "[16.7]")
-	dice := rand.New(rand.NewPCG(testnet.Seed(t, rand.Uint64(), "the kills"), 0))
-	var before []wire.Verdict
-	for range kills() {
-		d.killOnce(t, dice)
-		before = d.kept(t, before)
+// killedAnywhere kills runs until so many kills have found one at work.
+func (d *desk) killedAnywhere(t *testing.T, dice *rand.Rand, kills int) {
+	var decided []wire.Verdict
+	complete := 0
+	for kills > 0 {
+		switch d.killOnce(t, dice) {
+		case 0:
+			d.eachAcceptedOnce(t, decided)
+			if err := os.RemoveAll(d.path("runs/killed")); err != nil {
+				t.Fatal(err)
+			}
+			complete, decided = complete+1, nil
+		default:
+			kills--
+			decided = d.kept(t, decided)
+		}
 	}
-	status, out := d.goOn(t, nil)
-	if status != 0 {
+	if status, out := d.goOn(t, nil); status != 0 {
 		t.Fatalf("left in peace it ends with status %d:\n%s", status, out)
 	}
+	d.eachAcceptedOnce(t, decided)
+	t.Logf("%d runs were complete in the end", complete+1)
+}
+
+// eachAcceptedOnce: a complete run has its two trials, each accepted once, and what was
+// decided before.
+func (d *desk) eachAcceptedOnce(t *testing.T, before []wire.Verdict) {
+	t.Helper()
 	d.whole(t, "killed")
 	accepted := map[int]int{}
 	for _, v := range d.kept(t, before) {
@@ -53,7 +77,7 @@ func TestE2ESoakKilledAnywhere(t *testing.T) {
 }
 
 // goOn begins the run or resumes it, and returns its status and what it said.
-func (d *desk) goOn(t *testing.T, meanwhile func(*exec.Cmd)) (int, string) {
+func (d *desk) goOn(t *testing.T, meanwhile func(cmd *exec.Cmd, ended <-chan struct{})) (int, string) {
 	t.Helper()
 	args := []string{"velocity.yaml", "--clock", "virtual", "--name", "killed"}
 	if _, err := os.Stat(d.path("runs/killed/run.json")); err == nil {
@@ -69,10 +93,15 @@ func (d *desk) goOn(t *testing.T, meanwhile func(*exec.Cmd)) (int, string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = cmd.Wait()
+	}()
 	if meanwhile != nil {
-		meanwhile(cmd)
+		meanwhile(cmd, ended)
 	}
-	err = cmd.Wait()
+	<-ended
 	text, rerr := os.ReadFile(log.Name())
 	if rerr != nil {
 		t.Fatal(rerr)
@@ -84,14 +113,19 @@ func (d *desk) goOn(t *testing.T, meanwhile func(*exec.Cmd)) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(text)
 }
 
-// killOnce lets the rehearsal run for a while and ends it, one way or another.
-func (d *desk) killOnce(t *testing.T, dice *rand.Rand) {
+// killOnce lets the rehearsal run for a while and ends it, one way or another, unless it is
+// complete before. It returns its status.
+func (d *desk) killOnce(t *testing.T, dice *rand.Rand) (status int) {
 	t.Helper()
 	after := time.Duration(dice.Int64N(int64(15 * time.Second)))
 	way := dice.IntN(4)
 	want := resumeStatus
-	status, out := d.goOn(t, func(cmd *exec.Cmd) {
-		time.Sleep(after)
+	status, out := d.goOn(t, func(cmd *exec.Cmd, ended <-chan struct{}) {
+		select {
+		case <-ended:
+			return
+		case <-time.After(after):
+		}
 		kernels, stubs := d.processes(t)
 		if way == 3 && len(stubs) > 0 { // a program in virtual time dies; what is then, is interrupted
 			_ = syscall.Kill(stubs[dice.IntN(len(stubs))], syscall.SIGKILL)
@@ -112,6 +146,7 @@ func (d *desk) killOnce(t *testing.T, dice *rand.Rand) {
 		t.Errorf("killed, it ends with status %d, want %d:\n%s", status, want, out)
 	}
 	d.nothingLeft(t)
+	return status
 }
 
 // kept: what was decided before stands as it stood.

@@ -114,10 +114,37 @@ func (e *Engine) undecided(views map[string]wire.CampaignView) []wire.TrialKey {
 			add(*v.Current)
 		}
 	}
-	slices.SortFunc(out, func(a, b wire.TrialKey) int {
-		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Attempt, b.Attempt))
-	})
+	slices.SortFunc(out, inOrder)
 	return out
+}
+
+// orphan is the first attempt that is undecided and has records.
+func (e *Engine) orphan() (first wire.TrialKey, found bool) {
+	look := func(k wire.TrialKey) {
+		_, planned := e.trial(k.Trial)
+		if _, decided := e.decision(k); decided || !planned && !slices.Contains(e.orphans, k) {
+			return
+		}
+		if !found || inOrder(k, first) < 0 {
+			first, found = k, true
+		}
+	}
+	for _, k := range e.orphans {
+		look(k)
+	}
+	for _, w := range e.workers {
+		for k := range w.kept {
+			look(k)
+		}
+		for k := range w.windows {
+			look(k)
+		}
+	}
+	return first, found
+}
+
+func inOrder(a, b wire.TrialKey) int {
+	return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // takingPart lists the nodes that know of an attempt.
@@ -207,19 +234,23 @@ func (e *Engine) recall(attempts []Attempt) {
 	}
 }
 
-// decideOrphans decides the attempts that the archive had records of when the
-// run began, and that no node knows any more: the field that they were driven in
-// is gone. Those which nodes began since are theirs.
+// decideOrphans decides the attempts that the archive had records of when the run began, or
+// has got since from nodes that know nothing of them any more: another run was loaded, or the
+// field that they were driven in is gone. One that all its nodes have kept is judged as any
+// other. Those which nodes began since are theirs.
 func (e *Engine) decideOrphans(then func()) {
-	if len(e.orphans) == 0 {
+	k, found := e.orphan()
+	if !found {
 		then()
 		return
 	}
-	k := e.orphans[0]
-	e.orphans = e.orphans[1:]
-	if _, decided := e.decision(k); decided {
-		e.decideOrphans(then)
-		return
+	e.orphans = slices.DeleteFunc(e.orphans, func(o wire.TrialKey) bool { return o == k })
+	if t, planned := e.trial(k.Trial); planned && len(e.workers) == 1 {
+		w := e.workers[0]
+		if missing, _, _ := w.lacking(k, t.Nodes()); len(missing) == 0 {
+			w.finish(t, k, func() { e.decideOrphans(then) })
+			return
+		}
 	}
 	const text = "the controller ended during the attempt, and no node knows of it"
 	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Final: true,

@@ -251,10 +251,15 @@ func (w *simulation) keptSeen(n *node, k wire.TrialKey, o wire.Outcome, recorded
 	w.kept[k][n] = keptTruth{o, recorded, w.now}
 }
 
-// lost notes that a node forgets: what is not decided of what it did cannot be.
-func (w *simulation) lost(n *node) {
-	for k := range w.kept {
-		if _, is := w.decision(k); !is {
+// lost notes that a node forgets: what is not decided of what it did cannot be, unless all nodes
+// have recorded its end, and keep their records.
+func (w *simulation) lost(n *node, spool bool) {
+	for k, by := range w.kept {
+		whole := spool && len(by) == len(w.trial(k.Trial).Nodes())
+		for _, truth := range by {
+			whole = whole && truth.recorded
+		}
+		if _, is := w.decision(k); !is && !whole {
 			w.calledOff[k] = true
 			delete(w.kept[k], n)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,5 +97,48 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.know); v.Outcome != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, v.Outcome, v.Reason, c.want)
 		}
+	}
+}
+
+// A node that stays out of the controller's reach does not stop the run: the others' leases are
+// left to run out, and all go on alone.
+func TestNodesGoOnWhileOneIsOutOfReach(t *testing.T) {
+	const from, to = 5 * time.Second, 30 * time.Minute
+	var alone atomic.Int32
+	seeds(600, func(seed uint64) bool {
+		w := newSimulation(seed, nil)
+		if w.calm || len(w.nodes) > 1 {
+			return true
+		}
+		peer := w.node(0, "b")
+		for at := from; at < to; at += time.Second { // a mishap may bring it back
+			w.at(at, func() { peer.cut = true })
+		}
+		w.at(to, func() {
+			begun := !slices.ContainsFunc(w.nodes[0], func(n *node) bool { return !n.started })
+			if !begun || w.pulls {
+				return
+			}
+			alone.Add(1)
+			k, more := peer.next()
+			for _, n := range w.nodes[0] { // who disagree on what is next wait for the controller
+				other, is := n.next()
+				more = more && is && other == k
+			}
+			if more {
+				t.Errorf("seed %d: the nodes have not begun %v", seed, k)
+			}
+		})
+		w.at(to, func() {
+			peer.cut, w.whole = false, w.now
+			w.collect(peer)
+		})
+		if failure := w.run(); failure != "" {
+			t.Errorf("seed %d: %s", seed, failure)
+		}
+		return !t.Failed()
+	})
+	if alone.Load() < 40 {
+		t.Errorf("only in %d schedules the nodes had begun by then", alone.Load())
 	}
 }

@@ -192,26 +192,30 @@ func (w *simulation) mishaps() {
 			w.at(at, func() { n.mute = true })
 		case 6: // another controller, that wants the node for itself
 			w.at(at, func() { n.take("another", 5*time.Second) })
-		case 7: // the field ends, and its nodes with it
-			w.at(at, func() { w.forget(nodes) })
+		case 7: // the field ends, and its nodes with it; or they are given another run, and keep their records
+			spool := w.rng.IntN(2) == 0
+			w.at(at, func() { w.forget(nodes, spool) })
 		}
 	}
 	w.killIn = w.rng.IntN(150)
 }
 
-// forget replaces the nodes of a worker by new ones, which know nothing.
-func (w *simulation) forget(nodes []*node) {
+// forget replaces the nodes of a worker by new ones, which know nothing; with spool they are the
+// old ones, which have their records still.
+func (w *simulation) forget(nodes []*node, spool bool) {
 	w.tell("nodes are replaced")
 	if w.life%2 == 1 {
 		w.kill() // a field ends with its controller
 	}
 	for _, n := range nodes {
 		w.collect(n)
-		w.lost(n)
+		w.lost(n, spool)
 		n.life++
 		n.up, n.loaded, n.started, n.cur, n.last = true, false, false, nil, nil
 		n.verdicts, n.lease = map[int][]wire.Verdict{}, simLease{}
-		n.records = n.records[:n.copied]
+		if !spool {
+			n.records = n.records[:n.copied]
+		}
 		n.did, w.replaced = nil, true
 		w.leaseLost(n)
 	}
@@ -309,7 +313,7 @@ func (w *simulation) kill() {
 	w.engine = nil
 	if len(w.nodes) > 1 { // fields side by side end with their controller
 		for _, nodes := range w.nodes {
-			w.forget(nodes)
+			w.forget(nodes, false)
 		}
 	}
 	w.killIn = 0

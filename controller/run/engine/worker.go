@@ -35,13 +35,14 @@ type worker struct {
 
 	quietUntil time.Time
 	renewing   map[string]bool
-	releasing  func() // what follows the last renewal; nil while leases are renewed
+	silent     map[string]time.Time // nodes whose leases cannot be renewed, and since when
+	releasing  func()               // what follows the last renewal; nil while leases are renewed
 }
 
 func newWorker(e *Engine, index int, nodes []string) *worker {
 	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)),
-		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{},
-		windows: map[wire.TrialKey]map[string]wire.Window{}}
+		renewing: map[string]bool{}, silent: map[string]time.Time{}, late: map[string]error{},
+		kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
 }
 
 func (w *worker) mesh() bool { return w.e.cfg.Plan.Control == wire.ControlMesh }
@@ -60,7 +61,9 @@ func (w *worker) open() {
 		for _, n := range w.nodes {
 			w.e.after(leaseEvery, func() { w.renew(n) })
 		}
-		w.catchUp(w.opened)
+		// A node that forgot the run since, for another was loaded, may have its records still: an
+		// attempt must not be begun again under their key.
+		w.drain(func() { w.catchUp(w.opened) })
 	})
 }
 
@@ -110,18 +113,27 @@ func (w *worker) insistAll(op Op, doing string, then func(map[string]Answer)) {
 }
 
 // views asks every node how it stands until all have answered: without them the
-// schedule cannot go on.
+// schedule cannot go on. Where that took long, a node may have gone on alone since it
+// answered, and all are asked again.
 func (w *worker) views(then func(map[string]wire.CampaignView)) {
-	views := map[string]wire.CampaignView{}
+	began, views := w.e.now, map[string]wire.CampaignView{}
 	var ask func(node string)
 	ask = func(node string) {
 		w.e.do(w.index, node, View{Leased: true}, func(a Answer) {
 			if a.Fault != nil {
-				w.show(Show{Phase: "waiting", Detail: fmt.Sprintf("%s is out of reach: %v", node, a.Fault.Err)})
+				detail := fmt.Sprintf("%s is out of reach: %v", node, a.Fault.Err)
+				if w.leavesAlone("") {
+					detail = "the nodes go on alone: " + detail
+				}
+				w.show(Show{Phase: "waiting", Detail: detail})
 				w.e.after(askAgain, func() { ask(node) })
 				return
 			}
-			if views[node] = a.View; len(views) == len(w.nodes) {
+			switch views[node] = a.View; {
+			case len(views) < len(w.nodes):
+			case w.e.now.Sub(began) > LeaseTTL(w.e.cfg.Plan):
+				w.views(then)
+			default:
 				then(views)
 			}
 		})
@@ -131,8 +143,23 @@ func (w *worker) views(then func(map[string]wire.CampaignView)) {
 	}
 }
 
-// renew keeps a node's lease, but not within a quiet period. While the node is
-// out of reach it goes on by itself; the lease is taken again when it comes back.
+// leavesAlone reports whether a node's lease is left to run out because another node is out
+// of reach for longer than a lease lasts. That one has gone on alone, and can only do so with
+// the others. In a rehearsal of several fields nodes never go on alone.
+func (w *worker) leavesAlone(node string) bool {
+	if _, silent := w.silent[node]; silent || len(w.e.workers) > 1 || w.e.cfg.PullOnly {
+		return false
+	}
+	for _, since := range w.silent {
+		if w.e.now.Sub(since) > LeaseTTL(w.e.cfg.Plan) {
+			return true
+		}
+	}
+	return false
+}
+
+// renew keeps a node's lease, but not within a quiet period. While the node or another is
+// out of reach they go on by themselves; the leases are taken again when it comes back.
 func (w *worker) renew(node string) {
 	e := w.e
 	if w.releasing != nil {
@@ -143,11 +170,20 @@ func (w *worker) renew(node string) {
 		return
 	}
 	next := e.now.Add(leaseEvery)
+	if w.leavesAlone(node) {
+		e.after(leaseEvery, func() { w.renew(node) })
+		return
+	}
 	w.renewing[node] = true
 	e.do(w.index, node, Renew{TTL: LeaseTTL(e.cfg.Plan)}, func(a Answer) {
 		delete(w.renewing, node)
 		if a.Fault != nil {
 			w.log("renew lease of "+node, wire.TrialKey{}, a.Fault)
+		}
+		if a.Fault == nil || a.Fault.Code != "" {
+			delete(w.silent, node)
+		} else if _, already := w.silent[node]; !already {
+			w.silent[node] = e.now
 		}
 		if w.releasing != nil {
 			w.releasing()
@@ -194,16 +230,15 @@ func (w *worker) pulled() {
 
 // drain waits until every record that the nodes have on disk is in the archive.
 func (w *worker) drain(then func()) {
-	w.insistAll(View{Leased: true}, "collect the last records", func(views map[string]Answer) {
-		w.each(w.nodes, func(n string) Op { return Drain{views[n].View.Position} }, func(answers map[string]Answer) {
-			for _, n := range w.nodes {
-				if f := answers[n].Fault; f != nil {
-					w.e.fail(w.index, "collect the last records of node "+n, f.Err)
-					return
+	w.insistAll(View{Leased: true}, "collect the records", func(views map[string]Answer) {
+		left := len(w.nodes)
+		for _, n := range w.nodes {
+			w.insist(n, Drain{views[n].View.Position}, "collect the records of node "+n, func(Answer) {
+				if left--; left == 0 {
+					then()
 				}
-			}
-			then()
-		})
+			})
+		}
 	})
 }
 
