@@ -154,10 +154,14 @@ func (d *desk) client(t *testing.T, name string) *fleet.Client {
 	return c
 }
 
-// controlLink cuts every node off the controller and the others, or lets them back.
-func (d *desk) controlLink(t *testing.T, up bool) {
+// controlLink cuts nodes off the controller and each other, or lets them back; all of them where none
+// is named.
+func (d *desk) controlLink(t *testing.T, up bool, nodes ...string) {
 	t.Helper()
-	for _, name := range deskNodes {
+	if len(nodes) == 0 {
+		nodes = deskNodes
+	}
+	for _, name := range nodes {
 		d.control.Run(t, "ip", "link", "set", name, upOrDown(up))
 	}
 }

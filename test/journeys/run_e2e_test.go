@@ -67,6 +67,49 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	d.restored(t)
 }
 
+// The controller loses the roadside's node only, as a laptop in the car does. It leaves the car's node
+// alone as well, so that both go on.
+func TestARunGoesOnWhileOneNodeIsOutOfReach(t *testing.T) {
+	const (
+		cutFrom = 2 // from here on bravo stays away,
+		cutTo   = 4 // until this one, the second that the nodes did alone, is over
+	)
+	d := newDesk(t, "")
+	c := d.start(t, stationary(t, "without-one-link", "[2.8, 5.6, 11.1]", "nodes:\n  alpha",
+		"control: own\nnodes:\n  alpha"))
+	cut, away := false, map[wire.TrialKey]bool{}
+	c.steps = func(step string, k wire.TrialKey) {
+		switch {
+		case step == "armed":
+			if k.Trial == cutFrom && k.Attempt == 1 {
+				d.controlLink(t, false, "bravo")
+				cut = true
+			}
+			away[k] = cut
+		case step == "kept" && k.Trial == cutTo:
+			d.controlLink(t, true, "bravo")
+			cut = false
+		}
+	}
+	k := c.finish(t, 5*time.Minute)
+	k.nothingLost(t, deskNodes...)
+	alone := 0
+	for _, at := range k.attempts {
+		if at.Verdict.Outcome != wire.Accepted || !away[at.TrialKey] {
+			continue
+		}
+		alone++
+		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != "mesh" {
+			t.Errorf("trial %d: GO reached bravo by %q, want the mesh", at.Trial, w.GoPath)
+		}
+	}
+	if alone < cutTo-cutFrom+1 {
+		t.Errorf("%d trials were accepted while bravo was out of reach, want %d", alone, cutTo-cutFrom+1)
+	}
+	d.stopAgents(t)
+	d.restored(t)
+}
+
 // knock tries the control port of a node's peer over the interface under test.
 func (d *desk) knock(t *testing.T, from string) {
 	t.Helper()
