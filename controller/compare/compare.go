@@ -211,6 +211,10 @@ func (t *Table) note() {
 		say("a rehearsal is no evidence about velocity: what speed and distance do to the radio there is what its " +
 			"section field put into it")
 	}
+	if t.A.Place != archive.PlaceRehearsal || t.B.Place != archive.PlaceRehearsal {
+		say("an interval takes trials for independent: what the trials of a day have in common, such as weather and " +
+			"set-up, is in the difference and not in its interval")
+	}
 	if s, u := scaleOf(t.A), scaleOf(t.B); s != u {
 		say("they were driven at different scales: %s and %s", s, u)
 	}
