@@ -112,6 +112,7 @@ func (s schema) flowKeys() []field {
 		optional("background", boolean{}, "Whether the flow only loads the network and is not measured").or(false),
 		optional("from", s.flowEnds(), "The node that sends the data; a campaign may name it by its role, or have it drawn by the seed").or("sender"),
 		optional("to", s.flowEnds(), "The node that receives it; a campaign may name it by its role, or have it drawn by the seed").or("receiver"),
+		optional("unique_ends", boolean{}, "Whether ends that are drawn by the seed are of no other flow with this key").or(false),
 		optional("reverse", boolean{}, "Whether the receiver is iperf3's client (iperf3 -R)").or(false),
 		optional("port", serverPort(), "Port of iperf3's server, or where datagrams of kind delay are answered").or(iperf3Port),
 		optional("streams", number{1, 128, false, true, ""}, "Parallel streams").or(oneStream),

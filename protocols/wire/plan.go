@@ -366,6 +366,8 @@ type Flow struct {
 	From string `json:"from" campaign:"rule=s.flowEnds(),default=\"sender\""`
 	// the node that receives it; a campaign may name it by its role, or have it drawn by the seed
 	To string `json:"to" campaign:"rule=s.flowEnds(),default=\"receiver\""`
+	// whether ends that are drawn by the seed are of no other flow with this key
+	UniqueEnds bool `json:"unique_ends,omitempty"`
 	// whether the receiver is iperf3's client (iperf3 -R)
 	Reverse bool `json:"reverse,omitempty"`
 	// port of iperf3's server, or where datagrams of kind delay are answered
