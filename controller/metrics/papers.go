@@ -78,7 +78,8 @@ func PaperMetrics() []PaperMetric {
 func macFrames(class string) definition {
 	return definition{"mac_frames_" + class + "_per_s", "frames/s",
 		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class +
-			", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
+			", sum over the nodes (P3's routing overhead at MAC has the RTS, CTS and ACKs of data frames too); " +
+			"rehearsal only"}
 }
 
 // constantRate adds up what happened to a trial's constant-bit-rate flows.

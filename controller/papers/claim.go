@@ -119,7 +119,8 @@ type Part struct {
 const Margin = 0.1
 
 // Rule is how claims are decided, in the words of the report. It was laid down
-// before any trial was driven.
+// before any trial was driven, but for the pairs that a ratio leaves out: that
+// was added after the runs of P1 and of P2's chain, of which it decides nothing.
 const Rule = "Two trials make a pair when they are of one repetition and alike in all but what the claim compares. " +
 	"A claim that one has more (or less) is supported when the 95 % t interval of the pairs' mean difference lies " +
 	"wholly on that side of zero, " +
@@ -128,6 +129,7 @@ const Rule = "Two trials make a pair when they are of one repetition and alike i
 	"lies wholly beyond. " +
 	"A range, of a ratio or of a level, is supported when the 95 % interval lies wholly within it and contradicted " +
 	"when it lies wholly outside. " +
+	"Of a ratio, pairs that are 0 on both sides are left out, and the answer has their number. " +
 	"Below three pairs nothing is decided, nor of times where one of the trials had not come to it when its window " +
 	"closed. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
 	"Intervals are not corrected for there being many claims: of twenty comparisons without any effect, about one " +
@@ -216,16 +218,19 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 	pairs := pairsOf(c.Metric, a, b, trials)
 	p := Part{What: a.String() + " against " + b.String(), N: len(pairs), Test: "paired t interval"}
 	var differences, ratios []float64
-	mean := 0.0
+	mean, nothing := 0.0, 0
 	for _, k := range pairs {
 		differences = append(differences, k.a-k.b)
 		mean += (math.Abs(k.a) + math.Abs(k.b)) / 2 / float64(len(pairs))
-		if k.b != 0 {
+		switch {
+		case k.b != 0:
 			ratios = append(ratios, k.a/k.b)
+		case k.a == 0:
+			nothing++
 		}
 	}
 	p.Estimate = s.of(differences)
-	if len(pairs) > 0 && len(ratios) == len(pairs) {
+	if len(ratios) > 0 && len(ratios)+nothing == len(pairs) {
 		p.Ratio = new(s.of(ratios))
 	}
 	switch c.Relation {
@@ -240,6 +245,9 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 		if p.Ratio != nil {
 			p.Verdict = p.Ratio.within(c.Low, c.High)
 		}
+	}
+	if nothing > 0 && len(ratios)+nothing == len(pairs) {
+		p.Test += fmt.Sprintf("; the ratio leaves out %d with 0 on both sides", nothing)
 	}
 	return p
 }

@@ -158,6 +158,12 @@ func TestDecisions(t *testing.T) {
 			"reno": {1, 2, 3}}, Contradicted},
 		{"ratio to nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30},
 			"reno": {0, 2, 3}}, Undecided},
+		{"ratio without pairs of nothing", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
+			map[string][]float64{"vegas": {0, 10, 20, 30, 0}, "reno": {0, 1, 2, 3, 0}}, Supported},
+		{"ratio of too few pairs of something", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
+			map[string][]float64{"vegas": {0, 10, 20}, "reno": {0, 1, 2}}, Undecided},
+		{"ratio of nothing", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
+			map[string][]float64{"vegas": {0, 0, 0}, "reno": {0, 0, 0}}, Undecided},
 		{"level", c{A: a, Relation: Level, Low: new(4.0), High: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
 			Supported},
 		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
@@ -195,6 +201,21 @@ func TestCensoredTimesDecideNothing(t *testing.T) {
 	late.Facts = map[string]string{"variant": "tahoe"}
 	if got := Decide(claim, append(all, late), interval); got.Verdict != Supported {
 		t.Errorf("a trial that is not compared: %+v", got)
+	}
+}
+
+// An answer says how many pairs its ratio leaves out because both have nothing.
+func TestARatioSaysWhatItLeavesOut(t *testing.T) {
+	claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: Ratio}
+	got := Decide(claim, trials("m", map[string][]float64{"vegas": {0, 10, 20, 30, 0}, "reno": {0, 1, 2, 3, 0}}),
+		interval).Parts[0]
+	if got.N != 5 || got.Ratio == nil || got.Ratio.N != 3 || got.Ratio.Mean != 10 ||
+		!strings.HasSuffix(got.Test, "; the ratio leaves out 2 with 0 on both sides") {
+		t.Errorf("%+v", got)
+	}
+	got = Decide(claim, trials("m", map[string][]float64{"vegas": {0, 10}, "reno": {0, 0}}), interval).Parts[0]
+	if got.Ratio != nil || strings.Contains(got.Test, "leaves out") {
+		t.Errorf("10 ÷ 0: %+v", got)
 	}
 }
 
@@ -352,7 +373,8 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 		}
 		return stated
 	}
-	if of("p2", "random") == 0 || of("p2", "chain") != 0 || of("p1", "") != 3 {
+	if of("p2", "random") == 0 || of("p2", "chain") == 0 || of("p2", "chain")+of("p2", "grid")+of("p2", "random") !=
+		of("p2", "") || of("p1", "") != 3 {
 		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
 	}
 }

@@ -96,7 +96,7 @@ func (s schema) routingKeys() []field {
 func (s schema) tcpKeys() []field {
 	return []field{
 		optional("variant", tcpVariants(), "The congestion control: tahoe, reno, newreno, sack, fack, vegas, vegas1995, westwood, westwood2001, reference (rehearsal only), or the kernel's name of another"),
-		optional("classic", toggle{}, "Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN").or(false),
+		optional("classic", toggle{}, "Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN; but RACK stays where SACK is on, from Linux 6.17 on").or(false),
 		optional("sack", toggle{}, "Selective acknowledgements"),
 		optional("delayed_ack", toggle{}, "Delayed acknowledgements; off: every segment is acknowledged at once"),
 		optional("fixed_rto", toggle{}, "Whether from the second timeout in a row on the RTO is not doubled").or(false),
@@ -112,6 +112,7 @@ func (s schema) flowKeys() []field {
 		optional("background", boolean{}, "Whether the flow only loads the network and is not measured").or(false),
 		optional("from", s.flowEnds(), "The node that sends the data; a campaign may name it by its role, or have it drawn by the seed").or("sender"),
 		optional("to", s.flowEnds(), "The node that receives it; a campaign may name it by its role, or have it drawn by the seed").or("receiver"),
+		optional("unique_ends", boolean{}, "Whether ends that are drawn by the seed are of no other flow with this key").or(false),
 		optional("reverse", boolean{}, "Whether the receiver is iperf3's client (iperf3 -R)").or(false),
 		optional("port", serverPort(), "Port of iperf3's server, or where datagrams of kind delay are answered").or(iperf3Port),
 		optional("streams", number{1, 128, false, true, ""}, "Parallel streams").or(oneStream),

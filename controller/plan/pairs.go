@@ -42,7 +42,7 @@ func (c *check) decodeFlows(e tree.Entry) []wire.Flow {
 
 // drawnFlows judges flows whose ends are drawn.
 func (c *check) drawnFlows(flows *tree.Node) {
-	pairs, named := 0, map[[2]string]bool{}
+	var all []wire.Flow
 	for _, e := range flows.Entries {
 		path := "traffic." + e.Key + "."
 		from, to := c.flowEnd(e.Value, "from") == draw.Random, c.flowEnd(e.Value, "to") == draw.Random
@@ -51,21 +51,17 @@ func (c *check) drawnFlows(flows *tree.Node) {
 			c.add(e.At, "trial.traffic.%s: one end is drawn and the other is not; allowed: from: random and to: "+
 				"random, or neither", e.Key)
 		case !from:
-			named[draw.Pair(c.flowEnd(e.Value, "from"), c.flowEnd(e.Value, "to"))] = true
 			c.unfit(path+"flows", "between two nodes that are named", "streams, or from: random and to: random")
 			c.unfit(path+"total_bps", "without flows that are drawn", "bitrate_bps")
+			c.unfit(path+"unique_ends", "between two nodes that are named", "leave it out")
 		default:
-			pairs += flowsOf(e.Value)
 			c.drawnNames(e)
 		}
+		all = append(all, c.decodeFlows(e)...)
 	}
-	n := len(slices.Compact(slices.Sorted(slices.Values(c.participants()))))
-	if most := n * (n - 1) / 2; pairs > most {
-		c.add(flows.Home, "trial.traffic: %d flows are drawn and %d nodes take part, which have %d pairs; allowed: "+
-			"no more flows than pairs", pairs, n, most)
-	} else if pairs > 0 && pairs+len(named) > most {
-		c.add(flows.Home, "trial.traffic: %d flows are drawn and %d of the %d pairs of nodes have a flow already; "+
-			"allowed: no more flows than pairs", pairs, len(named), most)
+	nodes := slices.Compact(slices.Sorted(slices.Values(c.participants())))
+	if lacking := draw.Lacking(len(nodes), all); lacking != "" {
+		c.add(flows.Home, "trial.traffic: %s", lacking)
 	}
 }
 

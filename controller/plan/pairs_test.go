@@ -87,8 +87,11 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 		"field.mobility.speed_min_mps: 1 is not": {"model: setdest", "model: setdest\n    speed_min_mps: 1"},
 		"there is no level \"tcp9\"": {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}",
 			"only: [tcp9]}}\n    design: {repetitions: 3}"},
-		"trial.traffic.cbr.port: datagram": {"port: 6000", "port: 6690"}, // ten flows: the seventh has babeld's
-		"acceptance.hops_min: 0 is not al": {"hops_min: 2", "hops_min: 0"},
+		"tcp.unique_ends: true is not allowed between two": {"unique_ends: true, from: random, to: random, flows: 1,",
+			"unique_ends: true, from: sender, to: receiver,"},
+		"26 flows have unique_ends and 50 nodes": {"{traffic: {tcp: {flows: 1}", "{traffic: {tcp: {flows: 26}"},
+		"trial.traffic.cbr.port: datagram":       {"port: 6000", "port: 6690"}, // ten flows: the seventh has babeld's
+		"acceptance.hops_min: 0 is not al":       {"hops_min: 2", "hops_min: 0"},
 	} {
 		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -99,6 +102,32 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 	if _, err := shippedAt(t, "six-variants.yaml", "quick", "low: {conditions: {speed_min_mps: 1,",
 		"low: {conditions: {speed_min_mps: 30,"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%.600v, want %q", err, want)
+	}
+}
+
+// "The sender and receiver nodes were unique for each connection, although in some cases a TCP end point was
+// also the endpoint of one or more CBR flows" (P3, section 5.2).
+func TestP3sConnectionsShareNoEnd(t *testing.T) {
+	c, err := shippedAt(t, "fixed-rto.yaml", "load_10_40_200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := false
+	for _, x := range c.trials {
+		ends := map[string]int{}
+		for _, f := range x.Measured() {
+			ends[f.From]++
+			ends[f.To]++
+		}
+		if len(ends) != 20 {
+			t.Errorf("trial %d: ten connections end at %v", x.Number, ends)
+		}
+		for _, f := range x.Traffic {
+			shared = shared || f.Background && ends[f.From] > 0
+		}
+	}
+	if !shared {
+		t.Error("no node has both a connection and a constant-bit-rate flow")
 	}
 }
 

@@ -40,10 +40,11 @@ func TestEveryClaimHasItsCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for paper, files := range map[string][]string{"p2": {"variants-random.yaml"}, "p3": {"fixed-rto.yaml"},
+	for key, files := range map[string][]string{"p1": {"velocity-powered.yaml"}, "p2 chain": {"variants-chain.yaml"},
+		"p2 grid": {"variants-grid.yaml"}, "p2 random": {"variants-random.yaml"}, "p3": {"fixed-rto.yaml"},
 		"p4": {"reference-tcp.yaml", "reference-tcp-settings.yaml"}, "p5": {"six-variants.yaml"}} {
 		asked := map[string]bool{}
-		scenario := map[string]string{"p2": "random"}[paper]
+		paper, scenario, _ := strings.Cut(key, " ")
 		for _, file := range files {
 			c := campaigns[file]
 			if c == nil {

@@ -49,7 +49,8 @@ func TestFlowsThatCross(t *testing.T) {
 		"udp_b\" is no flow that can be crossed":              {"across: tcp", "across: udp_b"},
 		"is not allowed between two nodes that are named": {
 			"from: random, to: random, across", "from: n01, to: n02, across"},
-		"beside start_within_s": {"across: tcp", "across: tcp, start_within_s: 1"},
+		"unique_ends: true is not allowed beside across": {"across: tcp", "across: tcp, unique_ends: true"},
+		"beside start_within_s":                          {"across: tcp", "across: tcp, start_within_s: 1"},
 		"start_within_s: a flow may begin at 9 s, when": {
 			"payload_bytes: 1460", "payload_bytes: 1460, start_within_s: 9"},
 		"conditions.height_m: 900 is more than the area": {

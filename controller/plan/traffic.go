@@ -185,6 +185,7 @@ func (c *check) across(name string, m *tree.Node) {
 		c.unfit(path, "between two nodes that are named", "from: random and to: random")
 	}
 	c.unfit("traffic."+name+".flows", "beside across", "several flows, each with across")
+	c.unfit("traffic."+name+".unique_ends", "beside across", "leave it out")
 	crossed := c.tree.Lookup("traffic." + m.TextAt("across"))
 	if crossed == nil || crossed.Child("across") != nil || crossed.Child("flows") != nil {
 		var could []string

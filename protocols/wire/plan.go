@@ -313,7 +313,8 @@ type TCP struct {
 	// Reno is the kernel's own unless classic is set; sack is that with SACK on. Vegas and westwood are Linux's, of
 	// which westwood is Westwood+; those with a year are as their authors published them.
 	Variant string `json:"variant" form:"variantForm" campaign:"rule=tcpVariants()"`
-	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN
+	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN;
+	// but RACK stays where SACK is on, from Linux 6.17 on
 	//
 	// It makes reno that of RFC 2581.
 	Classic bool `json:"classic,omitempty" campaign:"rule=toggle{}"`
@@ -365,6 +366,8 @@ type Flow struct {
 	From string `json:"from" campaign:"rule=s.flowEnds(),default=\"sender\""`
 	// the node that receives it; a campaign may name it by its role, or have it drawn by the seed
 	To string `json:"to" campaign:"rule=s.flowEnds(),default=\"receiver\""`
+	// whether ends that are drawn by the seed are of no other flow with this key
+	UniqueEnds bool `json:"unique_ends,omitempty"`
 	// whether the receiver is iperf3's client (iperf3 -R)
 	Reverse bool `json:"reverse,omitempty"`
 	// port of iperf3's server, or where datagrams of kind delay are answered

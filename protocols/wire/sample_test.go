@@ -152,9 +152,9 @@ func sampleTrial() wire.Trial {
 		TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true,
 			RTOMinMs: p(500), RTOMaxMs: p(60000), WindowPackets: p(8)},
 		Traffic: []wire.Flow{
-			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6,
-				WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, StartWithinS: p(3.0), Across: "cross",
-				AcrossNode: "relay", DurationS: 10, ClientPort: 50000},
+			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", UniqueEnds: true, Reverse: true,
+				Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, StartWithinS: p(3.0),
+				Across: "cross", AcrossNode: "relay", DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1,
 				PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 			{Name: "delay", Kind: "delay", From: "car", To: "roadside", Port: 5002, Streams: 1, PayloadBytes: p(172),

@@ -15,7 +15,7 @@ import (
 func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 	short, page := p2InShort(t), textOf(t, filepath.Join(resultsFolder, "p2.md"))
 	decided := map[string][]string{}
-	claims := regexp.MustCompile(`(?m)^\| P2 (chain\.\d+) [^|]*\| (supported|contradicted|cannot be decided) \|`)
+	claims := regexp.MustCompile(`(?m)^\| P2[ .]((?:chain\.)?\d+) [^|]*\| (supported|contradicted|cannot be decided) \|`)
 	for _, m := range claims.FindAllStringSubmatch(page, -1) {
 		decided[m[2]] = append(decided[m[2]], m[1])
 	}
@@ -30,7 +30,7 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 		{"As published:", "supported"}, {"Otherwise than published:", "contradicted"}} {
 		_, sentence, there := strings.Cut(short, v.begin)
 		sentence, _, _ = strings.Cut(sentence, ". ")
-		named := regexp.MustCompile(`chain\.\d+`).FindAllString(sentence, -1)
+		named := regexp.MustCompile(`(?:chain|P2)\.\d+`).FindAllString(sentence, -1)
 		if len(named) == 0 && len(decided[v.verdict]) == 0 && strings.TrimSpace(sentence) == "nothing" {
 			continue
 		}
@@ -41,10 +41,14 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 			t.Errorf("the summary names %v as contradicted, and the page has %v", named, decided[v.verdict])
 		}
 		for _, claim := range named {
-			if !slices.Contains(decided[v.verdict], claim) {
+			if !slices.Contains(decided[v.verdict], strings.TrimPrefix(claim, "P2.")) {
 				t.Errorf("the summary has %s among %q, and the page does not have it %s", claim, v.begin, v.verdict)
 			}
 		}
+	}
+	said = numbers(t, short, `Of the tables' (\d+) orders (\d+) are the other way round here, (\d+) of them beyond noise`)
+	if is := orders(t, page); !slices.Equal(said, is) {
+		t.Errorf("the summary says %v of the tables' orders, and the page has %v", said, is)
 	}
 	for _, routing := range []string{"AODV", "DSR", "DSDV"} {
 		said := numbers(t, short, `over `+routing+` ([\d.]+) to ([\d.]+)`)
@@ -53,6 +57,20 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 			t.Errorf("over %s the summary has %v of the paper's throughput, and the page %v", routing, said, is)
 		}
 	}
+}
+
+// orders are how many the page compares, how many of them are turned, and how many beyond noise.
+func orders(t *testing.T, page string) []float64 {
+	t.Helper()
+	page = strings.Join(strings.Fields(page), " ")
+	out := []float64{0, 0, float64(strings.Count(page, "(beyond noise)"))}
+	const counted = `Of (\d+) orders of two variants or protocols that could be compared, the other way round here: (\d+)`
+	for _, m := range regexp.MustCompile(counted).FindAllString(page, -1) {
+		for i, n := range numbers(t, m, counted) {
+			out[i] += n
+		}
+	}
+	return out
 }
 
 // What the summary says of P2's moving chain: its throughput beside the paper's, and how many of its

@@ -3,6 +3,7 @@
 package draw
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -53,39 +54,96 @@ const Random = "random"
 // Ends gives the flows whose ends are drawn two nodes each: no two flows
 // of a trial have the same two. They depend on seed, repetition and flow alone,
 // so that the cells of a repetition differ in nothing but their factors, and a
-// cell with more flows has those of a cell with fewer.
+// cell with more flows has those of a cell with fewer. Flows with unique ends,
+// which are drawn before all others, have no node in common.
 //
 // The first that is measured has the roles of sender and receiver.
 func Ends(seed uint64, t *wire.Trial) {
 	nodes := slices.Sorted(slices.Values(t.Nodes()))
-	taken := map[[2]string]bool{}
+	p := pairs{nodes, map[[2]string]bool{}, map[string]bool{}}
 	for _, f := range t.Traffic {
-		taken[Pair(f.From, f.To)] = f.From != Random
+		p.taken[Pair(f.From, f.To)] = f.From != Random
+	}
+	drawn := make([]bool, len(t.Traffic))
+	for _, unique := range []bool{true, false} {
+		for i := range t.Traffic {
+			if f := &t.Traffic[i]; f.UniqueEnds == unique && f.From == Random && f.Across == "" { // see Across
+				drawn[i] = p.draw(rand.New(rand.NewPCG(seed, streamOf(*f, *t))), f)
+			}
+		}
 	}
 	roles := false
 	for i := range t.Traffic {
 		f := &t.Traffic[i]
 		start(seed, *t, f)
-		if f.Across != "" {
-			continue // see Across
-		}
-		if f.From != Random || !pairIsFree(nodes, taken) { // none left is a fault, and was reported
-			roles = roles || !f.Background
+		if roles || f.Background || f.Across != "" {
 			continue
 		}
-		r := rand.New(rand.NewPCG(seed, streamOf(*f, *t)))
-		for {
-			order := r.Perm(len(nodes))
-			if f.From, f.To = nodes[order[0]], nodes[order[1]]; !taken[Pair(f.From, f.To)] {
-				break
-			}
-		}
-		taken[Pair(f.From, f.To)] = true
-		if !roles && !f.Background {
-			roles = true
+		roles = true
+		if drawn[i] {
 			takeRoles(t, nodes, *f)
 		}
 	}
+}
+
+// pairs are those that flows can have, of nodes.
+type pairs struct {
+	nodes  []string
+	taken  map[[2]string]bool // by a flow
+	unique map[string]bool    // nodes that end a flow with unique ends
+}
+
+func (p pairs) free(f wire.Flow, a, b string) bool {
+	return !p.taken[Pair(a, b)] && !(f.UniqueEnds && (p.unique[a] || p.unique[b]))
+}
+
+// draw gives a flow two nodes. That there are none left is a fault, and was reported.
+func (p pairs) draw(r *rand.Rand, f *wire.Flow) bool {
+	if !p.anyFree(*f) {
+		return false
+	}
+	for {
+		order := r.Perm(len(p.nodes))
+		if f.From, f.To = p.nodes[order[0]], p.nodes[order[1]]; p.free(*f, f.From, f.To) {
+			break
+		}
+	}
+	p.taken[Pair(f.From, f.To)] = true
+	if f.UniqueEnds {
+		p.unique[f.From], p.unique[f.To] = true, true
+	}
+	return true
+}
+
+// Lacking says why so many nodes are too few for the flows whose ends are drawn, and
+// what is allowed; "": they are enough.
+func Lacking(nodes int, flows []wire.Flow) string {
+	drawn, unique, named := 0, 0, map[[2]string]bool{}
+	for _, f := range flows {
+		switch from, to := f.From == Random, f.To == Random; {
+		case from && to:
+			drawn++
+			if f.UniqueEnds {
+				unique++
+			}
+		case !from && !to:
+			named[Pair(f.From, f.To)] = true
+		}
+	}
+	most := nodes * (nodes - 1) / 2
+	left := nodes - 2*(unique-1) // for the last with unique ends: two must be without a named flow between them
+	switch {
+	case drawn > most:
+		return fmt.Sprintf("%d flows are drawn and %d nodes take part, which have %d pairs; allowed: no more flows "+
+			"than pairs", drawn, nodes, most)
+	case drawn > 0 && drawn+len(named) > most:
+		return fmt.Sprintf("%d flows are drawn and %d of the %d pairs of nodes have a flow already; allowed: no more "+
+			"flows than pairs", drawn, len(named), most)
+	case unique > 0 && (left < 2 || left*(left-1)/2 <= len(named)):
+		return fmt.Sprintf("%d flows have unique_ends and %d nodes take part; allowed: two nodes for each of these "+
+			"flows, with no named flow between them", unique, nodes)
+	}
+	return ""
 }
 
 // start draws when a flow begins that has a span of time for it, to the
@@ -100,10 +158,10 @@ func start(seed uint64, t wire.Trial, f *wire.Flow) {
 	f.DurationS = math.Round((f.DurationS-later)*1e3) / 1e3
 }
 
-func pairIsFree(nodes []string, taken map[[2]string]bool) bool {
-	for i, a := range nodes {
-		for _, b := range nodes[:i] {
-			if !taken[Pair(a, b)] {
+func (p pairs) anyFree(f wire.Flow) bool {
+	for i, a := range p.nodes {
+		for _, b := range p.nodes[:i] {
+			if p.free(f, a, b) {
 				return true
 			}
 		}
