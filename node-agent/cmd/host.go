@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -20,16 +21,48 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// HostCommand is `fieldmesh-agent host`: the privileged half alone.
+// HostCommand is `fieldmesh-agent host`: the privileged half alone. What keeps it from its
+// work keeps no former life's changes in force.
 func HostCommand() *cobra.Command {
-	return configured(&cobra.Command{Use: "host", PreRunE: needRoot},
+	return configuredOr(&cobra.Command{Use: "host", PreRunE: needRoot},
 		func(c *cobra.Command, cfg config.Config) error {
 			face, err := faceUser(cfg)
 			if err != nil {
-				return err
+				return restoreDespite(cfg, err)
 			}
 			return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, logger()))
-		})
+		},
+		func(_ *cobra.Command, path string, fault error) error { return restoreDespite(salvaged(path), fault) })
+}
+
+// restoreDespite puts back what a former life left changed, unless another is at work,
+// and reports the fault because of which that is all.
+func restoreDespite(cfg config.Config, fault error) error {
+	if !hasJournal(cfg) {
+		return fault
+	}
+	report, err := host.RestoreOffline(hostConfig(cfg, nil, logger()), "")
+	if errors.Is(err, host.ErrRunning) {
+		return fault
+	}
+	if err == nil && len(report.Failed) > 0 {
+		err = fmt.Errorf("restore: not undone: %q", report.Failed)
+	}
+	return errors.Join(fault, err)
+}
+
+// salvaged is what restoring needs of a configuration that has a fault: where the journal
+// lies. It is empty where that cannot be told, or others could have written it.
+func salvaged(path string) config.Config {
+	if host.CheckConfiguration(path) != nil {
+		return config.Config{}
+	}
+	return config.Config{StateDir: config.StateDirOf(path)}
+}
+
+func hasJournal(cfg config.Config) bool {
+	_, err := os.Stat(filepath.Join(cfg.JournalDir(), "journal"))
+	return cfg.StateDir != "" && err == nil
 }
 
 // serveHost runs the privileged half and, where the configuration says so, what
@@ -50,21 +83,28 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 // RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
 func RestoreCommand() *cobra.Command {
 	var trialOnly, ifEnded bool
-	c := configured(&cobra.Command{Use: "restore", PreRunE: needRoot},
-		func(c *cobra.Command, cfg config.Config) error {
-			scope := ""
-			if trialOnly {
-				scope = host.ScopeTrial
+	do := func(c *cobra.Command, cfg config.Config) error {
+		scope := ""
+		if trialOnly {
+			scope = host.ScopeTrial
+		}
+		put := restore
+		if ifEnded {
+			put = restoreIfEnded
+		}
+		report, err := put(c.Context(), cfg, scope)
+		if err != nil {
+			return err
+		}
+		return writeRestored(c.OutOrStdout(), report)
+	}
+	c := configuredOr(&cobra.Command{Use: "restore", PreRunE: needRoot}, do,
+		func(c *cobra.Command, path string, fault error) error {
+			cfg := salvaged(path)
+			if !hasJournal(cfg) {
+				return fault
 			}
-			put := restore
-			if ifEnded {
-				put = restoreIfEnded
-			}
-			report, err := put(c.Context(), cfg, scope)
-			if err != nil {
-				return err
-			}
-			return writeRestored(c.OutOrStdout(), report)
+			return errors.Join(fault, do(c, cfg))
 		})
 	c.Flags().BoolVar(&trialOnly, "trial", false, "put back only what the present trial changed, not what its run did")
 	c.Flags().BoolVar(&ifEnded, "if-ended", false, "only when no agent runs: one that does is left alone, and puts "+

@@ -87,12 +87,19 @@ func addConfig(c *cobra.Command, path *string) {
 
 // configured makes c a command that takes the configuration and nothing else.
 func configured(c *cobra.Command, do func(*cobra.Command, config.Config) error) *cobra.Command {
+	return configuredOr(c, do, func(_ *cobra.Command, _ string, fault error) error { return fault })
+}
+
+// configuredOr is configured, for a command that does something even when the
+// configuration has a fault.
+func configuredOr(c *cobra.Command, do func(*cobra.Command, config.Config) error,
+	otherwise func(c *cobra.Command, path string, fault error) error) *cobra.Command {
 	var path string
 	c.Args = flags.None
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := loadConfig(path)
 		if err != nil {
-			return err
+			return otherwise(c, path, err)
 		}
 		return do(c, cfg)
 	}

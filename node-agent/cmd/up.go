@@ -128,7 +128,8 @@ func lockNode(cfg config.Config) (*os.File, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%w %s; stop it first, or give this one a state_dir of its own", errNodeRuns, cfg.StateDir)
+		err = fmt.Errorf("%w %s; stop it first; only in another network namespace may this one have a state_dir of "+
+			"its own instead", errNodeRuns, cfg.StateDir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -127,6 +129,29 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	return Parse(path, data)
+}
+
+// StateDirOf is the state_dir of a file that has a fault elsewhere; empty where that cannot be
+// told.
+func StateDirOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > maxFileBytes {
+		return ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := regexp.MustCompile(`(?m)^state_dir[ \t]*:[ \t]*(.*?)[ \t]*(#.*)?$`).FindAllSubmatch(data, 2)
+	switch dir := defaults().StateDir; {
+	case len(lines) == 0:
+		return dir
+	case len(lines) == 1:
+		if dir = strings.Trim(string(lines[0][1]), `"'`); kinds()["path"].takes(dir) {
+			return dir
+		}
+	}
+	return ""
 }
 
 // DeadMan is how long the privileged half waits for a sign of life before it

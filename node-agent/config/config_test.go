@@ -179,3 +179,25 @@ func TestAliasesDoNotUnfold(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStateFolderOfAFileWithAFault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	for text, want := range map[string]string{
+		"node: car\n":                                "/var/lib/fieldmesh",
+		"nod: car\nstate_dir: /srv/a\n":              "/srv/a",
+		"\tnode: [\nstate_dir : \"/srv/a\" # here\n": "/srv/a",
+		"state_dir: /srv/a\nstate_dir: /srv/b\n":     "",
+		"state_dir: srv\n":                           "",
+		"state_dir:\n  /srv/a\n":                     "",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := StateDirOf(path); got != want {
+			t.Errorf("of %q it is %q, want %q", text, got, want)
+		}
+	}
+	if got := StateDirOf(path + ".none"); got != "" {
+		t.Errorf("of no file it is %q", got)
+	}
+}

@@ -160,7 +160,8 @@ func (r *replayed) take(e entry) {
 }
 
 // openJournal opens or creates dir's journal, cuts a torn tail off, and says
-// what it holds. A journal with damage is copied aside first.
+// what it holds. A journal with damage is copied aside first: it is emptied when
+// all that can be undone is.
 func openJournal(dir string) (*journal, replayed, error) {
 	path := filepath.Join(dir, "journal")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -184,8 +185,12 @@ func readJournal(f *os.File, path string) (*journal, replayed, error) {
 	}
 	r := replay(data)
 	if len(r.damage) > 0 {
-		if err := os.WriteFile(path+".damaged", data, 0o600); err != nil {
+		kept, err := keepDamaged(path, data)
+		if err != nil {
 			return nil, replayed{}, fmt.Errorf("keep a copy of the damaged journal: %w", err)
+		}
+		for i := range r.damage {
+			r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", kept)
 		}
 	}
 	j := &journal{file: f, size: r.length}
@@ -193,6 +198,24 @@ func readJournal(f *os.File, path string) (*journal, replayed, error) {
 		return j, r, nil
 	}
 	return j, r, j.cut(r.length)
+}
+
+// keepDamaged returns when a copy of a journal is on disk. Another damage has another
+// name; the same one, which each life finds until all else is undone, has the same.
+func keepDamaged(path string, data []byte) (string, error) {
+	path = fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data, castagnoli()))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return path, err
 }
 
 // append writes an entry and returns when it is on disk.

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func line(t testing.TB, e entry) []byte {
@@ -73,8 +75,54 @@ func TestADamagedLineLosesNoOther(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "journal")); err != nil || !bytes.Equal(got, whole) {
 		t.Errorf("torn tail is not cut: %q, %v", got, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "journal.damaged")); err != nil {
-		t.Errorf("no copy of the damaged journal: %v", err)
+}
+
+// What cannot be read is not undone, and whoever looks is told so for as long as the
+// process lives, though the journal is emptied. Each damaged journal is kept.
+func TestDamageIsToldAndKept(t *testing.T) {
+	cfg := testConfig(t)
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var damaged [][]byte
+	for id := range uint64(2) {
+		lost := line(t, prepared(2*id+1, linkUp()))
+		lost[len(lost)/2] ^= 1
+		damaged = append(damaged, append(lost, line(t, entry{ID: 2*id + 2, State: stateUndone})...))
+		if err := os.WriteFile(filepath.Join(cfg.StateDir, "journal"), damaged[id], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log testnet.Output
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c, stop := begin(t, cfg, newMachine())
+		for range 2 {
+			if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 ||
+				!strings.Contains(s.Failed[0], "journal line 1: checksum does not hold; undo by hand") {
+				t.Errorf("status %+v, %v", s, err)
+			}
+			if r, err := c.Restore(t.Context(), ScopeTrial); err != nil || len(r.Failed) > 0 {
+				t.Errorf("restored a trial %+v, %v", r, err)
+			}
+			if r, err := c.Restore(t.Context(), ""); err != nil || len(r.Failed) != 1 {
+				t.Errorf("restored %+v, %v", r, err)
+			}
+		}
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "journal line 1") {
+			t.Errorf("it ended with %v", err)
+		}
+		if !strings.Contains(log.String(), "level=ERROR msg=\"a change may not be undone") {
+			t.Errorf("the log says\n%s", log.String())
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(cfg.StateDir, "journal.damaged-*"))
+	if err != nil || len(kept) != len(damaged) {
+		t.Fatalf("kept are %q, %v", kept, err)
+	}
+	for _, path := range kept {
+		data, err := os.ReadFile(path)
+		if err != nil || !slices.ContainsFunc(damaged, func(d []byte) bool { return bytes.Equal(d, data) }) {
+			t.Errorf("%s holds %q, %v", path, data, err)
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ type keeper struct {
 	log     *slog.Logger
 	pending []entry           // in the order in which they were made
 	failed  map[uint64]string // why the undo of a pending change failed last
-	damage  []string          // of the journal, until the next report
+	damage  []string          // of the journal: what this life cannot undo
+	told    bool              // a report had the damage
 	nextID  uint64
 }
 
@@ -31,6 +32,9 @@ type keeper struct {
 const pendingMost = 4 * maxChanges
 
 func newKeeper(s system, j *journal, r replayed, p change.Policy, log *slog.Logger) *keeper {
+	for _, what := range r.damage {
+		log.Error("a change may not be undone: its line of the journal cannot be used", "reason", what)
+	}
 	return &keeper{
 		system: s, journal: j, policy: p, log: log,
 		pending: r.pending, failed: map[uint64]string{}, damage: r.damage, nextID: r.lastID + 1,
@@ -157,8 +161,9 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	report := k.undo(func(e entry) bool { return scope != ScopeTrial || e.Scope == ScopeTrial })
-	report.Failed = append(report.Failed, k.damage...)
-	k.damage = nil
+	if scope != ScopeTrial || !k.told { // whose it was is not known: not each later trial's
+		report.Failed, k.told = append(report.Failed, k.damage...), true
+	}
 	return report, nil
 }
 
@@ -238,7 +243,7 @@ func (k *keeper) settle(report *wire.RestoreReport) {
 func (k *keeper) status() wire.HostStatus {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := wire.HostStatus{Reached: true, Pending: []string{}}
+	s := wire.HostStatus{Reached: true, Pending: []string{}, Failed: slices.Clone(k.damage)}
 	for _, e := range k.pending {
 		s.Pending = append(s.Pending, e.Change.String())
 		if reason, failed := k.failed[e.ID]; failed {

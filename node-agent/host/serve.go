@@ -164,7 +164,7 @@ func (o *owned) admit(cfg Config) error {
 			return err
 		}
 	}
-	// Our own protocols are run by this program, which is as trusted as it is here.
+	// Our own protocols are run by this program, as it runs; its path tells which processes those are.
 	if self, err := os.Executable(); err == nil {
 		o.binaries[change.AgentBinary] = self
 	}

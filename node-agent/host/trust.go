@@ -112,7 +112,9 @@ func lockDir(dir string) (*os.File, string, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%w: %s; stop that one first, or give this one a state_dir of its own", ErrRunning, dir)
+		// A second one beside it would take what the first has changed for what was before.
+		err = fmt.Errorf("%w: %s; stop that one first; only in another network namespace may this one have a "+
+			"state_dir of its own instead", ErrRunning, dir)
 	}
 	if err != nil {
 		return nil, "", errors.Join(err, f.Close())

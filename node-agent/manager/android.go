@@ -101,8 +101,15 @@ func (m Managers) findAndroid(iface *net.Interface) (*Held, error) {
 	return &Held{Manager: Android, Interface: iface.Name, Lasting: true}, nil
 }
 
-func (m Managers) androidLetsGo(Held) error    { return m.setAndroid(false) }
-func (m Managers) androidTakesBack(Held) error { return m.setAndroid(true) }
+func (m Managers) androidLetsGo(Held) error { return m.setAndroid(false) }
+
+// androidTakesBack is also what an agent that starts at boot begins with, before Android is there.
+func (m Managers) androidTakesBack(Held) error {
+	if err := m.AwaitAndroid(); err != nil {
+		return err
+	}
+	return m.setAndroid(true)
+}
 
 // setAndroid switches Wi-Fi and waits until Android says that it is so.
 func (m Managers) setAndroid(on bool) error {

@@ -190,8 +190,11 @@ func (m Managers) StartHotspot(ssid, passphrase string, mhz int) (WiFiNetwork, e
 }
 
 // AwaitAndroid waits until Android answers about its Wi-Fi: after a boot that takes
-// longer than the agent's start.
+// longer than the agent's start. It does not wait where there is no Android.
 func (m Managers) AwaitAndroid() error {
+	if _, err := os.Stat(filepath.Join(m.android, "cmd")); err != nil {
+		return fmt.Errorf("find Android: %w", err)
+	}
 	for deadline := time.Now().Add(bootPatience); ; time.Sleep(time.Second) {
 		if _, _, err := m.wifiStatus(); err == nil || time.Now().After(deadline) {
 			return err

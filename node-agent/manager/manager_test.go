@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -203,6 +204,28 @@ func TestAndroidsWifiIsSwitchedOffAndOn(t *testing.T) {
 	}
 	if err := m.TakeBack(held[0]); err != nil || is() != "enabled" {
 		t.Errorf("taken back: %v, Wi-Fi is %s", err, is())
+	}
+}
+
+// After a boot the agent is there before Android's Wi-Fi service.
+func TestAnAndroidThatStartsIsAwaited(t *testing.T) {
+	m := nobody(t)
+	held := Held{Manager: Android, Interface: "wlan0", Lasting: true}
+	if err := m.TakeBack(held); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("taken back by no Android: %v", err)
+	}
+	path := fakeAndroid(t, m, "disabled")
+	program := filepath.Join(m.android, "cmd")
+	if err := os.Rename(program, program+".later"); err != nil {
+		t.Fatal(err)
+	}
+	phoneProgram(t, m, "cmd", "for call in 1 2 3; do [ -e "+path+".$call ] || { : >"+path+".$call; "+
+		"echo \"cmd: Can't find service: $1\" >&2; exit 20; }; done; exec "+program+".later \"$@\"")
+	if err := m.TakeBack(held); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "enabled\n" {
+		t.Errorf("Wi-Fi is %q, %v", text, err)
 	}
 }
 

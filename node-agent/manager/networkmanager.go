@@ -187,8 +187,9 @@ func (m Managers) networkManagerLetsGo(h Held) error {
 }
 
 // networkManagerTakesBack also starts the profile that was in use: one that is
-// not started by itself would not come back. That a network is out of reach
-// now is no failure; that the device cannot join any is one.
+// not started by itself would not come back. A device that somebody has had it
+// take back and use since stays as it is. That a network is out of reach now is
+// no failure; that the device cannot join any is one.
 func (m Managers) networkManagerTakesBack(h Held) error {
 	return m.with(h.Interface, func(ctx context.Context, nm *networkManager, device dbus.ObjectPath) error {
 		if nm == nil {
@@ -197,11 +198,19 @@ func (m Managers) networkManagerTakesBack(h Held) error {
 		if device == "" {
 			return nil // the interface is gone
 		}
+		state, err := nm.state(ctx, device)
+		if err != nil {
+			return err
+		}
+		if state > nmUnmanaged {
+			if now, err := nm.profile(ctx, device); err != nil || now != "" {
+				return err
+			}
+		}
 		if err := nm.manage(ctx, device, true); err != nil {
 			return err
 		}
-		var state uint32
-		err := await(func() (_ bool, _ string, err error) {
+		err = await(func() (_ bool, _ string, err error) {
 			state, err = nm.state(ctx, device)
 			return state >= nmDisconnected, fmt.Sprintf("in state %d", state), err
 		})

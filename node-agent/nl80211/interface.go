@@ -96,6 +96,9 @@ type BSS struct {
 // IBSS reports whether the cell is an ad hoc one (IEEE 802.11-2020, 9.4.1.4).
 func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
+// Private reports whether the cell's frames are encrypted (the same clause).
+func (b BSS) Private() bool { return b.Capability&0x10 != 0 }
+
 // BSSes lists the cells that an interface knows; it does not scan.
 func (c *Conn) BSSes(ifindex int) ([]BSS, error) {
 	all, err := list(c, unix.NL80211_CMD_GET_SCAN, about(ifindex), within(unix.NL80211_ATTR_BSS, (*BSS).info),

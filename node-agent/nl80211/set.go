@@ -22,15 +22,19 @@ type Network struct {
 	McastMbps float64   // rate of frames to all; 0: the driver's
 }
 
+// Joins reports whether Join can join an ad hoc cell, or a mesh, of a width.
+func Joins(width string) bool {
+	return width == WidthNoHT || width == widths[unix.NL80211_CHAN_WIDTH_20]
+}
+
 // Join joins a network. An ad hoc cell is joined some time after it returns.
 func (c *Conn) Join(ifindex int, n Network) error {
-	width := uint32(unix.NL80211_CHAN_WIDTH_20_NOHT)
-	switch n.Width {
-	case WidthNoHT:
-	case widths[unix.NL80211_CHAN_WIDTH_20]:
-		width = unix.NL80211_CHAN_WIDTH_20
-	default:
+	if !Joins(n.Width) {
 		return fmt.Errorf("join %q: a width of %q is not one that this package sets", n.SSID, n.Width)
+	}
+	width := uint32(unix.NL80211_CHAN_WIDTH_20_NOHT)
+	if n.Width != WidthNoHT {
+		width = unix.NL80211_CHAN_WIDTH_20
 	}
 	bssid, err := hardware(n.BSSID)
 	if err != nil {

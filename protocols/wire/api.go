@@ -177,7 +177,7 @@ type NodeStatus struct {
 type HostStatus struct {
 	Reached bool     `json:"reached"`
 	Pending []string `json:"pending"`          // changes in force that have an undo in the journal
-	Failed  []string `json:"failed,omitempty"` // of these, what a restore could not undo, with the reason
+	Failed  []string `json:"failed,omitempty"` // what a restore could not undo, with the reason
 	Detail  string   `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
 	// random for each life of the privileged half: when it changes, everything that was in force before has been put
 	// back

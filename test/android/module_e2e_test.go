@@ -3,6 +3,7 @@
 package android
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,10 +133,12 @@ func TestE2EModulePutsThePhoneBackAtBoot(t *testing.T) {
 	f := newModule(t, magisk)
 	run := f.begin(t, "boot")
 	run.Says(t, "measuring")
-	f.phone.must(t, nil, "/system/bin/sh", "-c", "cp "+home+"/fieldmesh-agent /data/keep; sh "+module+"/uninstall.sh; "+
-		"mv /data/keep "+home+"/fieldmesh-agent") // removed in the manager, and taken for a boot
+	f.phone.must(t, nil, "/system/bin/sh", module+"/uninstall.sh") // removed in the manager, and taken for a boot
 	if said := f.end(t, run); !good.MatchString(said) || strings.Contains(said, "host_restored") {
 		t.Error("the phone was put back under a living agent")
+	}
+	if _, err := os.Stat(f.phone.path(home + "/fieldmesh-agent")); err != nil {
+		t.Errorf("what could not put the phone back is gone: %v", err)
 	}
 	run = f.begin(t, "power")
 	run.Says(t, "measuring")
@@ -168,15 +171,16 @@ func TestE2EModuleThatIsRemovedLeavesTheOwnersKeys(t *testing.T) {
 	f.phone.write(t, module+"/remove", "", 0o644)
 	f.ended(t, "the agent of a module that is removed")
 	f.phone.must(t, nil, "/system/bin/sh", module+"/uninstall.sh")
+	want := []string{"agent.yaml", "keys", "state"}
+	testnet.Await(t, 30*time.Second, fmt.Sprintf("that %v are left", want), func() bool {
+		left, err := os.ReadDir(f.phone.path(home))
+		var names []string
+		for _, e := range left {
+			names = append(names, e.Name())
+		}
+		return err == nil && slices.Equal(names, want)
+	})
 	f.isAsBefore(t)
-	left, err := os.ReadDir(f.phone.path(home))
-	var names []string
-	for _, e := range left {
-		names = append(names, e.Name())
-	}
-	if want := []string{"agent.yaml", "keys", "state"}; err != nil || !slices.Equal(names, want) {
-		t.Errorf("left are %v, want %v: %v", names, want, err)
-	}
 }
 
 // killAll kills the phone's processes of some words, of each of which there has to be

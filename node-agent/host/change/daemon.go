@@ -137,7 +137,11 @@ func (d Daemon) apply(k *Kernel, u *daemonUndo) error {
 	if err != nil {
 		return fmt.Errorf("make configuration of %s: %w", d.Name, err)
 	}
-	ended, err := u.Daemon.Start(text, kind.args(u.Daemon))
+	program := u.Daemon.Binary
+	if kind.binary == AgentBinary {
+		program = process.OwnProgram
+	}
+	ended, err := u.Daemon.Start(program, text, kind.args(u.Daemon))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// OwnProgram is the program that runs, whatever lies at its path by now: its file may
+// lie where others can write.
+const OwnProgram = "/proc/self/exe"
+
 const (
 	// from start to its socket's answering; one of hundreds on one machine waits for the others
 	daemonReady = 15 * time.Second
@@ -31,8 +35,8 @@ const (
 // Daemon is a process that a change keeps running.
 type Daemon struct {
 	Name      string   `json:"name"`
-	Binary    string   `json:"binary"`
-	Dir       string   `json:"dir"` // holds its configuration, whose path marks the process
+	Binary    string   `json:"binary"` // its path
+	Dir       string   `json:"dir"`    // holds its configuration, whose path marks the process
 	Interface string   `json:"interface"`
 	Index     int      `json:"index"`
 	Former    [][]byte `json:"former,omitempty"` // routes of the same protocol that were there before
@@ -44,11 +48,11 @@ type Daemon struct {
 func (d Daemon) ConfigPath() string { return filepath.Join(d.Dir, d.Name+".conf") }
 func (d Daemon) logPath() string    { return filepath.Join(d.Dir, d.Name+".log") }
 
-// Start writes the configuration, and starts the process and a goroutine that
-// ends with it. The daemon gets SIGTERM when this process dies, however it dies.
-// The kernel sends that when the thread that started the daemon ends, so that
-// thread is kept for it.
-func (d Daemon) Start(config string, args []string) (<-chan error, error) {
+// Start writes the configuration, and starts the process, which runs the program
+// (Binary, or OwnProgram for what is ours), and a goroutine that ends with it. The
+// daemon gets SIGTERM when this process dies, however it dies. The kernel sends that
+// when the thread that started the daemon ends, so that thread is kept for it.
+func (d Daemon) Start(program, config string, args []string) (<-chan error, error) {
 	if err := os.MkdirAll(d.Dir, 0o711); err != nil {
 		return nil, fmt.Errorf("make directory of %s: %w", d.Name, err)
 	}
@@ -62,7 +66,8 @@ func (d Daemon) Start(config string, args []string) (<-chan error, error) {
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the daemon
-		cmd := exec.Command(d.Binary, args...)
+		cmd := exec.Command(program, args...)
+		cmd.Args[0] = d.Binary
 		cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, "/", []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 		err := cmd.Start()
@@ -135,13 +140,28 @@ func isDaemon(pid int, u Daemon) bool {
 	if !trusted(pid) {
 		return false // whoever else has a program and an argument of that name
 	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil || strings.TrimSuffix(exe, " (deleted)") != u.Binary {
+	if !u.runsAs(pid) {
 		return false
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := bytes.Split(line, []byte{0})
 	return err == nil && slices.ContainsFunc(args, func(a []byte) bool { return string(a) == u.ConfigPath() })
+}
+
+// runsAs reports whether a process runs the daemon's program, or ours, which may have
+// been moved since it began.
+func (d Daemon) runsAs(pid int) bool {
+	link := fmt.Sprintf("/proc/%d/exe", pid)
+	exe, err := os.Readlink(link)
+	if err != nil || strings.TrimSuffix(exe, " (deleted)") == d.Binary {
+		return err == nil
+	}
+	its, err := os.Stat(link)
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat(OwnProgram)
+	return err == nil && os.SameFile(its, own)
 }
 
 // trusted reports whether a process is this user's, or root's.

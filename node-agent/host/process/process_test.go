@@ -1,9 +1,13 @@
 package process
 
 import (
+	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -49,4 +53,65 @@ func TestAnotherUsersLookAlikeIsNoDaemon(t *testing.T) {
 		}
 	}
 	testnet.Await(t, 5*time.Second, "they are gone", func() bool { return !d.Runs() })
+}
+
+// Our own protocols are run by this program, which may lie in a folder of a user's, as
+// after a build there. The test runs thrice: as itself, as a copy of the program in such
+// a folder, and as the daemon that the copy starts.
+//
+//attack:local a user exchanges the agent's program, which root has started from a folder of his | root's daemons are
+//attack:and started as the program that runs
+func TestOurOwnProgramIsStartedAsItRuns(t *testing.T) {
+	const says = "the daemon itself"
+	switch flag.Arg(0) {
+	case "daemon":
+		fmt.Println(says)
+		time.Sleep(time.Minute)
+	case "copy":
+		startExchanged(t, flag.Arg(1), says)
+	default:
+		dir := t.TempDir()
+		program, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(dir, "fieldmesh-agent")
+		if err := os.WriteFile(copied, program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(copied, "-test.run=^"+t.Name()+"$", "copy", dir)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+}
+
+// startExchanged starts this program as a daemon after its file was exchanged.
+func startExchanged(t *testing.T, dir, says string) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(self, self+".moved"),
+		os.WriteFile(self, []byte("#!/bin/sh\necho root runs this\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	d := Daemon{Name: "aodv", Binary: self, Dir: filepath.Join(dir, "daemon")}
+	ended, err := d.Start(OwnProgram, "", []string{"-test.run=^" + t.Name() + "$", "daemon", d.ConfigPath()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Await(func() error {
+		if !strings.Contains(d.LastWords(), says) {
+			return errors.New("not yet")
+		}
+		return nil
+	}, ended)
+	if err != nil || !d.Runs() {
+		t.Errorf("it runs: %t, %v", d.Runs(), err)
+	}
+	if err := d.Stop(); err != nil || d.Runs() {
+		t.Errorf("it runs after it was stopped: %t, %v", d.Runs(), err)
+	}
 }

@@ -87,8 +87,17 @@ func (d *Device) checkUse(s Settings) (reason, cure string) {
 	cure = "disconnect it first (`nmcli device set " + s.Interface + " managed no`, or stop wpa_supplicant on it), " +
 		"or name another interface in agent.yaml"
 	switch d.Interface.Mode {
-	case "adhoc", "mesh", "monitor":
+	case "monitor":
 		return "", ""
+	case "adhoc", "mesh":
+		if d.Interface.MHz == 0 {
+			return "", ""
+		}
+		var cell *nl80211.BSS
+		if d.Interface.Mode == "adhoc" {
+			cell, _ = d.Conn.Cell(d.Interface.Index) // Former tells what is wrong
+		}
+		return notRejoined(d.Interface, cell)
 	case "managed":
 		if cell, err := d.Conn.Cell(d.Interface.Index); err == nil && cell != nil {
 			return fmt.Sprintf("%s is in use: it is connected to %q", s.Interface, cell.SSID), cure
@@ -96,6 +105,25 @@ func (d *Device) checkUse(s Settings) (reason, cure string) {
 		return "", ""
 	}
 	return fmt.Sprintf("%s is in use as %s", s.Interface, d.Interface.Mode), cure
+}
+
+// notRejoined says why the network that an interface is in could not be joined again: the
+// kernel tells neither a mesh's settings nor a cell's key. cell is the one of ad hoc mode.
+func notRejoined(i nl80211.Interface, cell *nl80211.BSS) (reason, cure string) {
+	command, why := "ibss", ""
+	switch {
+	case i.Mode == "mesh":
+		command, why = "mesh", "a mesh, whose settings the kernel does not tell"
+	case cell != nil && cell.Private():
+		why = fmt.Sprintf("the cell %q, whose key the kernel does not tell", cell.SSID)
+	case !nl80211.Joins(i.Width):
+		why = fmt.Sprintf("an ad hoc cell of width %q", i.Width)
+	default:
+		return "", ""
+	}
+	return fmt.Sprintf("%s is in use: it is in %s, so it could not be put back there", i.Name, why),
+		fmt.Sprintf("have it leave first (`iw dev %s %s leave`), or name another interface in agent.yaml", i.Name,
+			command)
 }
 
 // CheckShared refuses a network that the interface cannot be in while the

@@ -46,3 +46,38 @@ func TestWhatARadioCannotBeBesideTheMachinesOwn(t *testing.T) {
 		t.Errorf("the cure names a mode that it cannot have: %s", cure)
 	}
 }
+
+// A radio is not taken out of a network that it could not join again.
+func TestANetworkThatCouldNotBeJoinedAgainIsNotLeft(t *testing.T) {
+	const noHT = nl80211.WidthNoHT
+	is := func(mode, width string) nl80211.Interface {
+		return nl80211.Interface{Name: "wlan0", Mode: mode, MHz: 2437, Width: width}
+	}
+	for name, c := range map[string]struct {
+		is           nl80211.Interface
+		cell         *nl80211.BSS
+		reason, cure string // in them; empty: it may be left
+	}{
+		"a mesh":         {is("mesh", noHT), nil, "wlan0 is in use: it is in a mesh", "`iw dev wlan0 mesh leave`"},
+		"an open cell":   {is("adhoc", "20 MHz"), &nl80211.BSS{Capability: 2}, "", ""},
+		"an unseen cell": {is("adhoc", noHT), nil, "", ""},
+		"a cell with a key": {is("adhoc", noHT), &nl80211.BSS{SSID: "m", Capability: 0x12}, `the cell "m", whose key`,
+			"`iw dev wlan0 ibss leave`"},
+		"a wide cell": {is("adhoc", "40 MHz"), &nl80211.BSS{Capability: 2}, `an ad hoc cell of width "40 MHz"`,
+			"`iw dev wlan0 ibss leave`"},
+	} {
+		reason, cure := notRejoined(c.is, c.cell)
+		if !strings.Contains(reason, c.reason) || !strings.Contains(cure, c.cure) || (reason == "") !=
+			(c.reason == "") {
+			t.Errorf("%s: %q (%s), want %q (%s)", name, reason, cure, c.reason, c.cure)
+		}
+	}
+	d := &Device{Interface: nl80211.Interface{Name: "wlan0", Mode: "mesh"}}
+	if reason, _ := d.checkUse(Settings{Interface: "wlan0"}); reason != "" {
+		t.Errorf("a mesh interface that is in no mesh: %s", reason)
+	}
+	d.Interface.MHz = 2437
+	if reason, _ := d.checkUse(Settings{Interface: "wlan0"}); reason == "" {
+		t.Error("a mesh is left that could not be joined again")
+	}
+}

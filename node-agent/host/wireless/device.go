@@ -365,7 +365,8 @@ func (d *Device) BeginAccessPoint(n nl80211.Network, p process.Daemon) error {
 	if err := d.quit(); err != nil {
 		return err
 	}
-	ended, err := p.Start(accessPointConfig(n), []string{"-D", "nl80211", "-i", p.Interface, "-c", p.ConfigPath()})
+	ended, err := p.Start(p.Binary, accessPointConfig(n), []string{"-D", "nl80211", "-i", p.Interface, "-c",
+		p.ConfigPath()})
 	if err != nil {
 		return err
 	}
