@@ -258,6 +258,45 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 	}
 }
 
+// What the guides name is beside them: every campaign, and each page, figure and
+// notebook of the guides that a link leads to.
+func TestE2EGuidesOfThePackageAreWhole(t *testing.T) {
+	needDist(t)
+	root := testnet.Folder(t)
+	run(t, "dpkg-deb", "--raw-extract", filepath.Join(dist, "fieldmesh_0.1.0_amd64.deb"), root)
+	doc := filepath.Join(root, "usr/share/doc/fieldmesh")
+	campaigns, err := filepath.Glob("../campaigns/*.yaml")
+	if err != nil || len(campaigns) < 10 {
+		t.Fatalf("%d campaigns, %v", len(campaigns), err)
+	}
+	for _, c := range campaigns {
+		if _, err := os.Stat(filepath.Join(doc, "campaigns", filepath.Base(c))); err != nil {
+			t.Error(err)
+		}
+	}
+	link, links := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`), 0
+	for page := range strings.Lines(run(t, "find", filepath.Join(doc, "field-guides"), "-name", "*.md")) {
+		page = strings.TrimSpace(page)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			to := filepath.Join(filepath.Dir(page), m[1])
+			if !strings.HasPrefix(to, filepath.Join(doc, "field-guides")) {
+				continue // into the source
+			}
+			links++
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", filepath.Base(page), err)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("%d links: the guides were not read", links)
+	}
+}
+
 // unit reads a setting of a unit; it may be there more than once.
 func unit(t *testing.T, name, key string) []string {
 	t.Helper()

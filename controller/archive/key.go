@@ -11,16 +11,16 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
-// keyFile is where the key that authenticates a run's GO is kept: beside the
+// KeyFile is where the key that authenticates a run's GO is kept: beside the
 // runs, never inside one, because a run's folder is given to others.
-func keyFile(dir string) string {
+func KeyFile(dir string) string {
 	return filepath.Join(filepath.Dir(dir), ".keys", filepath.Base(dir)+".key")
 }
 
 // KeepKey writes the key of the run in a folder, to disk: without it nodes that went on alone
 // while the controller had no power could not be asked for what they did.
 func KeepKey(dir string, key []byte) error {
-	path := keyFile(dir)
+	path := KeyFile(dir)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = keys.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
@@ -35,11 +35,11 @@ func KeepKey(dir string, key []byte) error {
 }
 
 // ForgetKey removes the key of a run that is discarded.
-func ForgetKey(dir string) error { return os.Remove(keyFile(dir)) }
+func ForgetKey(dir string) error { return os.Remove(KeyFile(dir)) }
 
 // ReadKey reads the key of the run in a folder.
 func ReadKey(dir string) ([]byte, error) {
-	name, path := filepath.Base(dir), keyFile(dir)
+	name, path := filepath.Base(dir), KeyFile(dir)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun",

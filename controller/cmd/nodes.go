@@ -26,7 +26,7 @@ func NodesCommand() *cobra.Command {
 			return err
 		}
 		if len(f.Nodes) == 0 {
-			return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
+			return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys pair NODE` adds one", path)
 		}
 		if watch {
 			return nodes.Watch(command.Context(), f, identity, every, asJSON, command.OutOrStdout())

@@ -67,7 +67,8 @@ func PreflightCommand() *cobra.Command {
 		"such as 30s")
 	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who "+
 		"use them")
-	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven")
+	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven, on both sides of the "+
+		"roadside node together")
 	return c
 }
 

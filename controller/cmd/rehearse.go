@@ -66,6 +66,7 @@ func RehearseCommand() *cobra.Command {
 				return err
 			}
 			f.clock = &archive.Clock{Kind: archive.ClockReal}
+			to := newHandover(f.runs)
 			s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 			if err != nil {
 				return err
@@ -80,7 +81,7 @@ func RehearseCommand() *cobra.Command {
 			if c.Context().Err() != nil && !s.refused() {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
 			}
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), to.give(s.archive.Dir()))
 		}}
 	f.add(c)
 	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials "+

@@ -255,7 +255,7 @@ func (f *Fleet) Identity() (keys.Identity, error) {
 func (f *Fleet) Client(identity keys.Identity, name string) (*Client, error) {
 	node, ok := f.Nodes[name]
 	if !ok {
-		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys issue %s` adds it", name, f.Path,
+		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys pair %s` adds it", name, f.Path,
 			strings.Join(f.Names(), ", "), name)
 	}
 	return NewClient(identity, node), nil

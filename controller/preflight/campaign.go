@@ -11,7 +11,7 @@ import (
 // Given is what a person says that there is; 0: not said.
 type Given struct {
 	Seconds float64 // until the road has to be left
-	RoadM   float64 // of straight road that can be driven
+	RoadM   float64 // of straight road that can be driven, on both sides of the roadside node together
 }
 
 // campaign holds what is given against what the campaign as a whole needs.
@@ -28,9 +28,9 @@ func campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 				"days: --resume goes on"),
 	}
 	if e.LongestM > 0 {
-		out = append(out, held("road", fmt.Sprintf("trial %d takes a strip of %.0f m, run-up and braking included",
-			e.LongestAt, e.LongestM),
-			given.RoadM, e.LongestM, fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave "+
+		out = append(out, held("road", fmt.Sprintf("the trials take %.0f m of road, from %.0f m to %.0f m of the "+
+			"roadside node's mark, without run-off", e.SpanM(), e.FromM, e.ToM),
+			given.RoadM, e.SpanM(), fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave "+
 				"the fastest speed out"))
 	}
 	if c.NeedsSite() {

@@ -187,7 +187,7 @@ func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[st
 	var out []Item
 	for i, n := range plan.Nodes {
 		if nodes[n.Name] == nil {
-			out = append(out, Item{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " +
+			out = append(out, Item{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys pair " +
 				n.Name + "` adds it; or correct the name in the campaign"})
 			continue
 		}

@@ -395,13 +395,17 @@ func TestTimeAndRoad(t *testing.T) {
 	if got := states(Given{}); got["time"] != Unknown || got["road"] != Unknown || len(got) != 2 {
 		t.Errorf("nothing given: %v", got)
 	}
-	if got := states(Given{Seconds: e.RoadTotalS + 1, RoadM: e.LongestM + 1}); got["time"] != Met ||
+	if got := states(Given{Seconds: e.RoadTotalS + 1, RoadM: e.SpanM() + 1}); got["time"] != Met ||
 		got["road"] != Met {
 		t.Errorf("enough: %v", got)
 	}
-	if got := states(Given{Seconds: e.RoadTotalS - 60, RoadM: e.LongestM - 1}); got["time"] != Unmet ||
+	if got := states(Given{Seconds: e.RoadTotalS - 60, RoadM: e.SpanM() - 1}); got["time"] != Unmet ||
 		got["road"] != Unmet {
 		t.Errorf("too little: %v", got)
+	}
+	// The longest trial has room on 400 m, those on both sides of the mark have not.
+	if got := states(Given{RoadM: 400}); e.LongestM > 400 || got["road"] != Unmet {
+		t.Errorf("a road for one side: %v", got)
 	}
 	if items := campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
 		t.Errorf("rehearsed: %+v", items)

@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
@@ -74,6 +75,16 @@ type leftRow struct {
 	Trials                int
 }
 
+// leftTime is how long a campaign takes that was not driven: on the road, where no
+// rehearsal drives it. What has no schedule before its field is known is rehearsed.
+func leftTime(c *plan.Campaign, e drive.Estimate) string {
+	trials, err := c.Schedule()
+	if err == nil && slices.ContainsFunc(trials, func(t wire.Trial) bool { return t.Radio.HasAccessPoint() }) {
+		return show.Span(e.RoadTotalS) + " on the road"
+	}
+	return show.Span(e.RehearsalS)
+}
+
 // Tables is a run without its records.
 type Tables struct {
 	Dir     string                          // with run.json, schedule.json, campaign.yaml and journal.ndjson
@@ -122,7 +133,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			continue
 		}
 		e := c.Estimate()
-		v.Left = append(v.Left, leftRow{c.Name, scale, show.Span(e.RehearsalS), len(e.Trials)})
+		v.Left = append(v.Left, leftRow{c.Name, scale, leftTime(c, e), len(e.Trials)})
 		if !named[c.Name] && len(c.Paper.Deviations) > 0 {
 			v.Not, named[c.Name] = append(v.Not, leftDeviations{c.Name, c.Paper.Deviations}), true
 		}

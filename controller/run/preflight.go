@@ -83,7 +83,7 @@ func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet,
 		c := lane.Nodes[n.Name]
 		if c == nil {
 			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with "+
-				"`fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
+				"`fieldmesh keys pair %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
 		}
 		asked[n.Name] = c
 	}

@@ -96,14 +96,8 @@ func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Prob
 		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+
 			", and that the loopback interface is up")
 	}
-	switch {
-	case f.cfg.GPSD == config.NoGPSD && !st.GPS.Connected:
-		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or "+
-			"name gpsd's address as `gpsd` in the configuration")
-	case st.GPS == nil || !st.GPS.Connected:
-		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
-	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
-		add("gps", fmt.Sprintf("no fix (mode %d)", st.GPS.Mode), "give the receiver a view of the sky and wait")
+	if found, cure := gpsProblem(f.cfg.GPSD, st.GPS); found != "" {
+		add("gps", found, cure)
 	}
 	if st.Machine != nil && !st.Machine.Alarm.IsZero() {
 		alarm := st.Machine.Alarm
@@ -119,6 +113,25 @@ func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Prob
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
 	}
 	return out
+}
+
+// gpsProblem is what keeps the node from knowing where it is, "" for nothing.
+func gpsProblem(gpsd string, g *wire.GPS) (found, cure string) {
+	connected := g != nil && g.Connected
+	const app = "start \"Use this phone's GPS\" on the app's Node screen"
+	switch {
+	case !connected && gpsd == config.NoGPSD:
+		return "no app tells where the node is", app + " and give the phone a view of the sky, or name gpsd's " +
+			"address as `gpsd` in the configuration"
+	case !connected:
+		return "gpsd does not answer at " + gpsd, "start gpsd, or correct `gpsd` in the configuration"
+	case g.Mode >= 2 && g.FixAgeMs != nil && *g.FixAgeMs <= 3000:
+		return "", ""
+	case gpsd == config.NoGPSD:
+		return fmt.Sprintf("no fix (mode %d) from the app", g.Mode), "give the phone a view of the sky and wait; if " +
+			"it stays so, " + app + " again"
+	}
+	return fmt.Sprintf("no fix (mode %d)", g.Mode), "give the receiver a view of the sky and wait"
 }
 
 // InTheWay reports what will lead packets to peers elsewhere than to the interface

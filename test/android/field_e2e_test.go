@@ -111,7 +111,7 @@ func (f *field) namePhone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := strings.NewReplacer("node: phone-1", "node: "+f.name+"\ncontrol_interface: ctl0", "interface: wlan0",
+	config := strings.NewReplacer("node: alpha", "node: "+f.name+"\ncontrol_interface: ctl0", "interface: wlan0",
 		"interface: "+f.iface, "gpsd: none", "gpsd: "+cmp.Or(f.gpsd, "none")).Replace(string(text))
 	p.write(t, home+"/agent.yaml", config, 0o644)
 	testnet.GiveKeys(t, f.path("fleet/nodes/"+f.name), p.path(home+"/keys"))

@@ -37,7 +37,7 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh (?:calibrate|rehearse runs/.*/calibrated.yaml)`, "a run on the road",
 		"TestCalibrateWritesACampaignToRehearse"},
 	{`^fieldmesh compare `, "a run on the road", "TestWhatCannotBeComparedIsAbsent"},
-	{`^fieldmesh keys pair \w+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
+	{`^fieldmesh keys pair [\w-]+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
 }
 
 // provedBy is the place of a command in proved, below 0 for none.
@@ -107,6 +107,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh publish RUN --influx URL", run: publish},
 		{typed: "fieldmesh-agent probe", says: "iperf3"},
 		{typed: "fieldmesh-agent init", run: "init --config first.yaml", says: "next: "},
+		{typed: "fieldmesh-agent init --node alpha", run: "init --node alpha --config alpha.yaml", says: "node alpha"},
 		{typed: "fieldmesh-agent simulate-gps", until: "simulated GPS at 127.0.0.1:2947"},
 		{typed: "fieldmesh-agent log", run: "log --node alpha --interface wlan0 --for-s 1"},
 		{typed: "fieldmesh collect fieldmesh-log", says: "records of [alpha]"},
@@ -114,14 +115,14 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh-agent route --interface wlan0 --show state", run: "ROUTED"},
 		{typed: "fieldmesh-agent route", run: "ROUTED"},
 		{typed: "fieldmesh keys init --dir fleet"},
-		{typed: "fieldmesh keys pair alpha --dir fleet", run: "PAIR alpha"},
+		{typed: "fieldmesh keys pair alpha --unit laptop-1", run: "PAIR alpha --unit laptop-1"},
 		{typed: "fieldmesh-agent pair", run: "PAIRED"},
-		{typed: "fieldmesh-agent up --config /etc/fieldmesh/agent.yaml", run: "UP"},
+		{typed: "fieldmesh-agent up", run: "UP"},
 		{typed: "fieldmesh nodes", fails: true, says: "alpha: gps: no app tells where the node is"},
 		{typed: "fieldmesh nodes --watch", until: "alpha"},
 		{typed: "fieldmesh nodes --watch --json", until: `"alpha"`},
 		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes, fails: true, says: "bravo"},
-		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes + " --road-m 400 --time 2h", fails: true,
+		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes + " --road-m 800 --time 2h", fails: true,
 			says: "road"},
 		{typed: "fieldmesh preflight FILE", fails: true, says: "bravo"},
 		{typed: "fieldmesh preflight campaigns/velocity.yaml --scan", fails: true, says: "alpha"},
@@ -132,7 +133,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh keys issue alpha --dir fleet --address 192.168.8.11:7443", run: "keys issue bravo --dir " +
 			"fleet --address 192.168.8.11:7443"},
 		{typed: "fieldmesh keys revoke alpha"},
-		{typed: "fieldmesh keys pair alpha --unit laptop-1", run: "PAIR alpha --unit laptop-1"},
+		{typed: "fieldmesh keys pair alpha --unit phone-1", run: "PAIR alpha --unit phone-1"},
 	}
 }
 

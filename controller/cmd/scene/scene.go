@@ -76,10 +76,8 @@ func Rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	if t := waitsForNobody(p.Trials); t != nil && field.Mobility == nil {
-		return fmt.Errorf("trial %d waits until %s has %g m/s, and in a rehearsal nobody moves it: give trial.course "+
-			"a kind, or run the campaign on real nodes, where `fieldmesh-agent simulate-gps` can stand in for the "+
-			"car's gpsd", t.Number, t.Car, *t.SpeedMps)
+	if err := moved(p.Trials, field); err != nil {
+		return err
 	}
 	for i := range p.Trials {
 		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
@@ -89,6 +87,34 @@ func Rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	taking := c.Participants()
 	p.Nodes = slices.DeleteFunc(p.Nodes, func(n wire.PlanNode) bool { return !slices.Contains(taking, n.Name) })
 	return Check(c)
+}
+
+// Refused is why no rehearsal drives a campaign, nil if one may: what its file says by
+// itself, without the field being worked out.
+func Refused(c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	settings, err := Settings(c)
+	if err != nil {
+		return err
+	}
+	if err := field.CheckRadios(trials); err != nil {
+		return err
+	}
+	return moved(trials, settings)
+}
+
+// moved refuses a trial that waits for a speed which nobody drives.
+func moved(trials []wire.Trial, f field.Settings) error {
+	t := waitsForNobody(trials)
+	if t == nil || f.Mobility != nil {
+		return nil
+	}
+	return fmt.Errorf("trial %d waits until %s has %g m/s, and in a rehearsal nobody moves it: give trial.course "+
+		"a kind, or run the campaign on real nodes, where `fieldmesh-agent simulate-gps` can stand in for the "+
+		"car's gpsd", t.Number, t.Car, *t.SpeedMps)
 }
 
 // waitsForNobody is the first trial that opens at a speed and has no course, nil for none.

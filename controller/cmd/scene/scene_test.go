@@ -37,6 +37,20 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 	}
 }
 
+// What a rehearsal would refuse is known beforehand.
+func TestWhatNoRehearsalDrivesIsRefused(t *testing.T) {
+	for name, want := range map[string]string{"velocity": "", "variants-random": "",
+		"stationary-check": "nobody moves it", "velocity-phones": "its radio's mode is hotspot"} {
+		c, err := plan.Load(filepath.Join("..", "..", "..", "campaigns", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Refused(c); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // A gate that waits for a speed which nobody drives would wait for ever.
 func TestADeskCheckIsNotRehearsed(t *testing.T) {
 	for name, refused := range map[string]bool{"stationary-check": true, "velocity": false, "variants-random": false} {

@@ -70,6 +70,9 @@ type Estimate struct {
 	AttemptsMax int        `json:"attempts_max"`
 }
 
+// SpanM is the length of the road that covers every trial's strip, without any run-off.
+func (e Estimate) SpanM() float64 { return e.ToM - e.FromM }
+
 // Of estimates a schedule.
 func Of(trials []wire.Trial, attemptsMax int) Estimate {
 	e := Estimate{Road: onRoad(), Rehearsal: inRehearsal(), AttemptsMax: attemptsMax}

@@ -22,8 +22,8 @@ import (
 )
 
 // Plan writes the trials of a campaign with the time and the road that they need, and
-// what they can tell.
-func Plan(w io.Writer, c *plan.Campaign) error {
+// what they can tell. refused is why no rehearsal drives them, nil if one does.
+func Plan(w io.Writer, c *plan.Campaign, refused error) error {
 	trials, err := c.Schedule()
 	if err != nil {
 		return err
@@ -39,20 +39,24 @@ func Plan(w io.Writer, c *plan.Campaign) error {
 	if err := trialTable(out, c, trials, estimate); err != nil {
 		return err
 	}
-	if err := Summary(out, c); err != nil {
+	if err := summary(out, c, trials, refused); err != nil {
 		return err
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
 }
 
-// Summary writes what Plan does, without the trials.
+// Summary writes what Plan does of a campaign that a rehearsal drives, without the trials.
 func Summary(w io.Writer, c *plan.Campaign) error {
 	trials, err := c.Schedule()
 	if err != nil {
 		return err
 	}
-	totals(w, c, trials, c.Estimate())
+	return summary(w, c, trials, nil)
+}
+
+func summary(w io.Writer, c *plan.Campaign, trials []wire.Trial, refused error) error {
+	totals(w, c, trials, c.Estimate(), refused)
 	return effects(w, Estimable(c, trials))
 }
 
@@ -130,7 +134,7 @@ func factorLabels(c *plan.Campaign, trials []wire.Trial) []string {
 	return labels
 }
 
-func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) {
+func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate, refused error) {
 	calibration := 0
 	for _, t := range trials {
 		if t.Pass != "" {
@@ -157,18 +161,26 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", Span(e.RehearsalS),
-		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
-	fmt.Fprintf(w, "in rehearsal %s\n", environment.DrawsText(c.ChannelDraws()))
+	inRehearsal(w, c, e, refused)
 	if e.LongestM > 0 {
-		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+
-			"trial %d\n",
-			e.FromM, e.ToM, e.LongestM, e.LongestAt)
+		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark, %.0f m in all; the longest strip is "+
+			"%.0f m, in trial %d\n", e.FromM, e.ToM, e.SpanM(), e.LongestM, e.LongestAt)
 	}
 	if c.NeedsSite() {
 		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does "+
 			"not give\n")
 	}
+}
+
+// inRehearsal says how long a rehearsal takes, or why there is none.
+func inRehearsal(w io.Writer, c *plan.Campaign, e drive.Estimate, refused error) {
+	if refused != nil {
+		fmt.Fprintf(w, "no rehearsal drives it: %v\n", refused)
+		return
+	}
+	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", Span(e.RehearsalS),
+		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
+	fmt.Fprintf(w, "in rehearsal %s\n", environment.DrawsText(c.ChannelDraws()))
 }
 
 // stopWhen says when the run would stop by itself.
