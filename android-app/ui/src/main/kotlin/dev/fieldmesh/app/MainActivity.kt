@@ -357,19 +357,18 @@ class MainActivity : Activity() {
 
     /** The logs stay on the phone until a person says that the copy is there. */
     private suspend fun saveLog(to: Uri) {
-        val saved = withContext(Dispatchers.IO) {
+        val copied = withContext(Dispatchers.IO) {
             try {
-                contentResolver.openOutputStream(to)?.use(app.log::copyTo) != null
+                contentResolver.openOutputStream(to)?.use(app.log::copyTo)
             } catch (_: IOException) {
-                false
+                null
             }
-        }
-        if (!saved) return tell(getString(R.string.log_unsaved))
+        } ?: return tell(getString(R.string.log_unsaved))
         AlertDialog.Builder(this)
             .setMessage(R.string.log_saved)
             .setPositiveButton(R.string.log_keep, null)
             .setNegativeButton(R.string.log_delete) { _, _ ->
-                app.log.delete()
+                app.log.delete(copied)
                 screen.show(app.session.state.value)
             }
             .show()

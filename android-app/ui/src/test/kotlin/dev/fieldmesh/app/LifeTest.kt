@@ -165,13 +165,26 @@ class LifeTest {
             end()
         }
         val out = ByteArrayOutputStream()
-        app.log.copyTo(out)
+        val copied = app.log.copyTo(out)
         val records = out.toString().trim().lines().map(Record::decode)
         assertEquals(listOf("gps", "station", "gps"), records.map { it.header.kind })
         assertEquals(listOf(1L, 2L, 1L), records.map { it.header.seq })
         assertEquals(2, records.map { it.header.epoch }.distinct().size)
-        app.log.delete()
+        app.log.delete(copied)
         assertEquals(emptyList(), app.log.files)
+    }
+
+    @Test
+    fun `what is logged after the log was saved is not deleted with it`() {
+        app.session.logging = true
+        app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        val copied = app.log.copyTo(ByteArrayOutputStream())
+        app.session.take(Fix(2_000_000_000, 3, latDeg = -26.682, lonDeg = 27.093))
+        app.log.delete(copied)
+        val out = ByteArrayOutputStream()
+        app.log.copyTo(out)
+        val record = Record.decode(out.toString().trim().lines().single())
+        assertEquals(2_000_000_000, record.header.tBootNs)
     }
 
     @Test
