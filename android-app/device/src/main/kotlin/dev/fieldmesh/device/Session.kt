@@ -139,7 +139,7 @@ class Session(
     /** What the experimenter saw. */
     fun mark(text: String) {
         val key = state.value.drive.key
-        val fix = received.replayCache.lastOrNull()?.takeIf(Fix::hasPosition)
+        val fix = received.replayCache.lastOrNull()?.takeIf { it.hasPosition && nowNs() - it.bootNs <= PLACE_NS }
         val note = outbox.add { id -> Note(id, "mark", text, 0.0, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg) }
         instrument.mark(note.toMark(saved = false))
     }
@@ -172,5 +172,8 @@ class Session(
 
     private companion object {
         const val REFRESH_MS = 200L
+
+        /** An older fix does not say where a note is made. */
+        const val PLACE_NS = 3_000_000_000L
     }
 }

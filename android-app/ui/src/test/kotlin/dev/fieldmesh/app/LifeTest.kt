@@ -26,8 +26,10 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowSystemClock
 import java.io.ByteArrayOutputStream
 import java.io.File
+import java.time.Duration
 import kotlin.math.abs
 import kotlin.test.assertEquals
 import kotlin.test.assertNotNull
@@ -74,6 +76,15 @@ class LifeTest {
     }
 
     @Test
+    fun `a note has no place when the last fix is old`() {
+        app.session.take(Fix(app.nowNs(), 3, latDeg = -26.682, lonDeg = 27.092))
+        app.session.mark("here")
+        ShadowSystemClock.advanceBy(Duration.ofSeconds(4))
+        app.session.mark("elsewhere")
+        assertEquals(listOf(-26.682, null), app.session.state.value.track.marks.map { it.latDeg })
+    }
+
+    @Test
     fun `pairing takes a line and nothing less, and outlives the process`() {
         val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
         val line = activity.findViewById<EditText>(R.id.line)
@@ -105,7 +116,7 @@ class LifeTest {
             assertEquals(mps.toDouble(), fix.speedMps!!, 0.1)
             assertEquals(SystemClock.elapsedRealtimeNanos(), fix.bootNs)
         }
-        shadowOf(app.mainLooper).idleFor(java.time.Duration.ofSeconds(5))
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(5))
         assertEquals(1, app.session.fixes.replayCache.last().mode, "a receiver that is silent has no fix")
         service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
@@ -136,7 +147,7 @@ class LifeTest {
         var n = 0
         while (pipe.isAlive && System.nanoTime() < before) {
             shadowOf(manager).simulateLocation(location(speeds[n++ / 5 % speeds.size]))
-            shadowOf(app.mainLooper).idleFor(java.time.Duration.ofMillis(100))
+            shadowOf(app.mainLooper).idleFor(Duration.ofMillis(100))
             Thread.sleep(20)
         }
         pipe.destroyForcibly()

@@ -8,6 +8,7 @@ import dev.fieldmesh.core.drive.DriveMachine
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.gps.SpeedFilter
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
@@ -80,8 +81,13 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
 
     fun fix(fix: Fix) {
         machine.onFix(fix)
-        track = track.with(fix, view?.live?.throughputBps)
+        track = track.with(fix, throughputBps())
         refresh()
+    }
+
+    /** What the receiver has now; the last figure of a node that is silent says nothing of here. */
+    private fun throughputBps(): Double? = view?.live?.throughputBps.takeIf {
+        shown.value.drive.link == LinkState.UP && nowNs() - viewNs <= SpeedFilter.STALE_NS
     }
 
     /** The node has taken a fix of this phone, or will have none. */
