@@ -67,6 +67,7 @@ class Session(
     }
 
     fun pair(with: Pairing) {
+        if (with != pairing) unpair() // what one node told is not shown as another's
         preferences.pairing = with
         begin(with)
     }
