@@ -24,10 +24,31 @@ class AgeTest {
         instrument.fix(Fix(now, mode = 3, latDeg = 0.0, lonDeg = seconds * 10 / 111_195))
     }
 
+    private val lost = Heard.Lost(AgentException.Unreachable(IOException("gone")))
+
+    @Test
+    fun `a status is told with its age when it is old, or the node is not heard`() {
+        val status = Heard.Status(sampleStatus())
+        val told = { instrument.state.value.run { nodeNs to nodeOldS } }
+        assertEquals(null to null, told())
+        at(1.0)
+        instrument.heard(status)
+        at(6.0)
+        assertEquals(1_000_000_000L to null, told())
+        at(7.5)
+        assertEquals(1_000_000_000L to 6L, told())
+        instrument.heard(status)
+        assertEquals(7_500_000_000L to null, told())
+        at(9.0)
+        instrument.heard(lost)
+        assertEquals(7_500_000_000L to 1L, told())
+        instrument.unpaired()
+        assertEquals(null to null, told())
+    }
+
     @Test
     fun `the track has a throughput only where the node told it`() {
         val running = Heard.View(view("running", live = Live(fixMode = 3, throughputBps = 2e7)))
-        val lost = Heard.Lost(AgentException.Unreachable(IOException("gone")))
         instrument.heard(running)
         driveUntil(0.5)
         instrument.heard(lost)

@@ -10,7 +10,6 @@ import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
-import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
@@ -18,7 +17,6 @@ import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runTest
-import java.io.File
 import java.io.IOException
 import kotlin.test.Test
 import kotlin.test.assertEquals
@@ -26,13 +24,8 @@ import kotlin.test.assertEquals
 /** What is heard of a node whose run comes and goes; in virtual time. */
 @OptIn(ExperimentalCoroutinesApi::class)
 class AgentLinkTest {
-    private val sample = WireJson.decodeFromString(
-        NodeStatus.serializer(),
-        File(System.getProperty("fieldmesh.golden"), "body_node_status.json").readText(),
-    )
-
     /** Holds [held], and is out of reach while [away]. */
-    private class Node(private val sample: NodeStatus, var held: String?) : NodeApi {
+    private class Node(var held: String?) : NodeApi {
         var away = false
 
         private fun answer() {
@@ -46,7 +39,7 @@ class AgentLinkTest {
 
         override suspend fun status(): NodeStatus {
             answer()
-            return sample.copy(run = held)
+            return sampleStatus().copy(run = held)
         }
 
         override suspend fun schedule(run: String): Schedule {
@@ -88,18 +81,18 @@ class AgentLinkTest {
 
     @Test
     fun `a node without a run says so once`() = runTest {
-        assertEquals(listOf("none"), runs(Node(sample, held = null)))
+        assertEquals(listOf("none"), runs(Node(held = null)))
     }
 
     @Test
     fun `a run that ends is told, and one that comes`() = runTest {
-        val node = Node(sample, held = "run-1")
+        val node = Node(held = "run-1")
         assertEquals(listOf("run-1", "none", "run-2"), runs(node, { held = null }, { held = "run-2" }))
     }
 
     @Test
     fun `a run that ended while the node was out of reach is told when it is back`() = runTest {
-        val node = Node(sample, held = "run-1")
+        val node = Node(held = "run-1")
         val told = runs(node, { away = true }, {
             away = false
             held = null

@@ -151,7 +151,7 @@ class MainActivity : Activity() {
         Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
         Tab.TRACK -> TrackScreen(view, app.session::mark)
-        Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, phone())
+        Tab.NODE -> NodeScreen(view, app.nowNs, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
         Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
         Tab.SETTINGS -> SettingsScreen(view, choices())
