@@ -132,6 +132,8 @@ class ScreensTest {
 
     /** What the picture of a state says among other things. */
     private val wordsOf = mapOf(
+        "drive-no-fix-light" to listOf("No GPS"),
+        "drive-node-slow-light" to listOf("Node lost"),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
         "node-old-light" to listOf(
             "Nothing is in the way of a trial.\nAs of 40 s ago",

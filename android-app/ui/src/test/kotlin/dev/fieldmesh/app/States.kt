@@ -128,6 +128,16 @@ object States {
         "no-fix" to drive {
             copy(speedMps = null, speedSource = null, hasFix = false, trackDeg = null, toGateM = null)
         },
+        "node-slow" to drive {
+            copy(
+                speedMps = null,
+                speedSource = null,
+                nodeIsSlow = true,
+                hasFix = false,
+                trackDeg = null,
+                toGateM = null,
+            )
+        },
         "armed-too-slow" to ready,
         "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
         "armed-too-fast" to drive { copy(speedMps = 15.6, toGateM = 60.0) },
