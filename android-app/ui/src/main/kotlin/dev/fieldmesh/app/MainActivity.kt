@@ -93,6 +93,8 @@ class MainActivity : Activity() {
 
     override fun onStart() {
         super.onStart()
+        // Android may have ended the process, and let the service not start again.
+        if (app.preferences.gpsWanted && !app.gpsRuns.value && mayLocate()) startGps()
         showing = scope.launch {
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
@@ -237,10 +239,11 @@ class MainActivity : Activity() {
         val location = getSystemService(LocationManager::class.java)
         val off = !location.isProviderEnabled(LocationManager.GPS_PROVIDER)
         if (app.gpsRuns.value) {
+            app.preferences.gpsWanted = false
             stopService(LocationService.intent(this))
         } else if (off) {
             offer(R.string.gps_off, Intent(Settings.ACTION_LOCATION_SOURCE_SETTINGS))
-        } else if (checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED) {
+        } else if (mayLocate()) {
             startGps()
         } else {
             val wanted =
@@ -271,7 +274,11 @@ class MainActivity : Activity() {
         }
     }
 
+    private fun mayLocate() =
+        checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED
+
     private fun startGps() {
+        app.preferences.gpsWanted = true
         startForegroundService(LocationService.intent(this))
     }
 

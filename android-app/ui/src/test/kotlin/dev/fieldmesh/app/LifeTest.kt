@@ -33,6 +33,7 @@ import java.time.Duration
 import kotlin.math.abs
 import kotlin.test.assertEquals
 import kotlin.test.assertNotNull
+import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
 /** What must outlive a rotation, an activity and a process. */
@@ -122,6 +123,31 @@ class LifeTest {
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
     }
+
+    @Test
+    fun `a receiver that was read when the process ended is read again when the app is opened, until it is stopped`() {
+        shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
+        val manager = app.getSystemService(LocationManager::class.java)
+        shadowOf(manager).setProviderEnabled(LocationManager.GPS_PROVIDER, true)
+        val first = Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertNull(shadowOf(app).nextStartedService, "nobody has asked for it")
+        first.get().findViewById<View>(R.id.tab_node).performClick()
+        first.get().findViewById<View>(R.id.gps).performClick()
+        assertStartsGps()
+        first.pause().stop().destroy()
+        app.die()
+        val second = Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertStartsGps()
+        second.pause().stop().destroy()
+        val service = Robolectric.buildService(LocationService::class.java).create()
+        service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 1)
+        service.destroy()
+        Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertNull(shadowOf(app).nextStartedService, "it was stopped")
+    }
+
+    private fun assertStartsGps() =
+        assertEquals(LocationService::class.java.name, shadowOf(app).nextStartedService?.component?.className)
 
     @Test
     fun `gpspipe reads the speeds of the phone's receiver`() {
