@@ -98,6 +98,7 @@ class MainActivity : Activity() {
         showing = scope.launch {
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
+            launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
         }
         look()
@@ -221,9 +222,10 @@ class MainActivity : Activity() {
     }
 
     private fun onTrial(trial: TrialRow) {
+        val run = app.session.state.value.campaign?.run ?: return
         val reason = EditText(this).apply { setHint(R.string.decide_reason) }
         fun decide(what: String) {
-            app.session.decide(what, trial.number, trial.attempts, reason.text.toString().trim())
+            app.session.decide(what, run, trial.number, trial.attempts, reason.text.toString().trim())
             tell(getString(R.string.decide_noted))
         }
         AlertDialog.Builder(this)

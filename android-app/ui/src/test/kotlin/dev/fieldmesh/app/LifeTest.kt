@@ -77,6 +77,13 @@ class LifeTest {
     }
 
     @Test
+    fun `a decision waits for the node with the run that it is about`() {
+        app.session.decide("skip", "velocity-1", trial = 12, attempt = 1, reason = "")
+        val kept = Preferences(app).notes.load().orEmpty()
+        assertTrue("\"run\":\"velocity-1\"" in kept, kept)
+    }
+
+    @Test
     fun `a note has no place when the last fix is old`() {
         app.session.take(Fix(app.nowNs(), 3, latDeg = -26.682, lonDeg = 27.092))
         app.session.mark("here")
