@@ -1,8 +1,11 @@
 package face
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 //attack:phone notes without an end, to fill the node's disk and keep it busy | 1,000 of a peer at once, and one a
@@ -50,5 +53,30 @@ func TestANoteThatIsSentAgainIsNotNew(t *testing.T) {
 	}
 	if len(n.ids) != keptNotes {
 		t.Errorf("%d notes are remembered, want %d", len(n.ids), keptNotes)
+	}
+}
+
+//attack:phone a decision of an earlier run, which the phone could not deliver then | it names its run, and is refused
+func TestANoteIsAboutItsOwnRun(t *testing.T) {
+	for _, c := range []struct {
+		note, run, held string
+		want            wire.Header
+	}{
+		{"mark", "", "tuesday-1", wire.Header{Run: "tuesday-1", Trial: 12, Attempt: 1}},
+		{"mark", "tuesday-1", "tuesday-1", wire.Header{Run: "tuesday-1", Trial: 12, Attempt: 1}},
+		{"mark", "monday-1", "tuesday-1", wire.Header{}},
+		{"skip", "tuesday-1", "tuesday-1", wire.Header{Run: "tuesday-1", Trial: 12, Attempt: 1}},
+	} {
+		got, err := noteHeader(wire.Note{Note: c.note, Run: c.run, Trial: 12, Attempt: 1}, c.held)
+		if err != nil || got != c.want {
+			t.Errorf("%s of run %q where %q is held: %+v, %v, want %+v", c.note, c.run, c.held, got, err, c.want)
+		}
+	}
+	for _, held := range []string{"tuesday-1", ""} {
+		_, err := noteHeader(wire.Note{Note: "skip", Run: "monday-1", Trial: 12}, held)
+		var refused *wire.Error
+		if !errors.As(err, &refused) || refused.Code != wire.CodeConflict {
+			t.Errorf("a decision of another run where %q is held: %v", held, err)
+		}
 	}
 }

@@ -45,12 +45,31 @@ func (f *Face) Note(ctx context.Context, p api.Peer, n wire.Note) (wire.SpoolPos
 }
 
 func (f *Face) recordNote(p api.Peer, n wire.Note) error {
+	h, err := noteHeader(n, f.engine.RunHeld())
+	if err != nil {
+		return err
+	}
 	if err := f.spool.CheckRoom(1); err != nil {
 		return wire.Errorf(wire.CodeDiskFull, "no room for the note: %v", err)
 	}
 	now := f.clk.BootNs()
-	h := wire.Header{TBootNs: now, Run: f.engine.RunHeld(), Trial: n.Trial, Attempt: n.Attempt}
-	_, err := f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6),
+	h.TBootNs = now
+	_, err = f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6),
 		By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg})
 	return err
+}
+
+// noteHeader says what a note is about on a node that holds a run, "" for none.
+// A note may have waited on the phone until there was another run: then a
+// decision is refused, and a mark is of no run.
+func noteHeader(n wire.Note, held string) (wire.Header, error) {
+	switch {
+	case n.Run == "" || n.Run == held:
+		return wire.Header{Run: held, Trial: n.Trial, Attempt: n.Attempt}, nil
+	case n.IsMark():
+		return wire.Header{}, nil
+	}
+	return wire.Header{}, &wire.Error{Code: wire.CodeConflict,
+		Message: fmt.Sprintf("the decision is about run %q, which this node does not hold", n.Run),
+		Cure:    "decide again in the run that the node holds"}
 }

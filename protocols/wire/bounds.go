@@ -190,6 +190,9 @@ func (x *Note) bounds(c *checker) {
 	c.oneOf("note", x.Note, "mark", "accept", "repeat", "skip")
 	c.text("text", x.Text, 0, maxReasonRunes)
 	c.number("age_ms", x.AgeMs, 0, maxNoteAgeMs)
+	if x.Run != "" {
+		c.match("run", x.Run, runForm)
+	}
 	c.integer("trial", x.Trial, 0, MaxTrials)
 	c.integer("attempt", x.Attempt, 0, MaxAttempts)
 	if x.LatDeg != nil {

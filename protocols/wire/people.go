@@ -52,11 +52,15 @@ type Note struct {
 	Text string `json:"text" max:"maxReasonRunes"` // a person's own words, such as "bus passed"
 	// at the moment of sending, by the sender's monotonic clock
 	AgeMs   float64  `json:"age_ms" min:"0" max:"maxNoteAgeMs"`
+	Run     string   `json:"run,omitempty" form:"runForm"`            // that it is about; a decision names one
 	Trial   int      `json:"trial,omitempty" min:"0" max:"MaxTrials"` // absent or 0: none
 	Attempt int      `json:"attempt,omitempty" min:"0" max:"MaxAttempts"`
 	LatDeg  *float64 `json:"lat_deg,omitempty" min:"-90" max:"90"`
 	LonDeg  *float64 `json:"lon_deg,omitempty" min:"-180" max:"180"`
 }
+
+// IsMark tells what a person saw from what a person decided.
+func (n Note) IsMark() bool { return n.Note == "mark" }
 
 // maxNoteAgeMs is a day: notes wait on the phone while the node is out of reach.
 const maxNoteAgeMs = 24 * 3600e3

@@ -31,8 +31,13 @@ func (f Fix) Validate() error { return check("", &f) }
 // Validate refuses a place that is not on Earth, or of too long ago.
 func (p Place) Validate() error { return check("", &p) }
 
-// Validate refuses a note that says nothing or never ends.
-func (n Note) Validate() error { return check("", &n) }
+// Validate refuses a note that says nothing or never ends, and a decision about no run.
+func (n Note) Validate() error {
+	c := &checker{}
+	n.bounds(c)
+	c.that(n.IsMark() || n.Run != "", "run", "missing; a decision needs it")
+	return c.err()
+}
 
 // Validate refuses a word that decides nothing.
 func (w Word) Validate() error { return check("word: ", &w) }

@@ -134,10 +134,12 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		"attempt -1":           wire.TrialKey{Trial: 1, Attempt: -1},
 		"long reason": wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1},
 			Reason: strings.Repeat("ä", 2001)},
-		"abort of nothing": wire.AbortRequest{},
-		"outcome":          wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "good"},
-		"epoch":            wire.SpoolPosition{Epoch: "a/b"},
-		"seq":              wire.SpoolPosition{Epoch: "a", Seq: math.MaxUint64},
+		"abort of nothing":       wire.AbortRequest{},
+		"outcome":                wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "good"},
+		"epoch":                  wire.SpoolPosition{Epoch: "a/b"},
+		"seq":                    wire.SpoolPosition{Epoch: "a", Seq: math.MaxUint64},
+		"decision without a run": wire.Note{ID: "a", Note: "skip", Trial: 1},
+		"note's run":             wire.Note{ID: "a", Note: "mark", Run: "../etc"},
 	}
 	for name, v := range bad {
 		if err := v.Validate(); err == nil {
@@ -148,6 +150,7 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		wire.Lease{Holder: "a"}, wire.TrialKey{Trial: 1, Attempt: 1}, wire.SpoolPosition{Epoch: "a"},
 		wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Reason: strings.Repeat("ä", 2000)},
 		wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"},
+		wire.Note{ID: "a", Note: "mark"}, wire.Note{ID: "a", Note: "skip", Run: "velocity-1", Trial: 1},
 	}
 	for _, v := range good {
 		if err := v.Validate(); err != nil {

@@ -12,6 +12,7 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.Way
+import dev.fieldmesh.core.wire.PushedFix
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
@@ -149,6 +150,14 @@ class AgentClientTest {
 
         override fun createSocket(host: InetAddress?, port: Int, from: InetAddress?, fromPort: Int) =
             throw UnsupportedOperationException()
+    }
+
+    @Test
+    fun `a fix that takes long to push is given up, because the node dates it by its arrival`(): Unit = runBlocking {
+        answer = { Thread.sleep(60_000) }
+        val startNs = System.nanoTime()
+        assertFailsWith<AgentException.Unreachable> { client().pushFix(PushedFix(ageMs = 0.0, mode = 1)) }
+        assertTrue(System.nanoTime() - startNs < 30_000_000_000, "the client's own limit is a minute")
     }
 
     @Test

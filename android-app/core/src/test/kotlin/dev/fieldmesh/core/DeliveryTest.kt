@@ -87,6 +87,25 @@ class DeliveryTest {
     }
 
     @Test
+    fun `a decision on a run that the node does not hold any more is dropped, and told`() = runTest {
+        val outbox = Outbox(Memory(), { 0 })
+        for (run in listOf("monday-1", "tuesday-1")) outbox.add { id -> Note(id, "skip", "", 0.0, run, trial = 12) }
+        val taken = mutableListOf<Note>()
+        val refused = mutableListOf<Note>()
+        val job = launch {
+            outbox.deliver({ n ->
+                if (n.run != "tuesday-1") throw AgentException.Refused(WireError("conflict", "another run"))
+                taken += n
+                SpoolPosition("e", 1)
+            }, refused::add) {}
+        }
+        advanceTimeBy(1000)
+        job.cancel()
+        assertEquals(listOf("monday-1") to listOf("tuesday-1"), refused.map { it.run } to taken.map { it.run })
+        assertEquals(emptyList(), outbox.pending)
+    }
+
+    @Test
     fun `a slow node gets the newest fix and not those of before`() = runTest {
         val fixes = flow {
             repeat(100) {

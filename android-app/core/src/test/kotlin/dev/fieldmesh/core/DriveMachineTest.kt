@@ -156,6 +156,29 @@ class DriveMachineTest {
     }
 
     @Test
+    fun `a node that tells nothing new is not a receiver without a fix`() {
+        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        assertEquals(false, machine.state(second).nodeIsSlow)
+        machine.state(3 * second).let {
+            assertNull(it.speedMps)
+            assertTrue(it.nodeIsSlow)
+        }
+        assertEquals(emptyList(), machine.takeEvents())
+        machine.onView(view("armed", live = Live(fixMode = 1)), 4 * second)
+        assertEquals(false, machine.state(4 * second).nodeIsSlow)
+        assertEquals(listOf(Cue.NO_GPS), machine.takeEvents())
+    }
+
+    @Test
+    fun `the loss of the phone's own fixes is told, however slow the node is`() {
+        machine.onView(view("armed"), 0)
+        machine.onFix(fix(0, 13.9))
+        assertEquals(SpeedSource.PHONE, machine.state(0).speedSource)
+        assertEquals(false, machine.state(3 * second).nodeIsSlow)
+        assertEquals(listOf(Cue.NO_GPS), machine.takeEvents())
+    }
+
+    @Test
     fun `the driver hears the target when a trial is armed, the way to the gate, and the window's end`() {
         machine.onView(view("loaded", key = null), 0)
         machine.onView(view("armed"), 0)
@@ -202,6 +225,7 @@ class DriveMachineTest {
             if (s.verdict != null) assertTrue(s.phase == Phase.DONE && s.verdict?.trial == s.key?.trial, where)
             if (s.speedMps == null) assertTrue(s.inBandS == null && s.zone == Zone.UNKNOWN, where)
             if (s.zone != Zone.UNKNOWN) assertNotNull(s.band, where)
+            if (s.nodeIsSlow) assertNull(s.speedMps, where)
             if (s.band != null) assertTrue(s.phase == Phase.ARMED || s.phase == Phase.RUNNING, where)
             if (s.staleSinceNs != null) assertTrue(s.link != LinkState.UP, where)
             m.takeEvents()

@@ -5,6 +5,7 @@ import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Course
 import dev.fieldmesh.core.wire.Gate
 import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Radio
 import dev.fieldmesh.core.wire.Routing
 import dev.fieldmesh.core.wire.Schedule
@@ -14,6 +15,8 @@ import dev.fieldmesh.core.wire.Trial
 import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
+import dev.fieldmesh.core.wire.WireJson
+import java.io.File
 
 fun trial(number: Int, speed: Double? = 13.9, placeM: Double? = 20.0, direction: String = "outbound") = Trial(
     number = number, block = 1, repetition = 1,
@@ -44,6 +47,9 @@ fun schedule(run: String = "run-1", trials: List<Trial> = listOf(trial(1), trial
 
 fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? = null) =
     Verdict(trial, attempt, outcome, reason, isFinal = false)
+
+fun sampleStatus(): NodeStatus =
+    File(System.getProperty("fieldmesh.golden"), "body_node_status.json").readText().let(WireJson::decodeFromString)
 
 private var versions = 0uL
 

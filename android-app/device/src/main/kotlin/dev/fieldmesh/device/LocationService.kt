@@ -54,12 +54,13 @@ open class LocationService : Service() {
     override fun onBind(intent: Intent?): IBinder? = null
 
     override fun onStartCommand(intent: Intent?, flags: Int, startId: Int): Int {
+        val host = application as LocationHost
         if (intent?.action == STOP) {
+            host.preferences.gpsWanted = false
             stopForeground(STOP_FOREGROUND_REMOVE)
             stopSelf()
             return START_NOT_STICKY
         }
-        val host = application as LocationHost
         if (!show(notification(host.wording))) {
             stopSelf()
             return START_NOT_STICKY

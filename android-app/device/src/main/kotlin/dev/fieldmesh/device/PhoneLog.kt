@@ -41,17 +41,22 @@ class PhoneLog(private val folder: File) {
         log = null
     }
 
-    /** Writes all logs one after another, as `fieldmesh collect` takes them. */
-    fun copyTo(out: OutputStream) {
-        synchronized(this) { log?.sync() }
-        files.forEach { file -> file.inputStream().use { it.copyTo(out) } }
+    /**
+     * Ends the file, and writes all logs one after another, as `fieldmesh collect` takes them. Returns the files
+     * that the copy has.
+     */
+    fun copyTo(out: OutputStream): List<File> {
+        val ended = synchronized(this) {
+            end()
+            files
+        }
+        ended.forEach { file -> file.inputStream().use { it.copyTo(out) } }
+        return ended
     }
 
+    /** Deletes files that a copy has; what was logged after it is in others. */
     @Synchronized
-    fun delete() {
-        end()
-        files.forEach(File::delete)
-    }
+    fun delete(copied: List<File>) = copied.forEach(File::delete)
 
     private fun open(): StandaloneLog = log ?: run {
         folder.mkdirs()

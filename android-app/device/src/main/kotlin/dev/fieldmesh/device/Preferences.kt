@@ -33,6 +33,11 @@ class Preferences(context: Context) {
         get() = store.getBoolean("logging", false)
         set(value) = store.edit().putBoolean("logging", value).apply()
 
+    /** Whether a person has the receiver read: until they stop it, also when the process ended in between. */
+    var gpsWanted: Boolean
+        get() = store.getBoolean("gps_wanted", false)
+        set(value) = store.edit().putBoolean("gps_wanted", value).apply()
+
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = object : Shelf {
         override fun load(): String? = store.getString("notes", null)

@@ -21,12 +21,14 @@ import dev.fieldmesh.core.wire.Station
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.BufferOverflow
+import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.SharedFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asSharedFlow
+import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.launch
 import java.io.IOException
 
@@ -67,6 +69,7 @@ class Session(
     }
 
     fun pair(with: Pairing) {
+        if (with != pairing) unpair() // what one node told is not shown as another's
         preferences.pairing = with
         begin(with)
     }
@@ -139,15 +142,23 @@ class Session(
     /** What the experimenter saw. */
     fun mark(text: String) {
         val key = state.value.drive.key
-        val fix = received.replayCache.lastOrNull()?.takeIf(Fix::hasPosition)
-        val note = outbox.add { id -> Note(id, "mark", text, 0.0, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg) }
+        val fix = received.replayCache.lastOrNull()?.takeIf { it.hasPosition && nowNs() - it.bootNs <= PLACE_NS }
+        val run = state.value.campaign?.run
+        val note = outbox.add { id ->
+            Note(id, MARK, text, 0.0, run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg)
+        }
         instrument.mark(note.toMark(saved = false))
     }
 
-    /** What the experimenter decides on a trial: accept, repeat or skip. */
-    fun decide(decision: String, trial: Int, attempt: Int, reason: String) {
-        outbox.add { id -> Note(id, decision, reason, 0.0, trial, attempt.takeIf { it > 0 }) }
+    /** What the experimenter decides on a run's trial: accept, repeat or skip. */
+    fun decide(decision: String, run: String, trial: Int, attempt: Int, reason: String) {
+        outbox.add { id -> Note(id, decision, reason, 0.0, run, trial, attempt.takeIf { it > 0 }) }
     }
+
+    private val tooLate = Channel<Note>(Channel.UNLIMITED)
+
+    /** Decisions that the node refused because it holds another run by now; each is told once. */
+    val refused: Flow<Note> = tooLate.receiveAsFlow()
 
     private suspend fun <T> tell(call: suspend AgentClient.() -> T): T? = try {
         client?.call()
@@ -160,17 +171,23 @@ class Session(
         val node = caller.client(with)
         client = node
         instrument.connecting()
-        outbox.pending.filter { it.note == "mark" }.forEach { instrument.mark(it.toMark(saved = false)) }
+        outbox.pending.filter { it.note == MARK }.forEach { instrument.mark(it.toMark(saved = false)) }
         following = scope.launch {
             launch { follow(node).collect(instrument::heard) }
             launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
-            launch { outbox.deliver(node) { if (it.note == "mark") instrument.mark(it.toMark(saved = true)) } }
+            launch { outbox.deliver(node, tooLate::trySend) { if (it.note == MARK) saved(it) } }
         }
     }
+
+    private fun saved(mark: Note) = instrument.mark(mark.toMark(saved = true))
 
     private fun Note.toMark(saved: Boolean) = Mark(id, text, latDeg, lonDeg, saved)
 
     private companion object {
         const val REFRESH_MS = 200L
+        const val MARK = "mark"
+
+        /** An older fix does not say where a note is made. */
+        const val PLACE_NS = 3_000_000_000L
     }
 }

@@ -93,9 +93,12 @@ class MainActivity : Activity() {
 
     override fun onStart() {
         super.onStart()
+        // Android may have ended the process, and let the service not start again.
+        if (app.preferences.gpsWanted && !app.gpsRuns.value && mayLocate()) startGps()
         showing = scope.launch {
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
+            launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
         }
         look()
@@ -151,7 +154,7 @@ class MainActivity : Activity() {
         Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
         Tab.TRACK -> TrackScreen(view, app.session::mark)
-        Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, phone())
+        Tab.NODE -> NodeScreen(view, app.nowNs, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
         Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
         Tab.SETTINGS -> SettingsScreen(view, choices())
@@ -219,9 +222,10 @@ class MainActivity : Activity() {
     }
 
     private fun onTrial(trial: TrialRow) {
+        val run = app.session.state.value.campaign?.run ?: return
         val reason = EditText(this).apply { setHint(R.string.decide_reason) }
         fun decide(what: String) {
-            app.session.decide(what, trial.number, trial.attempts, reason.text.toString().trim())
+            app.session.decide(what, run, trial.number, trial.attempts, reason.text.toString().trim())
             tell(getString(R.string.decide_noted))
         }
         AlertDialog.Builder(this)
@@ -237,10 +241,11 @@ class MainActivity : Activity() {
         val location = getSystemService(LocationManager::class.java)
         val off = !location.isProviderEnabled(LocationManager.GPS_PROVIDER)
         if (app.gpsRuns.value) {
+            app.preferences.gpsWanted = false
             stopService(LocationService.intent(this))
         } else if (off) {
             offer(R.string.gps_off, Intent(Settings.ACTION_LOCATION_SOURCE_SETTINGS))
-        } else if (checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED) {
+        } else if (mayLocate()) {
             startGps()
         } else {
             val wanted =
@@ -271,7 +276,11 @@ class MainActivity : Activity() {
         }
     }
 
+    private fun mayLocate() =
+        checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED
+
     private fun startGps() {
+        app.preferences.gpsWanted = true
         startForegroundService(LocationService.intent(this))
     }
 
@@ -357,19 +366,18 @@ class MainActivity : Activity() {
 
     /** The logs stay on the phone until a person says that the copy is there. */
     private suspend fun saveLog(to: Uri) {
-        val saved = withContext(Dispatchers.IO) {
+        val copied = withContext(Dispatchers.IO) {
             try {
-                contentResolver.openOutputStream(to)?.use(app.log::copyTo) != null
+                contentResolver.openOutputStream(to)?.use(app.log::copyTo)
             } catch (_: IOException) {
-                false
+                null
             }
-        }
-        if (!saved) return tell(getString(R.string.log_unsaved))
+        } ?: return tell(getString(R.string.log_unsaved))
         AlertDialog.Builder(this)
             .setMessage(R.string.log_saved)
             .setPositiveButton(R.string.log_keep, null)
             .setNegativeButton(R.string.log_delete) { _, _ ->
-                app.log.delete()
+                app.log.delete(copied)
                 screen.show(app.session.state.value)
             }
             .show()

@@ -21,6 +21,8 @@ import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Live
@@ -82,6 +84,19 @@ class InstrumentTest {
         hear(Heard.View(at("kept")))
         assertFalse(screenIsKept())
         assertFalse(ShadowPowerManager.getLatestWakeLock().isHeld)
+    }
+
+    @Test
+    fun `what one node told goes when the phone is paired with another`() {
+        hear(Heard.Status(States.ready.node!!), plan, Heard.View(at("armed")))
+        assertEquals(Phase.ARMED, app.session.state.value.drive.phase)
+        app.session.pair(app.session.pairing!!)
+        assertEquals(Phase.ARMED, app.session.state.value.drive.phase, "it is the same node")
+        app.session.pair(Pairing("127.0.0.1", 2, Pin("cd".repeat(32))))
+        val state = app.session.state.value
+        assertEquals(LinkState.CONNECTING to Phase.NO_RUN, state.drive.link to state.drive.phase)
+        assertNull(state.node)
+        assertNull(state.campaign)
     }
 
     /** Whose start Android forbids. */

@@ -26,11 +26,14 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowSystemClock
 import java.io.ByteArrayOutputStream
 import java.io.File
+import java.time.Duration
 import kotlin.math.abs
 import kotlin.test.assertEquals
 import kotlin.test.assertNotNull
+import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
 /** What must outlive a rotation, an activity and a process. */
@@ -74,6 +77,22 @@ class LifeTest {
     }
 
     @Test
+    fun `a decision waits for the node with the run that it is about`() {
+        app.session.decide("skip", "velocity-1", trial = 12, attempt = 1, reason = "")
+        val kept = Preferences(app).notes.load().orEmpty()
+        assertTrue("\"run\":\"velocity-1\"" in kept, kept)
+    }
+
+    @Test
+    fun `a note has no place when the last fix is old`() {
+        app.session.take(Fix(app.nowNs(), 3, latDeg = -26.682, lonDeg = 27.092))
+        app.session.mark("here")
+        ShadowSystemClock.advanceBy(Duration.ofSeconds(4))
+        app.session.mark("elsewhere")
+        assertEquals(listOf(-26.682, null), app.session.state.value.track.marks.map { it.latDeg })
+    }
+
+    @Test
     fun `pairing takes a line and nothing less, and outlives the process`() {
         val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
         val line = activity.findViewById<EditText>(R.id.line)
@@ -105,12 +124,37 @@ class LifeTest {
             assertEquals(mps.toDouble(), fix.speedMps!!, 0.1)
             assertEquals(SystemClock.elapsedRealtimeNanos(), fix.bootNs)
         }
-        shadowOf(app.mainLooper).idleFor(java.time.Duration.ofSeconds(5))
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(5))
         assertEquals(1, app.session.fixes.replayCache.last().mode, "a receiver that is silent has no fix")
         service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
     }
+
+    @Test
+    fun `a receiver that was read when the process ended is read again when the app is opened, until it is stopped`() {
+        shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
+        val manager = app.getSystemService(LocationManager::class.java)
+        shadowOf(manager).setProviderEnabled(LocationManager.GPS_PROVIDER, true)
+        val first = Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertNull(shadowOf(app).nextStartedService, "nobody has asked for it")
+        first.get().findViewById<View>(R.id.tab_node).performClick()
+        first.get().findViewById<View>(R.id.gps).performClick()
+        assertStartsGps()
+        first.pause().stop().destroy()
+        app.die()
+        val second = Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertStartsGps()
+        second.pause().stop().destroy()
+        val service = Robolectric.buildService(LocationService::class.java).create()
+        service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 1)
+        service.destroy()
+        Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertNull(shadowOf(app).nextStartedService, "it was stopped")
+    }
+
+    private fun assertStartsGps() =
+        assertEquals(LocationService::class.java.name, shadowOf(app).nextStartedService?.component?.className)
 
     @Test
     fun `gpspipe reads the speeds of the phone's receiver`() {
@@ -136,7 +180,7 @@ class LifeTest {
         var n = 0
         while (pipe.isAlive && System.nanoTime() < before) {
             shadowOf(manager).simulateLocation(location(speeds[n++ / 5 % speeds.size]))
-            shadowOf(app.mainLooper).idleFor(java.time.Duration.ofMillis(100))
+            shadowOf(app.mainLooper).idleFor(Duration.ofMillis(100))
             Thread.sleep(20)
         }
         pipe.destroyForcibly()
@@ -165,13 +209,26 @@ class LifeTest {
             end()
         }
         val out = ByteArrayOutputStream()
-        app.log.copyTo(out)
+        val copied = app.log.copyTo(out)
         val records = out.toString().trim().lines().map(Record::decode)
         assertEquals(listOf("gps", "station", "gps"), records.map { it.header.kind })
         assertEquals(listOf(1L, 2L, 1L), records.map { it.header.seq })
         assertEquals(2, records.map { it.header.epoch }.distinct().size)
-        app.log.delete()
+        app.log.delete(copied)
         assertEquals(emptyList(), app.log.files)
+    }
+
+    @Test
+    fun `what is logged after the log was saved is not deleted with it`() {
+        app.session.logging = true
+        app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        val copied = app.log.copyTo(ByteArrayOutputStream())
+        app.session.take(Fix(2_000_000_000, 3, latDeg = -26.682, lonDeg = 27.093))
+        app.log.delete(copied)
+        val out = ByteArrayOutputStream()
+        app.log.copyTo(out)
+        val record = Record.decode(out.toString().trim().lines().single())
+        assertEquals(2_000_000_000, record.header.tBootNs)
     }
 
     @Test

@@ -125,12 +125,22 @@ class ScreensTest {
         checkTouch(activity, picture)
         checkText(activity, picture)
         if (name == "drive") checkGlance(activity, picture)
-        if (picture == "node-beside-light") {
-            val words = content.all().filterIsInstance<TextView>().map { it.text.toString() }
-            assertTrue("mesh0 is made beside wlan0 for a run" in words, "$words")
-        }
+        val told = content.all().filterIsInstance<TextView>().map { it.text.toString() }.toList()
+        for (words in wordsOf[picture].orEmpty()) assertTrue(words in told, "$picture: no \"$words\" in $told")
         controller.pause().stop().destroy()
     }
+
+    /** What the picture of a state says among other things. */
+    private val wordsOf = mapOf(
+        "drive-no-fix-light" to listOf("No GPS"),
+        "drive-node-slow-light" to listOf("Node lost"),
+        "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
+        "node-old-light" to listOf(
+            "Nothing is in the way of a trial.\nAs of 40 s ago",
+            "3-D, 40.0 s old, 10 Hz",
+            "agrees with this phone’s",
+        ),
+    )
 
     /** The speed is the largest, and what the node waits for or has found is seen without scrolling. */
     private fun checkGlance(activity: Activity, picture: String) {
@@ -208,7 +218,7 @@ class ScreensTest {
 
     private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
         "drive" to { view, state -> DriveScreen(view, Setting(state.node == null)) {} },
-        "node" to { view, _ -> NodeScreen(view, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
+        "node" to { view, _ -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
         "campaign" to { view, _ -> CampaignScreen(view, { unit }) {} },
         "track" to { view, _ -> TrackScreen(view) {} },
         "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },

@@ -115,7 +115,7 @@ object States {
     val schedule: Schedule = trials
     val view: CampaignView = newestView
     private val sound = sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = emptyList()))
-    val ready = AppState(sound, armed, sampleCampaign, way, trials.trials[4], trials.trials[5])
+    val ready = AppState(sound, armed, sampleCampaign, way, trials.trials[4], trials.trials[5], nodeNs = 0)
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
@@ -127,6 +127,16 @@ object States {
         "no-agent" to AppState(drive = DriveState(link = LinkState.LOST)),
         "no-fix" to drive {
             copy(speedMps = null, speedSource = null, hasFix = false, trackDeg = null, toGateM = null)
+        },
+        "node-slow" to drive {
+            copy(
+                speedMps = null,
+                speedSource = null,
+                nodeIsSlow = true,
+                hasFix = false,
+                trackDeg = null,
+                toGateM = null,
+            )
         },
         "armed-too-slow" to ready,
         "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
@@ -175,6 +185,12 @@ object States {
     val node: Map<String, AppState> = mapOf(
         "no-agent" to drive.getValue("no-agent"),
         "ready" to ready,
+        "old" to ready.copy(
+            drive = armed.copy(link = LinkState.LOST, staleSinceNs = 1),
+            node = sound.copy(clock = sound.clock.copy(wallNs = sound.clock.wallNs - 40_000_000_000)),
+            nodeNs = -40_000_000_000,
+            nodeOldS = 40,
+        ),
         "beside" to ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null)),
         "problems" to ready.copy(
             node = sampleNode.copy(

@@ -89,8 +89,14 @@ class AgentClient(
 
     suspend fun restore(): RestoreReport = call(post("v1/restore"), RESTORE_MS)
 
-    /** Pushes a fix; its age is by the sender's clock at the moment of sending. */
-    override suspend fun pushFix(fix: PushedFix): Gps = call(post("v1/gps", fix))
+    /**
+     * Pushes a fix. Its age is of the moment before the call, and the node dates it by its arrival: a call that takes
+     * longer than [PUSH] is given up.
+     */
+    override suspend fun pushFix(fix: PushedFix): Gps = withContext(io) {
+        val hurried = clients.now().newBuilder().callTimeout(PUSH).build()
+        hurried.exchange(post("v1/gps", fix)) { _, text -> WireJson.decodeFromString(Gps.serializer(), text) }
+    }
 
     override suspend fun note(note: Note): SpoolPosition = call(post("v1/notes", note))
 
@@ -134,6 +140,7 @@ class AgentClient(
 
     private companion object {
         const val RESTORE_MS = 60_000L
+        val PUSH: Duration = Duration.ofSeconds(1)
     }
 }
 

@@ -38,6 +38,7 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
     private var statusNs: Long? = null
 
     fun follow(): Flow<Heard> = flow {
+        startOver()
         var wait = FIRST_RETRY_MS
         while (true) {
             try {
@@ -74,9 +75,10 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
 
     private suspend fun FlowCollector<Heard>.askStatus() {
         val status = api.status()
+        val isFirst = statusNs == null
         statusNs = nowNs()
         emit(Heard.Status(status))
-        if (status.run == run) return
+        if (status.run == run && !isFirst) return
         run = status.run
         known = null
         val held = status.run ?: return emit(Heard.NoRun)

@@ -48,8 +48,11 @@ class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
         return note
     }
 
-    /** Sends what waits, in its order, for as long as it is not cancelled; [sent] hears of each that the node has. */
-    suspend fun deliver(sink: NoteSink, sent: (Note) -> Unit) {
+    /**
+     * Sends what waits, in its order, for as long as it is not cancelled. [sent] hears of each that the node has,
+     * [refused] of each decision on a run that the node does not hold any more.
+     */
+    suspend fun deliver(sink: NoteSink, refused: (Note) -> Unit = {}, sent: (Note) -> Unit) {
         while (true) {
             val first = waiting.firstOrNull()
             if (first == null) {
@@ -61,7 +64,14 @@ class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
                 done(first)
                 sent(first.note)
             } catch (e: AgentException.Refused) {
-                if (e.error.code == "bad_request") done(first) else delay(RETRY_MS) // it never will be taken
+                when (e.error.code) {
+                    "bad_request" -> done(first) // it never will be taken
+                    "conflict" -> {
+                        done(first)
+                        refused(first.note)
+                    }
+                    else -> delay(RETRY_MS)
+                }
             } catch (_: AgentException) {
                 delay(RETRY_MS)
             }

@@ -8,6 +8,7 @@ import dev.fieldmesh.core.drive.DriveMachine
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.gps.SpeedFilter
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
@@ -26,6 +27,10 @@ data class AppState(
     val trial: Trial? = null,
     /** What is to be driven after it, or now when nothing is under way. */
     val next: Trial? = null,
+    /** When [node] came. */
+    val nodeNs: Long? = null,
+    /** How old [node] is, when it is not of the present: it came long ago, or the node is not heard any more. */
+    val nodeOldS: Long? = null,
 )
 
 /**
@@ -38,6 +43,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
     private val cues = CueLogic()
     private val shown = MutableStateFlow(AppState())
     private var node: NodeStatus? = null
+    private var nodeNs: Long? = null
     private var schedule: Schedule? = null
     private var view: CampaignView? = null
     private var viewNs = 0L
@@ -47,6 +53,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
 
     fun unpaired() {
         node = null
+        nodeNs = null
         forgetRun()
         machine.onLink(LinkState.UNPAIRED, nowNs())
         refresh()
@@ -61,7 +68,10 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         val now = nowNs()
         if (what !is Heard.Lost) machine.onLink(LinkState.UP, now)
         when (what) {
-            is Heard.Status -> node = what.status
+            is Heard.Status -> {
+                node = what.status
+                nodeNs = now
+            }
             is Heard.Plan -> plan(what.schedule)
             is Heard.View -> {
                 view = what.view
@@ -80,8 +90,13 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
 
     fun fix(fix: Fix) {
         machine.onFix(fix)
-        track = track.with(fix, view?.live?.throughputBps)
+        track = track.with(fix, throughputBps())
         refresh()
+    }
+
+    /** What the receiver has now; the last figure of a node that is silent says nothing of here. */
+    private fun throughputBps(): Double? = view?.live?.throughputBps.takeIf {
+        shown.value.drive.link == LinkState.UP && nowNs() - viewNs <= SpeedFilter.STALE_NS
     }
 
     /** The node has taken a fix of this phone, or will have none. */
@@ -103,9 +118,15 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         val campaign = campaign()
         val trial = trial(drive.key?.trial)
         val next = trial(campaign?.next?.number)
-        val newest = AppState(node, drive, campaign, track.copy(peers = peers(now)), trial, next)
+        val old = nodeOldS(drive.link, now)
+        val newest = AppState(node, drive, campaign, track.copy(peers = peers(now)), trial, next, nodeNs, old)
         shown.value = newest
         cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let { say(it, newest) }
+    }
+
+    private fun nodeOldS(link: LinkState, nowNs: Long): Long? {
+        val ageNs = nowNs - (nodeNs ?: return null)
+        return (ageNs / 1_000_000_000).takeIf { link != LinkState.UP || ageNs > NODE_FRESH_NS }
     }
 
     private fun trial(number: Int?): Trial? = schedule?.trials?.find { it.number == number }
@@ -141,6 +162,9 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
     }
 
     private companion object {
+        /** A status comes every two seconds. */
+        const val NODE_FRESH_NS = 5_000_000_000L
+
         /** As long as the nodes keep them. */
         const val PEER_KEPT_S = 600
     }

@@ -33,7 +33,7 @@ class DriveMachine {
     private val signal = History()
     private val events = mutableListOf<Cue>()
     private var fixWasLost = false
-    private var nodeHadFix = false
+    private var lastSource: SpeedSource? = null // of the newest speed that there was
     private var fedNs: Long? = null // when the node took a fix of this phone last
     private val toGate = Milestones(500.0, 200.0, 100.0, 50.0)
     private val untilClose = Milestones(10.0, 5.0)
@@ -100,8 +100,9 @@ class DriveMachine {
         val (speed, source) = speed(nowNs)
         if (speed == null) inBandSinceNs = null
         val fresh = fix?.takeIf { it.hasPosition && nowNs - it.bootNs <= SpeedFilter.STALE_NS }
-        nodeHadFix = nodeHadFix || source == SpeedSource.NODE
-        noteFix(fresh != null || source == SpeedSource.NODE)
+        lastSource = source ?: lastSource
+        val nodeIsSlow = isSlow(speed, nowNs)
+        noteFix(fresh != null || source == SpeedSource.NODE, nodeIsSlow)
         val phase = phase()
         val trial = trial(shownKey())
         val band = band()
@@ -119,6 +120,7 @@ class DriveMachine {
             speedMps = speed,
             speedSource = source,
             zone = band?.zone(speed) ?: Zone.UNKNOWN,
+            nodeIsSlow = nodeIsSlow,
             hasFix = fresh != null || source == SpeedSource.NODE,
             trackDeg = fresh?.trackDeg,
             wantedTrackDeg = trial?.let(::wantedTrack),
@@ -139,7 +141,7 @@ class DriveMachine {
         schedule = null
         lastKey = null
         inBandSinceNs = null
-        nodeHadFix = false
+        lastSource = null
         throughput.clear()
         signal.clear()
     }
@@ -147,10 +149,19 @@ class DriveMachine {
     /** The node's receiver is the one that the gate goes by; where it has none, the phone's. */
     private fun speed(nowNs: Long): Pair<Double?, SpeedSource?> {
         val fed = fedNs?.let { nowNs - it <= FED_NS } ?: false
-        val own = view?.live?.speedMps?.takeIf { !fed && nowNs - viewNs <= SpeedFilter.STALE_NS }
+        val own = view?.live?.speedMps?.takeIf { !fed && !isOld(nowNs) }
         if (own != null) return own to SpeedSource.NODE
         val phones = filter.at(nowNs) ?: return null to null
         return phones to SpeedSource.PHONE
+    }
+
+    /** The view says nothing of the present. */
+    private fun isOld(nowNs: Long) = nowNs - viewNs > SpeedFilter.STALE_NS
+
+    /** Whether there is no speed because the node, whose receiver has it, does not tell it. */
+    private fun isSlow(speed: Double?, nowNs: Long): Boolean {
+        if (speed != null || view == null) return false
+        return lastSource != SpeedSource.PHONE && isOld(nowNs)
     }
 
     private fun noteBand(nowNs: Long) {
@@ -173,10 +184,11 @@ class DriveMachine {
         }
     }
 
-    private fun noteFix(fresh: Boolean) {
+    private fun noteFix(fresh: Boolean, nodeIsSlow: Boolean) {
         if (fresh) fixWasLost = false
-        val had = fix != null || nodeHadFix
-        if (fresh || fixWasLost || !had) return
+        if (fresh || nodeIsSlow) return
+        val had = fix != null || lastSource != null
+        if (fixWasLost || !had) return
         fixWasLost = true
         if (phase() in UNDER_WAY) events += Cue.NO_GPS
     }

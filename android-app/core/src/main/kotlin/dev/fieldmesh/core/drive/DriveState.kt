@@ -51,6 +51,8 @@ data class DriveState(
     val speedMps: Double? = null,
     val speedSource: SpeedSource? = null,
     val zone: Zone = Zone.UNKNOWN,
+    /** There is no speed because the node, whose receiver had it, tells nothing new. */
+    val nodeIsSlow: Boolean = false,
     val hasFix: Boolean = false,
     val trackDeg: Double? = null,
     val wantedTrackDeg: Double? = null,

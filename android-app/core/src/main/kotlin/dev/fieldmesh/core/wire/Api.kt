@@ -165,6 +165,7 @@ data class Note(
     val note: String,
     val text: String,
     @SerialName("age_ms") val ageMs: Double,
+    val run: String? = null,
     val trial: Int? = null,
     val attempt: Int? = null,
     @SerialName("lat_deg") val latDeg: Double? = null,

@@ -131,7 +131,7 @@ class AgentTest {
             }
         }
         val outbox = Outbox(shelf, System::nanoTime)
-        val note = outbox.add { id -> Note(id, "mark", "bus passed", 0.0, 1, 1, -26.682, 27.092) }
+        val note = outbox.add { id -> Note(id, "mark", "bus passed", 0.0, "app-test", 1, 1, -26.682, 27.092) }
         client.note(note) // its answer is lost, so it is sent again
         val delivering = scope.launch { outbox.deliver(client) {} }
         withTimeout(PATIENCE_MS) { while (outbox.pending.isNotEmpty()) delay(20) }

@@ -37,6 +37,7 @@ interface PhoneActions {
 /** What the node is and has, and what stands in the way of a trial, each with its cure. */
 class NodeScreen(
     override val view: View,
+    private val nowNs: () -> Long,
     private val wallMs: () -> Long,
     private val battery: () -> Battery?,
     private val phone: PhoneActions,
@@ -66,13 +67,13 @@ class NodeScreen(
         saveLog.visibility = if (phone.logBytes > 0) View.VISIBLE else View.GONE
         val node = state.node
         val routing = state.campaign?.next
-        val lines = node?.let { lines(it, state) }.orEmpty()
+        val lines = lines(state)
         val found = node?.problems.orEmpty()
         val step = if (node == null) context.nextStep(state.drive.link) else ""
-        val newest = listOf(lines, found, routing, step)
+        val newest = listOf(lines, found, routing, step, state.nodeOldS)
         if (shown == newest) return // leaves a screen reader where it is
         shown = newest
-        heading(node)
+        heading(node, state.nodeOldS)
         view.findViewById<TextView>(R.id.next_step).apply {
             text = step
             visibility = if (step.isEmpty()) View.GONE else View.VISIBLE
@@ -83,22 +84,29 @@ class NodeScreen(
         lines.forEach { (label, value) -> addRow(label, value) }
     }
 
-    private fun heading(node: NodeStatus?) {
-        view.findViewById<TextView>(R.id.ready).setText(
-            when {
-                node == null -> R.string.node_nothing
-                node.problems.isEmpty() -> R.string.node_ready
-                else -> R.string.node_problems
-            },
-        )
+    private fun heading(node: NodeStatus?, oldS: Long?) {
+        val ready = when {
+            node == null -> R.string.node_nothing
+            node.problems.isEmpty() -> R.string.node_ready
+            else -> R.string.node_problems
+        }
+        val old = oldS?.let { context.getString(R.string.node_old, it) }
+        view.findViewById<TextView>(R.id.ready).text =
+            listOfNotNull(context.getString(ready), old).joinToString("\n")
     }
 
-    private fun lines(n: NodeStatus, state: AppState): List<Pair<Int, String>> = listOfNotNull(
+    private fun lines(state: AppState): List<Pair<Int, String>> {
+        val node = state.node ?: return emptyList()
+        val toldNs = state.nodeNs ?: return emptyList()
+        return lines(node, sinceMs = (nowNs() - toldNs) / 1e6, state)
+    }
+
+    private fun lines(n: NodeStatus, sinceMs: Double, state: AppState): List<Pair<Int, String>> = listOfNotNull(
         R.string.node_radio to radio(n),
         state.trial?.let { R.string.node_routing to it.routing.protocol },
         R.string.node_tcp to (state.trial?.tcp?.variant ?: n.congestionAvailable.joinToString(", ")),
-        R.string.node_gps to gpsText(n.gps, n.gpsRateHz),
-        R.string.node_clock to clock(n),
+        R.string.node_gps to gpsText(n.gps, n.gpsRateHz, sinceMs),
+        R.string.node_clock to clock(n, sinceMs),
         battery()?.let {
             R.string.node_battery to context.getString(R.string.node_battery_state, it.percent, it.celsius)
         },
@@ -118,22 +126,23 @@ class NodeScreen(
         }
     }
 
-    private fun gpsText(gps: Gps?, rate: Double?): String {
+    private fun gpsText(gps: Gps?, rate: Double?, sinceMs: Double): String {
         if (gps == null || !gps.connected) return context.getString(R.string.node_gps_silent)
-        val age = gps.fixAgeMs
-        if (gps.mode < 2 || age == null) return context.getString(R.string.node_gps_none)
+        val toldMs = gps.fixAgeMs
+        if (gps.mode < 2 || toldMs == null) return context.getString(R.string.node_gps_none)
+        val ageS = (toldMs + sinceMs) / 1e3
         return if (rate ==
             null
         ) {
-            context.getString(R.string.node_gps_fix, gps.mode, age / 1e3)
+            context.getString(R.string.node_gps_fix, gps.mode, ageS)
         } else {
-            context.getString(R.string.node_gps_rate, gps.mode, age / 1e3, rate)
+            context.getString(R.string.node_gps_rate, gps.mode, ageS, rate)
         }
     }
 
     /** The answer was on its way for a while, and wall clocks are only ever data: seconds matter here, not less. */
-    private fun clock(n: NodeStatus): String {
-        val off = (n.clock.wallNs / 1_000_000 - wallMs()) / 1000.0
+    private fun clock(n: NodeStatus, sinceMs: Double): String {
+        val off = (n.clock.wallNs / 1_000_000 + sinceMs - wallMs()) / 1000.0
         if (abs(off) < NEAR_S) return context.getString(R.string.node_clock_near)
         return context.getString(R.string.node_clock_off, context.getString(R.string.seconds, off))
     }

@@ -27,13 +27,16 @@ internal fun DriveState.word(): Word = when {
     phase == Phase.IDLE -> Word(R.string.word_idle, R.color.text_soft)
     phase == Phase.RESTORING -> Word(R.string.word_restoring, R.color.text_soft)
     phase == Phase.DONE -> outcomeWord()
-    band != null && zone == Zone.UNKNOWN -> Word(R.string.word_no_fix, R.color.bad)
+    band != null && zone == Zone.UNKNOWN -> speedlessWord()
     zone == Zone.BELOW -> Word(R.string.word_faster, R.color.warn)
     zone == Zone.ABOVE -> Word(R.string.word_slower, R.color.bad)
     phase == Phase.RUNNING -> Word(R.string.word_go, R.color.good)
     zone == Zone.WITHIN -> Word(R.string.word_hold, R.color.accent)
     else -> Word(R.string.word_armed, R.color.accent)
 }
+
+private fun DriveState.speedlessWord() =
+    Word(if (nodeIsSlow) R.string.word_stale else R.string.word_no_fix, R.color.bad)
 
 private fun DriveState.outcomeWord() = when (verdict?.outcome) {
     "rejected" -> Word(R.string.word_rejected, R.color.warn)

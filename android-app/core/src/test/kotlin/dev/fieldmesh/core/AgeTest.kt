@@ -1,0 +1,61 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Heard
+import dev.fieldmesh.core.app.Instrument
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.Live
+import java.io.IOException
+import kotlin.test.Test
+import kotlin.test.assertEquals
+
+/** What a node told once does not pass for the present. */
+class AgeTest {
+    private var now = 0L
+    private val instrument = Instrument({ now }, { _, _ -> })
+
+    private fun at(seconds: Double) {
+        now = (seconds * 1e9).toLong()
+        instrument.refresh()
+    }
+
+    private fun driveUntil(seconds: Double) {
+        at(seconds)
+        instrument.fix(Fix(now, mode = 3, latDeg = 0.0, lonDeg = seconds * 10 / 111_195))
+    }
+
+    private val lost = Heard.Lost(AgentException.Unreachable(IOException("gone")))
+
+    @Test
+    fun `a status is told with its age when it is old, or the node is not heard`() {
+        val status = Heard.Status(sampleStatus())
+        val told = { instrument.state.value.run { nodeNs to nodeOldS } }
+        assertEquals(null to null, told())
+        at(1.0)
+        instrument.heard(status)
+        at(6.0)
+        assertEquals(1_000_000_000L to null, told())
+        at(7.5)
+        assertEquals(1_000_000_000L to 6L, told())
+        instrument.heard(status)
+        assertEquals(7_500_000_000L to null, told())
+        at(9.0)
+        instrument.heard(lost)
+        assertEquals(7_500_000_000L to 1L, told())
+        instrument.unpaired()
+        assertEquals(null to null, told())
+    }
+
+    @Test
+    fun `the track has a throughput only where the node told it`() {
+        val running = Heard.View(view("running", live = Live(fixMode = 3, throughputBps = 2e7)))
+        instrument.heard(running)
+        driveUntil(0.5)
+        instrument.heard(lost)
+        driveUntil(1.0)
+        instrument.heard(running)
+        driveUntil(2.0)
+        driveUntil(3.0)
+        assertEquals(listOf(2e7, null, 2e7, null), instrument.state.value.track.points.map { it.throughputBps })
+    }
+}
