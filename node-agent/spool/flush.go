@@ -121,7 +121,7 @@ func (s *Spool) rotate() error {
 		}
 		return err
 	}
-	s.trim()
+	s.trim(0)
 	return old.Close()
 }
 

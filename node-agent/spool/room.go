@@ -86,7 +86,7 @@ func (s *Spool) Confirm(seq uint64) error {
 	}
 	s.confirmed = seq
 	// Room first: on a full disk the note below cannot be written without it.
-	s.trim()
+	s.trim(0)
 	if err := replaceFile(filepath.Join(s.dir, confirmedFile), strconv.FormatUint(seq, 10)+"\n"); err != nil {
 		return fmt.Errorf("note that record %d is confirmed: %w", seq, err)
 	}
@@ -103,7 +103,7 @@ func (s *Spool) room(need int64) error {
 		if free, err := s.diskFree(s.dir); err == nil {
 			s.free = free
 		}
-		s.trim()
+		s.trim(need)
 	}
 	if byQuota := s.opt.QuotaBytes - s.taken(); byQuota < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: fmt.Sprintf(
@@ -127,10 +127,11 @@ func (s *Spool) diskCure() string {
 }
 
 // trim drops the oldest segments whose records are all confirmed, while the
-// spool is over half of its quota or the disk is short. mu is held.
-func (s *Spool) trim() {
+// spool is over half of its quota, the disk is short, or there is no room for need
+// bytes. mu is held.
+func (s *Spool) trim(need int64) {
 	for len(s.segments) > 1 {
-		if s.taken() <= s.opt.QuotaBytes/2 && s.free > s.opt.MinFreeBytes {
+		if s.taken() <= s.opt.QuotaBytes/2 && s.free > s.opt.MinFreeBytes && s.left() >= need {
 			return
 		}
 		g := s.segments[0]

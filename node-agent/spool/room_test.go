@@ -205,6 +205,33 @@ func TestShortDiskRefusesUntilThereIsRoom(t *testing.T) {
 	wantRange(t, seqs(t, s, 0, 100), 1, 5)
 }
 
+// What is confirmed makes room for a trial that would not fit otherwise, and not before.
+func TestConfirmedRecordsMakeRoomForATrial(t *testing.T) {
+	d := &faultyDisk{}
+	s := d.open(t, t.TempDir(), Options{MinFreeBytes: 1000, SegmentBytes: 300})
+	appendN(t, s, 20)
+	mustSync(t, s)
+	d.mu.Lock()
+	d.free = 1500
+	d.mu.Unlock()
+	var full *FullError
+	if err := s.CheckRoom(1000); !errors.As(err, &full) {
+		t.Errorf("room beside records that nobody else has: %v", err)
+	}
+	if err := s.Confirm(20); err != nil {
+		t.Fatal(err)
+	}
+	if at := s.Status().Oldest; at != 1 {
+		t.Errorf("the oldest record is %d while there is room", at)
+	}
+	if err := s.CheckRoom(1000); err != nil {
+		t.Error(err)
+	}
+	if at := s.Status().Oldest; at <= 1 {
+		t.Errorf("the oldest record is %d still", at)
+	}
+}
+
 func TestSeqGoesOnAfterEverythingWasDropped(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, noFloor)
