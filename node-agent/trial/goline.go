@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -346,7 +347,8 @@ func (a *attempt) peers() ([]*peer, error) {
 
 // readyPeers has every peer arm itself where no controller has done so, before
 // the gate: what it takes would else come between the gate and the window. It
-// asks until they are ready or untilNs.
+// asks until they are ready or untilNs. That one stays silent interrupts the attempt: nobody
+// has driven for it, and the trial has as many left as before.
 func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
@@ -355,6 +357,9 @@ func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
 	for _, p := range peers {
 		p.acked = false
+	}
+	if errors.Is(err, errGoUnanswered) {
+		return verdict.Interruption{Code: wire.ReasonGoUnanswered, Text: reasonOf(err).Text}
 	}
 	return err
 }

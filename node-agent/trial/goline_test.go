@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,18 @@ func answerer(t *testing.T, name string, key []byte, later func(nonce uint64) ti
 		}
 	}()
 	return &peer{name: name, paths: []*net.UDPAddr{conn.LocalAddr().(*net.UDPAddr)}}, heard
+}
+
+// A peer that is away uses up no attempt of a trial that its initiator begins by itself.
+func TestAPeerThatIsAwayInterruptsTheAttempt(t *testing.T) {
+	r := newRig(t, "car", t.TempDir(), 0)
+	r.plan = &wire.RunPlan{Run: "r", Key: []byte("a key of 32 bytes for this test.")}
+	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	silent := &peer{name: "road", paths: []*net.UDPAddr{{IP: net.IPv4(127, 0, 0, 1), Port: 9}}}
+	err := a.readyPeers([]*peer{silent}, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
+	if got := outcomeOf(err); got != wire.Interrupted || !strings.Contains(err.Error(), "road") {
+		t.Errorf("%s: %v", got, err)
+	}
 }
 
 // Peers are told one after the other, so that their answers do not wait for each
