@@ -3,6 +3,7 @@
 package journeys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -62,9 +63,28 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != want {
 			t.Errorf("trial %d: GO reached bravo by %q, want %q", at.Trial, w.GoPath, want)
 		}
+		opensWithinGO(t, k.records(t, at.TrialKey))
 	}
 	d.stopAgents(t)
 	d.restored(t)
+}
+
+// opensWithinGO: both windows opened as near to each other, by the one kernel's clock, as the
+// record of GO says.
+func opensWithinGO(t *testing.T, records []wire.Record) {
+	t.Helper()
+	alpha, bravo := windowOf(t, records, "alpha"), windowOf(t, records, "bravo")
+	bound := cmp.Or(alpha.GoUncertaintyUs, bravo.GoUncertaintyUs) // the initiator's
+	if bound == nil {
+		t.Error("how uncertain GO was is not recorded")
+		return
+	}
+	const roundedUs = 2
+	apartUs := math.Abs(float64(alpha.OpenBootNs-bravo.OpenBootNs)) / 1e3
+	t.Logf("the windows opened %.0f µs apart; by GO within %.0f", apartUs, *bound)
+	if apartUs > *bound+roundedUs {
+		t.Errorf("the windows opened %.0f µs apart, by GO within %.0f", apartUs, *bound)
+	}
 }
 
 // The controller loses the roadside's node only, as a laptop in the car does. It leaves the car's node
