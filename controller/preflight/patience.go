@@ -12,9 +12,10 @@ import (
 // iperf3 send to itself, which takes about as long.
 const patienceEvery = time.Second
 
-// awaited are the needs that come to be met by themselves: an iperf3 that could not
-// send to itself may do so when its server is up, or when the trial that kept it is over.
-var awaited = []string{"generator"}
+// Generator is a need that comes to be met by itself: an iperf3 that could not send to
+// itself may do so when its server is up, when the trial that kept it is over, or when
+// the node has less to do.
+const Generator = "generator"
 
 // Patiently looks until every need that comes by itself is met, for as long as patience
 // lasts, and returns what it saw last. What else is unmet is not waited for. With a
@@ -34,5 +35,5 @@ func Patiently(ctx context.Context, patience time.Duration, look func(context.Co
 
 // comes reports whether a need is not met yet, and may be without anybody's help.
 func comes(i Item) bool {
-	return slices.Contains(awaited, i.Need) && (i.State == Unmet || i.State == Unknown)
+	return i.Need == Generator && (i.State == Unmet || i.State == Unknown)
 }

@@ -329,15 +329,15 @@ func endsFlow(trials []wire.Trial, node string) bool {
 func (j *judge) generator() {
 	switch {
 	case !endsFlow(j.trials, j.name):
-		j.put("generator", Unneeded, "no flow begins or ends here", "")
-	case j.problems("generator"):
+		j.put(Generator, Unneeded, "no flow begins or ends here", "")
+	case j.problems(Generator):
 	case j.told.Tried:
-		j.met("generator", "iperf3 has sent to itself")
+		j.met(Generator, "iperf3 has sent to itself")
 	case j.told.TryErr != nil:
-		j.put("generator", Unknown, Unreached(j.told.TryErr).Found, "ask again when no trial is under way, with an "+
+		j.put(Generator, Unknown, Unreached(j.told.TryErr).Found, "ask again when no trial is under way, with an "+
 			"agent of this version")
 	default:
-		j.put("generator", Unknown, "iperf3 has not been tried", "ask again")
+		j.put(Generator, Unknown, "iperf3 has not been tried", "ask again")
 	}
 }
 

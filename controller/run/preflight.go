@@ -35,8 +35,8 @@ func (e *UnmetError) Error() string {
 // Preflight asks every node that the plan names whether it can do what the
 // plan needs, with the field as the first trial wants it. It repeats until
 // everything is met or patience is over: a GPS receiver may still be looking
-// for satellites. Each need that it waits for is passed to tell once, when
-// that takes a while.
+// for satellites, and a busy node's iperf3 be slow. Each need that it waits for
+// is passed to tell once, when that takes a while.
 func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration, tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
 		return fmt.Errorf("preflight: %w", err)
@@ -70,7 +70,7 @@ const tellAfter = 2 * time.Second
 // mayPass reports whether waiting can help.
 func mayPass(unmet []Unmet) bool {
 	for _, u := range unmet {
-		if !slices.Contains([]string{"gps", "reach", "radio", "host"}, u.Need) {
+		if !slices.Contains([]string{"gps", "reach", "radio", "host", preflight.Generator}, u.Need) {
 			return false
 		}
 	}

@@ -13,7 +13,7 @@ func TestWhatWaitingCannotHelpIsRefusedAtOnce(t *testing.T) {
 		}
 		return out
 	}
-	for _, needs := range [][]string{{"gps"}, {"reach", "radio"}, {"host", "gps"}} {
+	for _, needs := range [][]string{{"gps"}, {"reach", "radio"}, {"host", "gps"}, {"generator"}} {
 		if !mayPass(unmet(needs...)) {
 			t.Errorf("%v is not waited for", needs)
 		}

@@ -3,6 +3,7 @@
 package radios
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -81,11 +82,20 @@ func TestResetInATrial(t *testing.T) {
 	}
 	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 30.0, "{protocol: none}", "", ""))
 	run := exec.Command(filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(), "--place", "bench",
-		"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("reset-%d", boot))
+		"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("reset-%d", boot), "--patience", "2m")
+	var told bytes.Buffer
+	run.Stdout, run.Stderr = &told, &told
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	testnet.Await(t, 2*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool {
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	testnet.Await(t, 3*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("the run ended before that: %v\n%s", err, told.String())
+		default:
+		}
 		return r.nodes[1].changes(t) >= steps[boot-1]
 	})
 	power.Cut(t)
