@@ -11,10 +11,12 @@ import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
 import dev.fieldmesh.device.LocalWifi
 import dev.fieldmesh.device.LocationHost
+import dev.fieldmesh.device.Need
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
@@ -73,9 +75,15 @@ open class Fieldmesh :
         val ends = getSystemService(ActivityManager::class.java)
         return Session(scope, preferences, caller, nowNs, log, voice, ends::lastEnd, ::follow).also {
             it.start()
-            val underWay = it.state.map { now -> now.drive.phase.isUnderWay }.distinctUntilChanged()
-            scope.launch { Awake(this@Fieldmesh).follow(underWay) }
+            val needed = it.state.map(::needOf).distinctUntilChanged()
+            scope.launch { Awake(this@Fieldmesh).follow(needed) }
         }
+    }
+
+    private fun needOf(now: AppState) = when {
+        now.drive.phase.isUnderWay -> Need.TRIAL
+        now.next != null -> Need.NEXT_TRIAL
+        else -> Need.NOTHING
     }
 
     /** Whether the location service runs, which it may do before any screen is. */

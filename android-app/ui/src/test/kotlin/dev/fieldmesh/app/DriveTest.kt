@@ -40,7 +40,6 @@ import java.time.Duration
 import java.util.Locale
 import kotlin.math.abs
 import kotlin.test.assertEquals
-import kotlin.test.assertFalse
 import kotlin.test.assertTrue
 
 /**
@@ -56,9 +55,9 @@ class DriveTest {
 
     private fun idle() = shadowOf(app.mainLooper).idle()
 
-    /** Without a wake lock the processor sleeps until something comes from outside. */
-    private fun pass(time: Duration) {
-        if (ShadowPowerManager.getLatestWakeLock()?.isHeld == true) {
+    /** Without a wake lock the processor sleeps until something comes from outside; a maker's saver ignores the lock. */
+    private fun pass(time: Duration, saved: Boolean) {
+        if (!saved && ShadowPowerManager.getLatestWakeLock()?.isHeld == true) {
             shadowOf(app.mainLooper).idleFor(time)
         } else {
             ShadowSystemClock.advanceBy(time)
@@ -134,8 +133,11 @@ class DriveTest {
             },
         )
 
-    /** Under a bridge while a trial waits; in a pocket between two. */
-    private fun hears(seconds: Double) = seconds !in 30.0..49.0 && seconds !in 150.0..179.0
+    /** In a pocket between two trials, by a phone whose maker saves power. */
+    private fun isSaved(seconds: Double) = seconds in 150.0..179.0
+
+    /** Under a bridge while a trial waits. */
+    private fun hears(seconds: Double) = seconds !in 30.0..49.0 && !isSaved(seconds)
 
     private fun begin() {
         shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
@@ -153,7 +155,7 @@ class DriveTest {
         val speech = shadowOf(ShadowTextToSpeech.getLastTextToSpeechInstance())
         for (tick in 1..(4800 * TICKS_A_SECOND)) {
             val seconds = tick.toDouble() / TICKS_A_SECOND
-            pass(Duration.ofMillis(1000L / TICKS_A_SECOND))
+            pass(Duration.ofMillis(1000L / TICKS_A_SECOND), isSaved(seconds))
             happenings[seconds]?.invoke()
             if (tick % TICKS_A_SECOND == 0 && hears(seconds)) fix()
             speech.spokenTextList.drop(said.size).forEach { said += seconds to it }
@@ -175,11 +177,10 @@ class DriveTest {
         )
         assertEquals(due.size, said.size, "$said")
         for ((got, want) in said.zip(due)) assertTrue(abs(got.first - want.first) <= 0.5, "$got, due $want")
-        assertFalse(ShadowPowerManager.getLatestWakeLock().isHeld)
         assertEquals(
             listOf(
                 listOf("GPS: no fix", "GPS: a fix again"),
-                listOf("GPS: nothing for 31.0 s, the app did not run", "GPS: no fix", "GPS: a fix again"),
+                listOf("GPS: nothing for 30.0 s, the app did not run", "GPS: no fix", "GPS: a fix again"),
                 listOf("GPS: it is not read any more", "GPS: it is read"),
                 listOf("log: goes on after the app ended: the phone had too little memory", "GPS: it is read"),
             ),

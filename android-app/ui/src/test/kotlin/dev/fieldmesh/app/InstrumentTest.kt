@@ -8,7 +8,6 @@ import android.content.Context
 import android.content.Intent
 import android.location.LocationManager
 import android.media.AudioManager
-import android.os.PowerManager
 import android.provider.Settings
 import android.speech.tts.TextToSpeech
 import android.view.View
@@ -39,6 +38,7 @@ import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowPowerManager
 import org.robolectric.shadows.ShadowTextToSpeech
 import java.io.File
+import java.time.Duration
 import java.util.Locale
 import kotlin.test.assertContains
 import kotlin.test.assertEquals
@@ -71,19 +71,30 @@ class InstrumentTest {
     private fun text(id: Int) = activity.findViewById<TextView>(id).text.toString()
 
     @Test
-    fun `the screen stays on and the processor runs while a trial is under way`() {
+    fun `the screen stays on while a trial is under way, and the processor runs until the last one`() {
         val screenIsKept = { activity.window.attributes.flags and FLAG_KEEP_SCREEN_ON != 0 }
+        val isAwake = { ShadowPowerManager.getLatestWakeLock()?.isHeld == true }
+        assertFalse(isAwake(), "there is no run")
         hear(plan, Heard.View(at("loaded").copy(current = null)))
         assertFalse(screenIsKept())
-        assertNull(ShadowPowerManager.getLatestWakeLock()?.takeIf(PowerManager.WakeLock::isHeld))
+        assertTrue(isAwake(), "the first trial may begin at any moment")
         for (state in listOf("armed", "running", "restoring")) {
             hear(Heard.View(at(state)))
             assertTrue(screenIsKept(), state)
-            assertTrue(ShadowPowerManager.getLatestWakeLock().isHeld, state)
+            assertTrue(isAwake(), state)
         }
         hear(Heard.View(at("kept")))
         assertFalse(screenIsKept())
-        assertFalse(ShadowPowerManager.getLatestWakeLock().isHeld)
+        assertTrue(isAwake(), "another trial is to come")
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(29))
+        assertTrue(isAwake())
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(2))
+        assertFalse(isAwake(), "people have left the run")
+        hear(Heard.View(at("armed")))
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(45))
+        assertTrue(isAwake(), "a trial waits for its gate however long it takes")
+        hear(Heard.NoRun)
+        assertFalse(isAwake())
     }
 
     @Test
