@@ -55,7 +55,7 @@ class DriveTest {
 
     private fun idle() = shadowOf(app.mainLooper).idle()
 
-    /** Without a wake lock the processor sleeps until something comes from outside; a maker's saver ignores the lock. */
+    /** Without a wake lock the processor sleeps until something comes from outside; a saver ignores the lock. */
     private fun pass(time: Duration, saved: Boolean) {
         if (!saved && ShadowPowerManager.getLatestWakeLock()?.isHeld == true) {
             shadowOf(app.mainLooper).idleFor(time)
