@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ import (
 func LiveCommand() *cobra.Command {
 	var listen string
 	c := ofRun(&cobra.Command{Use: "live RUN"}, func(c *cobra.Command, a *archive.Archive) error {
-		debug.SetGCPercent(30) // it keeps what it read for hours: memory counts more than the processor
 		l, err := net.Listen("tcp", listen)
 		if err != nil {
 			return fmt.Errorf("serve the live page: %w; --listen names another address", err)
