@@ -57,8 +57,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may "+
 		"be given several times, or with commas between trials")
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
-	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before "+
-		"refusing")
+	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes, nodes and a busy "+
+		"node's iperf3 before refusing")
 	f.influx.add(c)
 	completes(c, "resume", completeRuns)
 	completes(c, "scale", completeScales)

@@ -177,6 +177,7 @@ class DriveTest {
         )
         assertEquals(due.size, said.size, "$said")
         for ((got, want) in said.zip(due)) assertTrue(abs(got.first - want.first) <= 0.5, "$got, due $want")
+        assertTrue(ShadowPowerManager.getLatestWakeLock().isHeld, "another trial is to come")
         assertEquals(
             listOf(
                 listOf("GPS: no fix", "GPS: a fix again"),
