@@ -170,12 +170,12 @@ func (j *judge) disk() {
 	for _, t := range j.trials {
 		all, most = all+t.SpoolBytes(), max(most, t.SpoolBytes())
 	}
-	s := j.st.Spool
-	room := min(s.QuotaBytes-s.UsedBytes, s.FreeBytes)
+	room := j.st.Spool.RoomBytes
 	switch {
 	case room < most:
 		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)),
-			"collect and confirm the records (`fieldmesh pull RUN`), free disk space, or raise `quota_bytes`")
+			"collect and confirm the records (`fieldmesh pull RUN`), free disk space (`quota_free_bytes` of it are "+
+				"left to others), or raise `quota_bytes`")
 	case room < all:
 		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room),
 			int64(len(j.trials))*room/all, len(j.trials))

@@ -1,6 +1,7 @@
 package dev.fieldmesh.core
 
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Shelf
 import dev.fieldmesh.core.agent.pushFixes
@@ -42,12 +43,15 @@ class DeliveryTest {
         }
     }
 
+    /** Of a phone that stays on. */
+    private fun clocks(bootNs: () -> Long) = Clocks(bootNs, { bootNs() / 1_000_000 }, { 1 })
+
     private fun note(text: String) = { id: String -> Note(id, "mark", text, 0.0) }
 
     @Test
     fun `notes wait for the node, in their order and with their age, also over the end of the process`() = runTest {
         val shelf = Memory()
-        val clock = { currentTime * 1_000_000 }
+        val clock = clocks { currentTime * 1_000_000 }
         Outbox(shelf, clock).add(note("first"))
         delay(60_000)
         val outbox = Outbox(shelf, clock) // the process has ended in between
@@ -69,8 +73,27 @@ class DeliveryTest {
     }
 
     @Test
+    fun `a note's age outlives the phone's restart, whichever uptime is longer`() = runTest {
+        for (uptimeMs in listOf(20_000L, 500_000L)) {
+            val shelf = Memory()
+            Outbox(shelf, Clocks({ 100_000_000_000 }, { 1_800_000_000_000 }, { 41 })).add(note("before"))
+            val taken = mutableListOf<Note>()
+            val job = launch {
+                val after = Clocks({ uptimeMs * 1_000_000 }, { 1_800_000_600_000 }, { 42 })
+                Outbox(shelf, after).deliver({ n ->
+                    taken += n
+                    SpoolPosition("e", 1)
+                }) {}
+            }
+            advanceTimeBy(1000)
+            job.cancel()
+            assertEquals(listOf(600_000.0), taken.map { it.ageMs }, "$uptimeMs ms after the restart")
+        }
+    }
+
+    @Test
     fun `a note that will never be taken does not keep the others out`() = runTest {
-        val outbox = Outbox(Memory("no list of notes"), { 0 })
+        val outbox = Outbox(Memory("no list of notes"), clocks { 0 })
         outbox.add(note("bad"))
         outbox.add(note("good"))
         val taken = mutableListOf<String>()
@@ -88,7 +111,7 @@ class DeliveryTest {
 
     @Test
     fun `a decision on a run that the node does not hold any more is dropped, and told`() = runTest {
-        val outbox = Outbox(Memory(), { 0 })
+        val outbox = Outbox(Memory(), clocks { 0 })
         for (run in listOf("monday-1", "tuesday-1")) outbox.add { id -> Note(id, "skip", "", 0.0, run, trial = 12) }
         val taken = mutableListOf<Note>()
         val refused = mutableListOf<Note>()

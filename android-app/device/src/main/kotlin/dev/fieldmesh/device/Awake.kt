@@ -4,6 +4,9 @@ import android.content.Context
 import android.os.PowerManager
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
 import kotlinx.coroutines.flow.collectLatest
 
 /** What a run asks of the processor. */
@@ -16,12 +19,17 @@ enum class Need { NOTHING, NEXT_TRIAL, TRIAL }
 class Awake(context: Context) {
     private val lock = context.getSystemService(PowerManager::class.java)
         .newWakeLock(PowerManager.PARTIAL_WAKE_LOCK, "fieldmesh:trial").apply { setReferenceCounted(false) }
+    private val held = MutableStateFlow(false)
+
+    /** Whether the processor is kept running. */
+    val isHeld: StateFlow<Boolean> = held.asStateFlow()
 
     /**
      * Follows what is needed. A trial is waited for however long it takes, the next one for [NEXT_MS]: a run that
      * people have left must not empty the battery.
      */
     suspend fun follow(needed: Flow<Need>) = needed.collectLatest { need ->
+        held.value = need != Need.NOTHING
         if (need == Need.NEXT_TRIAL) {
             lock.acquire(NEXT_MS)
             delay(NEXT_MS)
@@ -31,6 +39,7 @@ class Awake(context: Context) {
             delay(RENEW_MS)
         }
         if (lock.isHeld) lock.release()
+        held.value = false
     }
 
     private companion object {

@@ -3,6 +3,7 @@ package dev.fieldmesh.device
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Caller
+import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
@@ -41,14 +42,15 @@ class Session(
     private val scope: CoroutineScope,
     private val preferences: Preferences,
     private val caller: Caller,
-    private val nowNs: () -> Long,
+    clocks: Clocks,
     private val log: PhoneLog,
     voice: Voice,
     private val lastEnd: () -> String?,
     private val follow: (AgentClient) -> Flow<Heard>,
 ) {
+    private val nowNs = clocks.bootNs
     private val instrument = Instrument(nowNs, voice::say)
-    private val outbox = Outbox(preferences.notes, nowNs)
+    private val outbox = Outbox(preferences.notes, clocks)
     private val received =
         MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
     private var client: AgentClient? = null

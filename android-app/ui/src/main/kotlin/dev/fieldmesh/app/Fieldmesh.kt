@@ -5,10 +5,12 @@ import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.net.ConnectivityManager
 import android.os.SystemClock
+import android.provider.Settings
 import dev.fieldmesh.app.screen.cueText
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.Caller
+import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.app.AppState
@@ -20,6 +22,7 @@ import dev.fieldmesh.device.Need
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
+import dev.fieldmesh.device.RunHost
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.Wording
@@ -31,6 +34,7 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.distinctUntilChanged
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.launch
@@ -43,20 +47,25 @@ import java.util.Locale
  */
 open class Fieldmesh :
     Application(),
-    LocationHost {
+    LocationHost,
+    RunHost {
     override val nowNs: () -> Long = SystemClock::elapsedRealtimeNanos
     open val log by lazy { PhoneLog(File(filesDir, "logs")) }
     override val preferences by lazy { Preferences(this) }
     override val wording by lazy {
-        Wording(
-            getString(R.string.channel),
-            getString(R.string.notification_title),
-            getString(R.string.notification_text),
-            getString(R.string.notification_stop),
-            R.drawable.ic_mesh,
-            MainActivity::class.java,
-        )
+        wording(R.string.channel, R.string.notification_title, R.string.notification_text)
     }
+    override val runWording by lazy { wording(R.string.run_channel, R.string.run_title, R.string.run_text) }
+
+    private fun wording(channel: Int, title: Int, text: Int) = Wording(
+        getString(channel),
+        getString(title),
+        getString(text),
+        getString(R.string.notification_stop),
+        R.drawable.ic_mesh,
+        MainActivity::class.java,
+    )
+
     val voice by lazy {
         SpokenVoice(this, ::language, preferences::spokenCues) { cue, state ->
             cueText(cue, state, preferences.speedUnit)
@@ -68,15 +77,27 @@ open class Fieldmesh :
 
     override val session by lazy { begin(MainScope()) }
 
+    private lateinit var awake: Awake
+    override val working: StateFlow<Boolean>
+        get() {
+            session // a service may be started before any screen is
+            return awake.isHeld
+        }
+
+    private val clocks = Clocks(nowNs, System::currentTimeMillis) {
+        Settings.Global.getInt(contentResolver, Settings.Global.BOOT_COUNT, 0)
+    }
+
     /** All that works as long as the process lives, in [scope]. */
     protected fun begin(scope: CoroutineScope): Session {
         val wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
         val caller = Caller(::identity, Dispatchers.IO, wifi::way)
         val ends = getSystemService(ActivityManager::class.java)
-        return Session(scope, preferences, caller, nowNs, log, voice, ends::lastEnd, ::follow).also {
+        return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
             it.start()
             val needed = it.state.map(::needOf).distinctUntilChanged()
-            scope.launch { Awake(this@Fieldmesh).follow(needed) }
+            val keeps = Awake(this@Fieldmesh).also { a -> awake = a }
+            scope.launch { keeps.follow(needed) }
         }
     }
 

@@ -44,12 +44,14 @@ import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.RunService
 import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
+import kotlinx.coroutines.flow.filter
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
 import java.io.File
@@ -100,6 +102,7 @@ class MainActivity : Activity() {
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
+            launch { app.working.filter { it }.collect { followRun() } }
         }
         look()
     }
@@ -283,6 +286,8 @@ class MainActivity : Activity() {
         app.preferences.gpsWanted = true
         startForegroundService(LocationService.intent(this))
     }
+
+    private fun followRun() = startForegroundService(RunService.intent(this))
 
     /** Says what is missing, and leads to where it is given. */
     private fun offer(what: Int, where: Intent) {

@@ -26,6 +26,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Live
 import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.RunService
 import dev.fieldmesh.device.VoiceState
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -110,26 +111,71 @@ class InstrumentTest {
         assertNull(state.campaign)
     }
 
-    /** Whose start Android forbids. */
-    class ForbiddenService : LocationService() {
-        var why: RuntimeException? = null
-
-        override fun enterForeground(notification: Notification): Unit = throw checkNotNull(why)
+    @Test
+    fun `while a run is on, a service lets the app follow it, and ends with it`() {
+        activity
+        hear(plan, Heard.View(at("loaded").copy(current = null)))
+        val started = shadowOf(app).nextStartedService
+        assertEquals(RunService::class.java.name, started?.component?.className)
+        val service = Robolectric.buildService(RunService::class.java, started).create().startCommand(0, 1)
+        val shown = shadowOf(service.get()).lastForegroundNotification
+        assertEquals(app.getString(R.string.run_title), shown.extras.getString(Notification.EXTRA_TITLE))
+        for (state in listOf("armed", "running", "restoring", "kept")) hear(Heard.View(at(state)))
+        assertFalse(shadowOf(service.get()).isStoppedBySelf, "another trial is to come")
+        hear(Heard.NoRun)
+        assertTrue(shadowOf(service.get()).isStoppedBySelf)
+        service.destroy()
     }
 
     @Test
-    fun `a start of the service that Android forbids ends in peace`() {
-        val forbidden = listOf(
+    fun `a service that follows a run is started again with the process, and ends when there is no run any more`() {
+        val again = Robolectric.buildService(RunService::class.java).create()
+        assertEquals(Service.START_STICKY, again.get().onStartCommand(null, 0, 1))
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(30))
+        assertFalse(shadowOf(again.get()).isStoppedBySelf, "its node may not have been reached yet")
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(31))
+        assertTrue(shadowOf(again.get()).isStoppedBySelf)
+        again.destroy()
+        hear(plan, Heard.View(at("armed")))
+        val another = Robolectric.buildService(RunService::class.java).create()
+        another.get().onStartCommand(null, 0, 1)
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(45))
+        assertFalse(shadowOf(another.get()).isStoppedBySelf, "a trial waits for its gate")
+        another.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
+        assertTrue(shadowOf(another.get()).isStoppedBySelf, "a person has ended it")
+        another.destroy()
+    }
+
+    /** Whose start Android forbids. */
+    class ForbiddenLocation : LocationService() {
+        override fun enterForeground(notification: Notification): Unit = throw checkNotNull(forbids)
+    }
+
+    /** Whose start Android forbids. */
+    class ForbiddenRun : RunService() {
+        override fun enterForeground(notification: Notification): Unit = throw checkNotNull(forbids)
+    }
+
+    private companion object {
+        /** What is thrown at the start of a service that is forbidden. */
+        var forbids: RuntimeException? = null
+    }
+
+    @Test
+    fun `a start of a service that Android forbids ends in peace`() {
+        val reasons = listOf(
             ForegroundServiceStartNotAllowedException("the app is in the background"),
             SecurityException("the permission was taken away"),
         )
-        for (why in forbidden) {
-            val service = Robolectric.buildService(ForbiddenService::class.java).create()
-            service.get().why = why
-            assertEquals(Service.START_NOT_STICKY, service.get().onStartCommand(null, 0, 1), "$why")
-            assertTrue(shadowOf(service.get()).isStoppedBySelf, "$why")
-            assertFalse(app.gpsRuns.value, "$why")
-            service.destroy()
+        for (why in reasons) {
+            forbids = why
+            for (kind in listOf(ForbiddenLocation::class.java, ForbiddenRun::class.java)) {
+                val service = Robolectric.buildService(kind).create()
+                assertEquals(Service.START_NOT_STICKY, service.get().onStartCommand(null, 0, 1), "$kind, $why")
+                assertTrue(shadowOf(service.get()).isStoppedBySelf, "$kind, $why")
+                assertFalse(app.gpsRuns.value, "$kind, $why")
+                service.destroy()
+            }
         }
     }
 

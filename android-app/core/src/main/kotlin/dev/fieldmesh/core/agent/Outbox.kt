@@ -23,16 +23,24 @@ interface Shelf {
     fun save(text: String)
 }
 
-/** A note that waits, with the moment of the phone's boot clock at which it was made. */
+/** What tells a note's age: the phone's clock since it booted, its clock of the day, and which boot it is. */
+class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int)
+
+/** A note that waits, with the moment at which it was made. */
 @Serializable
-data class WaitingNote(val note: Note, @SerialName("noted_boot_ns") val notedBootNs: Long)
+data class WaitingNote(
+    val note: Note,
+    @SerialName("noted_boot_ns") val notedBootNs: Long,
+    @SerialName("noted_utc_ms") val notedUtcMs: Long,
+    @SerialName("noted_boot") val notedBoot: Int,
+)
 
 /**
  * Notes on their way to the node. A note is on the shelf before it is sent and
  * until the node has it on its disk; sent twice it is one record, by its id.
  * Called from one thread.
  */
-class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
+class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
     private val waiting = ArrayDeque(load())
     private val woken = Channel<Unit>(Channel.CONFLATED)
 
@@ -41,7 +49,7 @@ class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
     /** Takes a note; [make] gets an id of its own. */
     fun add(make: (id: String) -> Note): Note {
         val note = make(UUID.randomUUID().toString())
-        waiting.addLast(WaitingNote(note, nowNs()))
+        waiting.addLast(WaitingNote(note, clocks.bootNs(), clocks.utcMs(), clocks.boot()))
         while (waiting.size > MOST) waiting.removeFirst()
         save()
         woken.trySend(Unit)
@@ -78,12 +86,16 @@ class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
         }
     }
 
-    /**
-     * The boot clock starts again with the phone; then the note is of before, and its age unknown but at
-     * least this.
-     */
-    private fun age(w: WaitingNote): Double =
-        ((nowNs() - w.notedBootNs).coerceAtLeast(0) / 1e6).coerceAtMost(MOST_AGE_MS)
+    /** By the clock since boot; for a note of before, by the clock of the day, and not less than since boot. */
+    private fun age(w: WaitingNote): Double {
+        val nowNs = clocks.bootNs()
+        val ageMs = if (w.notedBoot == clocks.boot()) {
+            (nowNs - w.notedBootNs) / 1e6
+        } else {
+            maxOf((clocks.utcMs() - w.notedUtcMs).toDouble(), nowNs / 1e6)
+        }
+        return ageMs.coerceIn(0.0, MOST_AGE_MS)
+    }
 
     private fun done(w: WaitingNote) {
         waiting.remove(w)

@@ -3,6 +3,7 @@ package dev.fieldmesh.core.real
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
@@ -130,7 +131,7 @@ class AgentTest {
                 this.text = text
             }
         }
-        val outbox = Outbox(shelf, System::nanoTime)
+        val outbox = Outbox(shelf, Clocks(System::nanoTime, System::currentTimeMillis) { 1 })
         val note = outbox.add { id -> Note(id, "mark", "bus passed", 0.0, "app-test", 1, 1, -26.682, 27.092) }
         client.note(note) // its answer is lost, so it is sent again
         val delivering = scope.launch { outbox.deliver(client) {} }
