@@ -35,8 +35,10 @@ import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.combine
 import kotlinx.coroutines.flow.distinctUntilChanged
 import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import java.io.File
 import java.util.Locale
@@ -77,6 +79,11 @@ open class Fieldmesh :
 
     override val session by lazy { begin(MainScope()) }
 
+    /** How often the screens were opened: the next trial is waited for from then on. */
+    private val opened = MutableStateFlow(0)
+
+    fun onOpened() = opened.update { it + 1 }
+
     private lateinit var awake: Awake
     override val working: StateFlow<Boolean>
         get() {
@@ -95,7 +102,7 @@ open class Fieldmesh :
         val ends = getSystemService(ActivityManager::class.java)
         return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
             it.start()
-            val needed = it.state.map(::needOf).distinctUntilChanged()
+            val needed = it.state.map(::needOf).distinctUntilChanged().combine(opened) { need, _ -> need }
             val keeps = Awake(this@Fieldmesh).also { a -> awake = a }
             scope.launch { keeps.follow(needed) }
         }

@@ -95,6 +95,7 @@ class MainActivity : Activity() {
 
     override fun onStart() {
         super.onStart()
+        app.onOpened()
         // Android may have ended the process, and let the service not start again.
         if (app.preferences.gpsWanted && !app.gpsRuns.value && mayLocate()) startGps()
         showing = scope.launch {
