@@ -170,7 +170,11 @@ func (j *judge) disk() {
 	for _, t := range j.trials {
 		all, most = all+t.SpoolBytes(), max(most, t.SpoolBytes())
 	}
-	room := j.st.Spool.RoomBytes
+	if j.st.Spool.RoomBytes == nil {
+		j.put("disk", Unknown, "the node does not tell what room it has", "ask again, with an agent of this version")
+		return
+	}
+	room := *j.st.Spool.RoomBytes
 	switch {
 	case room < most:
 		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)),

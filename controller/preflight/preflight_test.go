@@ -39,7 +39,7 @@ func well() Told {
 			Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
 			GPS:       &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(100.0), SatellitesUsed: new(9)},
 			GPSRateHz: new(10.0), ControlInterface: "eth0",
-			Spool: wire.SpoolStatus{QuotaBytes: 2e9, FreeBytes: 50e9, RoomBytes: 2e9},
+			Spool: wire.SpoolStatus{QuotaBytes: 2e9, FreeBytes: 50e9, RoomBytes: new(int64(2e9))},
 			Host:  wire.HostStatus{Reached: true},
 			Radio: &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11},
 				Country: "DE", RatesMbps: []float64{6, 54}},
@@ -192,7 +192,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"a clock not set": {problem("wall_clock"), "wall_clock", "its cure"},
 		"disk":            {problem("disk"), "disk", "its cure"},
 		"a small disk": {func(_ *wire.RunPlan, n *Told) {
-			n.Status.Spool.RoomBytes = 15e6
+			n.Status.Spool.RoomBytes = new(int64(15e6))
 		}, "disk", "room for 15 MB of records, a trial may take"},
 		"battery alarm": {problem("battery"), "battery", "its cure"},
 		"a short battery": {func(_ *wire.RunPlan, n *Told) {
@@ -335,7 +335,7 @@ func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 				Sync: "synchronised"}
 		}, "wall_clock", "40ms off the controller's; GPS time is -42ms ± 100ms from it; chrony: synchronised"},
 		"a disk that fills": {func(p *wire.RunPlan, n *Told) {
-			n.Status.Spool.RoomBytes = 44e6
+			n.Status.Spool.RoomBytes = new(int64(44e6))
 			p.Trials = append(p.Trials, p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0],
 				p.Trials[0])
 		}, "disk", "alone it can go on for 2 of 8 trials"},

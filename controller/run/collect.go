@@ -22,6 +22,8 @@ const (
 	collectWait  = 5 * time.Second
 	collectLimit = 5000
 	confirmEvery = 5 * time.Second
+	// confirmPatience is for the last of these, which nothing but room hangs on.
+	confirmPatience = 2 * time.Second
 
 	// answersPerS bounds how many answers with records a lane gets in a second
 	// while nobody waits for any. One costs both ends about a millisecond, and a
@@ -54,9 +56,15 @@ func (l *openLane) collectAll() {
 // of reach is asked again and again; nothing is lost meanwhile.
 func (l *openLane) collect(ctx context.Context, name string, c source) {
 	at := l.s.Archive.Cursor(name)
+	told := at // what the node knows that the archive has
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
 	behind := false
+	defer func() {
+		if at != told && !behind {
+			l.confirmLast(ctx, name, c, at)
+		}
+	}()
 	for ctx.Err() == nil {
 		var lines [][]byte
 		var next wire.SpoolPosition
@@ -91,7 +99,9 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		if len(lines) > 0 && time.Since(confirmed) > confirmEvery {
 			confirmed = time.Now()
 			l.quiet.speak(ctx, func() {
-				if _, err := c.Confirm(ctx, at); err != nil && ctx.Err() == nil {
+				if _, err := c.Confirm(ctx, at); err == nil {
+					told = at
+				} else if ctx.Err() == nil {
 					l.s.Log.Warn("confirm records", "node", name, "error", err)
 				}
 			})
@@ -102,6 +112,15 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		case len(lines) > 0 && len(lines) < collectLimit:
 			l.pace.rest(ctx, time.Duration(len(l.Nodes))*time.Second/answersPerS)
 		}
+	}
+}
+
+// confirmLast tells a node at a run's end what the archive has, so that it has room again.
+func (l *openLane) confirmLast(ctx context.Context, name string, c source, at wire.SpoolPosition) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmPatience)
+	defer cancel()
+	if _, err := c.Confirm(ctx, at); err != nil {
+		l.s.Log.Warn("confirm the last records", "node", name, "error", err)
 	}
 }
 

@@ -18,9 +18,10 @@ import (
 
 // fakeSource has lines, numbered from 1, and then nothing more.
 type fakeSource struct {
-	lines [][]byte
-	away  error
-	asked chan wire.SpoolPosition
+	lines     [][]byte
+	away      error
+	asked     chan wire.SpoolPosition
+	confirmed wire.SpoolPosition
 }
 
 func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ int,
@@ -36,8 +37,23 @@ func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ 
 	return f.lines[min(after, uint64(len(f.lines))):], "e", uint64(len(f.lines)), nil
 }
 
-func (f *fakeSource) Confirm(context.Context, wire.SpoolPosition) (wire.SpoolStatus, error) {
+func (f *fakeSource) Confirm(_ context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
+	f.confirmed = p
 	return wire.SpoolStatus{}, nil
+}
+
+// What was collected in a run's last seconds makes room on the node too.
+func TestTheLastRecordsAreConfirmedAtTheEnd(t *testing.T) {
+	f := &fakeSource{lines: [][]byte{[]byte("{}")}}
+	t.Run("a run", func(t *testing.T) {
+		collecting(t, f)
+		for range 2 { // it asks again when it has what there was
+			<-f.asked
+		}
+	})
+	if want := (wire.SpoolPosition{Epoch: "e", Seq: 1}); f.confirmed != want {
+		t.Errorf("confirmed: %v, want %v", f.confirmed, want)
+	}
 }
 
 // collecting runs the collector of a source until the test ends, and gives what

@@ -62,6 +62,8 @@ type Config struct {
 	Allow Allow `yaml:"allow"`
 	// The most that records may take up on the disk
 	QuotaBytes int64 `yaml:"quota_bytes" min:"1000000" unit:"bytes"`
+	// How large the records on the disk may be for those to stay that the controller has
+	QuotaKeptBytes int64 `yaml:"quota_kept_bytes" min:"0" unit:"bytes"`
 	// The least that stays free on the records' disk
 	QuotaFreeBytes int64 `yaml:"quota_free_bytes" min:"0" unit:"bytes"`
 	// How long after the last sign of life everything is put back
@@ -104,6 +106,7 @@ func defaults() Config {
 		KeysDir:        "/etc/fieldmesh/keys",
 		Allow:          Allow{Prefixes: []netip.Prefix{netip.MustParsePrefix(wire.DefaultMeshNetwork)}},
 		QuotaBytes:     2e9,
+		QuotaKeptBytes: 1e9,
 		QuotaFreeBytes: 256e6,
 		DeadManS:       1800,
 

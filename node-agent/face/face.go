@@ -116,16 +116,19 @@ func endsAttempt(b wire.Body) bool {
 }
 
 func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *slog.Logger) (*Face, error) {
-	leave := cfg.QuotaFreeBytes
+	keep, leave := cfg.QuotaKeptBytes, cfg.QuotaFreeBytes
+	if keep == 0 {
+		keep = -1 // none, and not the spool's default
+	}
 	if leave == 0 {
-		leave = -1 // none, and not the spool's default
+		leave = -1
 	}
 	clk, err := ownClock(cfg)
 	if err != nil {
 		return nil, err
 	}
-	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: leave,
-		Sign: identity.Sign, Last: endsAttempt})
+	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, KeptBytes: keep,
+		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt})
 	if err != nil {
 		return nil, err
 	}

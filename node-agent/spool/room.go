@@ -50,7 +50,7 @@ func (s *Spool) Status() wire.SpoolStatus {
 		UsedBytes:  s.taken(),
 		QuotaBytes: s.opt.QuotaBytes,
 		FreeBytes:  s.free,
-		RoomBytes:  max(s.left()+s.droppable(), 0),
+		RoomBytes:  new(max(s.left()+s.droppable(), 0)),
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *Spool) CheckRoom(needBytes int64) error {
 }
 
 // Confirm says that the controller has every record up to seq. Whole segments
-// of such records are dropped once there is no room for half of the quota.
+// of such records are dropped once the spool is larger than what it keeps.
 func (s *Spool) Confirm(seq uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,11 +138,13 @@ func (s *Spool) diskCure() string {
 	return fmt.Sprintf("free space on the disk of %s (%s of it are left to others)", s.dir, amount(s.opt.MinFreeBytes))
 }
 
-// trim drops the oldest segments whose records are all confirmed, while there is no room
-// for need bytes or for half of the quota, be it by the quota or on the disk, which may
-// be another spool's too. mu is held.
+// trim drops the oldest segments whose records are all confirmed, while the spool has more
+// than it keeps of such, the disk is short, or there is no room for need bytes. mu is held.
 func (s *Spool) trim(need int64) {
-	for len(s.segments) > 1 && s.left() < max(need, s.opt.QuotaBytes/2) {
+	for len(s.segments) > 1 {
+		if s.taken() <= s.opt.KeptBytes && s.free > s.opt.MinFreeBytes && s.left() >= need {
+			return
+		}
 		g := s.segments[0]
 		if s.segments[1].first-1 > s.confirmed {
 			return

@@ -26,6 +26,7 @@ import (
 // Options shape a spool; a zero value takes the default.
 type Options struct {
 	QuotaBytes   int64         // most bytes that all segments may have; default 1 GiB
+	KeptBytes    int64         // size up to which confirmed records stay; default half of the quota, negative: none do
 	MinFreeBytes int64         // disk space that is left to others; default 64 MiB, negative for none
 	SyncEvery    time.Duration // longest time from Append to the sync that covers it; default 200 ms, at most 250 ms
 	SegmentBytes int64         // size at which a new segment is begun; default 8 MiB or an eighth of the quota
@@ -48,6 +49,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.QuotaBytes == 0 {
 		o.QuotaBytes = defaultQuotaBytes
 	}
+	if o.KeptBytes == 0 {
+		o.KeptBytes = o.QuotaBytes / 2
+	}
+	o.KeptBytes = max(o.KeptBytes, 0)
 	if o.MinFreeBytes == 0 {
 		o.MinFreeBytes = defaultMinFreeBytes
 	}

@@ -119,6 +119,20 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 }
 
+func TestANodeNeedsNoRoomForTheTrialsOfOthers(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	car.spool.fill(&wire.Error{Message: "full"})
+	plan.Run = "other"
+	plan.Trials = slices.Clone(plan.Trials)
+	for i := range plan.Trials {
+		x := &plan.Trials[i]
+		x.Initiator, x.Sender, x.Receiver, x.Car, x.Roadside = "road", "road", "road", "", "road"
+	}
+	if _, err := car.Load(ctx, holder, plan); err != nil {
+		t.Error(err)
+	}
+}
+
 //attack:controller a stale lease, or that of another run | holder and time to live
 //attack:controller a plan that is changed after an attempt of it was driven | a run with a verdict keeps its plan
 //attack:controller trials and attempts that the plan does not have | they are not armed

@@ -110,8 +110,11 @@ func (e *Engine) untouched() bool {
 
 // take replaces the run that is held, if any; e.mu is held.
 func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
-	if len(plan.Trials) > 0 {
-		neediest := slices.MaxFunc(plan.Trials,
+	own := slices.DeleteFunc(slices.Clone(plan.Trials), func(t wire.Trial) bool {
+		return !slices.Contains(t.Nodes(), e.cfg.Node)
+	})
+	if len(own) > 0 {
+		neediest := slices.MaxFunc(own,
 			func(a, b wire.Trial) int { return cmp.Compare(a.SpoolBytes(), b.SpoolBytes()) })
 		if err := e.roomFor(neediest); err != nil {
 			return wire.CampaignView{}, err

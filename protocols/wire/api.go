@@ -137,9 +137,9 @@ type SpoolStatus struct {
 	UsedBytes  int64         `json:"used_bytes"`
 	QuotaBytes int64         `json:"quota_bytes"`
 	FreeBytes  int64         `json:"disk_free_bytes"`
-	// What it can take: by the quota and by what it leaves to others on the disk, in place of
-	// what the controller has confirmed.
-	RoomBytes int64 `json:"room_bytes"`
+	// What it can still take, by the quota and by the disk less what is left to others, once
+	// it has dropped what the controller has confirmed.
+	RoomBytes *int64 `json:"room_bytes,omitempty"`
 }
 
 // GeneratorTryMaxS is how long a node's traffic generator may take to send to itself:

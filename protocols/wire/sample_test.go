@@ -11,7 +11,7 @@ const sampleEpoch = "5f0c9a7e1b2d4c36"
 func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000,
-		FreeBytes: 51539607552, RoomBytes: 1981125632}
+		FreeBytes: 51539607552, RoomBytes: new(int64(1981125632))}
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
 	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected",
 		Reason: wire.ParseReason("speed: 62 % of the window in band, 80 % needed"), Final: true,

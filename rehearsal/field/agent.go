@@ -34,6 +34,7 @@ type agentFile struct {
 	KeysDir          string   `yaml:"keys_dir"`
 	Allow            allowing `yaml:"allow"`
 	QuotaBytes       int64    `yaml:"quota_bytes"`
+	QuotaKeptBytes   int64    `yaml:"quota_kept_bytes"`
 }
 
 type allowing struct {
@@ -76,6 +77,7 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gps.Port,
 		FeedbackSocket: feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
 		Allow: allowing{c.meshNetworks()}, QuotaBytes: c.QuotaBytes,
+		QuotaKeptBytes: 0, // the nodes share a disk
 	})
 	if err != nil {
 		return fleetEntry{}, fmt.Errorf("encode agent.yaml of %q: %w", n.Name, err)

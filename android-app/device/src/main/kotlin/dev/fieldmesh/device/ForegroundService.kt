@@ -35,10 +35,12 @@ abstract class ForegroundService(private val channel: String, private val id: In
         super.onDestroy()
     }
 
-    /** Ends the service; what onStartCommand returns then. */
-    protected fun end(): Int {
-        stopForeground(STOP_FOREGROUND_REMOVE)
-        stopSelf()
+    /**
+     * Ends the service unless it was started again since [startId]; what onStartCommand returns then. A service that
+     * ends while Android waits for its notification takes the app with it.
+     */
+    protected fun end(startId: Int): Int {
+        if (stopSelfResult(startId)) stopForeground(STOP_FOREGROUND_REMOVE)
         return START_NOT_STICKY
     }
 

@@ -35,9 +35,9 @@ open class LocationService : ForegroundService("location", 1, ServiceInfo.FOREGR
         val host = application as LocationHost
         if (intent?.action == STOP) {
             host.preferences.gpsWanted = false
-            return end()
+            return end(startId)
         }
-        if (!show(host.wording)) return end()
+        if (!show(host.wording)) return end(startId)
         if (reading == null) reading = scope.launch { read(host) }
         host.receiving(true)
         return START_STICKY

@@ -25,16 +25,21 @@ open class RunService : ForegroundService("run", 2, ServiceInfo.FOREGROUND_SERVI
 
     override fun onStartCommand(intent: Intent?, flags: Int, startId: Int): Int {
         val host = application as RunHost
-        if (intent?.action == STOP || !show(host.runWording)) return end()
-        if (following == null) following = scope.launch { follow(host.working) }
+        if (intent?.action == STOP || !show(host.runWording)) return end(startId)
+        following?.cancel()
+        following = scope.launch {
+            follow(host.working)
+            end(startId)
+        }
         return START_STICKY
     }
 
-    /** Ends with the work. A process that Android started again hears of its run first. */
+    /**
+     * Ends when there has been no work for a while: a process that Android started again hears of its run first, and
+     * between two runs there is a moment without any.
+     */
     private suspend fun follow(working: StateFlow<Boolean>) {
-        withTimeoutOrNull(HEARS_MS) { working.first { it } }
-        working.first { !it }
-        end()
+        while (withTimeoutOrNull(HEARS_MS) { working.first { it } } != null) working.first { !it }
     }
 
     companion object {

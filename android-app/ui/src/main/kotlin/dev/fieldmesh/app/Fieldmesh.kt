@@ -109,10 +109,13 @@ open class Fieldmesh :
     }
 
     private fun needOf(now: AppState) = when {
-        now.drive.phase.isUnderWay -> Need.TRIAL
-        now.next != null -> Need.NEXT_TRIAL
+        now.drive.phase.isUnderWay && now.drive.staleSinceNs == null -> Need.TRIAL
+        now.drive.phase.isUnderWay || now.next != null -> Need.NEXT_TRIAL
         else -> Need.NOTHING
     }
+
+    /** Whether this process has asked for leave to show what its services do. */
+    var asksToNotify = false
 
     /** Whether the location service runs, which it may do before any screen is. */
     val gpsRuns = MutableStateFlow(false)

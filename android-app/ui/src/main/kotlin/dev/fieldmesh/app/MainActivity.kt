@@ -288,7 +288,24 @@ class MainActivity : Activity() {
         startForegroundService(LocationService.intent(this))
     }
 
-    private fun followRun() = startForegroundService(RunService.intent(this))
+    /** Once a process; without it the service runs, and nobody sees it. */
+    private fun askToNotify() {
+        if (app.asksToNotify || Build.VERSION.SDK_INT < Build.VERSION_CODES.TIRAMISU) return
+        app.asksToNotify = true
+        val notify = Manifest.permission.POST_NOTIFICATIONS
+        if (checkSelfPermission(notify) != PackageManager.PERMISSION_GRANTED) {
+            requestPermissions(arrayOf(notify), ASK_NOTIFY)
+        }
+    }
+
+    private fun followRun() {
+        askToNotify()
+        try {
+            startForegroundService(RunService.intent(this))
+        } catch (_: IllegalStateException) {
+            // Another app is in front by now; the next opening starts it.
+        }
+    }
 
     /** Says what is missing, and leads to where it is given. */
     private fun offer(what: Int, where: Intent) {
@@ -438,6 +455,7 @@ class MainActivity : Activity() {
         const val ASK_LOCATION = 1
         const val ASK_CAMERA = 2
         const val ASK_LOG = 3
+        const val ASK_NOTIFY = 4
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

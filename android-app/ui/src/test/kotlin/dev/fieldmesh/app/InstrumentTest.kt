@@ -14,6 +14,7 @@ import android.view.View
 import android.view.WindowManager.LayoutParams.FLAG_KEEP_SCREEN_ON
 import android.widget.TextView
 import dev.fieldmesh.app.screen.cueText
+import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
@@ -39,6 +40,7 @@ import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowPowerManager
 import org.robolectric.shadows.ShadowTextToSpeech
 import java.io.File
+import java.io.IOException
 import java.time.Duration
 import java.util.Locale
 import kotlin.test.assertContains
@@ -99,6 +101,11 @@ class InstrumentTest {
         hear(Heard.View(at("armed")))
         shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(45))
         assertTrue(isAwake(), "a trial waits for its gate however long it takes")
+        hear(Heard.Lost(AgentException.Unreachable(IOException("no route"))))
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(31))
+        assertFalse(isAwake(), "the node is not there any more")
+        hear(Heard.View(at("armed")))
+        assertTrue(isAwake())
         hear(Heard.NoRun)
         assertFalse(isAwake())
     }
@@ -128,6 +135,13 @@ class InstrumentTest {
         for (state in listOf("armed", "running", "restoring", "kept")) hear(Heard.View(at(state)))
         assertFalse(shadowOf(service.get()).isStoppedBySelf, "another trial is to come")
         hear(Heard.NoRun)
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(30))
+        assertFalse(shadowOf(service.get()).isStoppedBySelf, "another run may follow at once")
+        hear(plan, Heard.View(at("armed")))
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(61))
+        assertFalse(shadowOf(service.get()).isStoppedBySelf, "it has followed")
+        hear(Heard.NoRun)
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(61))
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
     }

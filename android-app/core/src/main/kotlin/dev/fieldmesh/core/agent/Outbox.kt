@@ -26,13 +26,16 @@ interface Shelf {
 /** What tells a note's age: the phone's clock since it booted, its clock of the day, and which boot it is. */
 class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int)
 
-/** A note that waits, with the moment at which it was made. */
+/**
+ * A note that waits, with the moment at which it was made. A former app told its time since boot only: its notes are
+ * taken to be as old as this boot.
+ */
 @Serializable
 data class WaitingNote(
     val note: Note,
     @SerialName("noted_boot_ns") val notedBootNs: Long,
-    @SerialName("noted_utc_ms") val notedUtcMs: Long,
-    @SerialName("noted_boot") val notedBoot: Int,
+    @SerialName("noted_utc_ms") val notedUtcMs: Long? = null,
+    @SerialName("noted_boot") val notedBoot: Int? = null,
 )
 
 /**
@@ -92,7 +95,7 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
         val ageMs = if (w.notedBoot == clocks.boot()) {
             (nowNs - w.notedBootNs) / 1e6
         } else {
-            maxOf((clocks.utcMs() - w.notedUtcMs).toDouble(), nowNs / 1e6)
+            maxOf(w.notedUtcMs?.let { clocks.utcMs() - it }?.toDouble() ?: 0.0, nowNs / 1e6)
         }
         return ageMs.coerceIn(0.0, MOST_AGE_MS)
     }

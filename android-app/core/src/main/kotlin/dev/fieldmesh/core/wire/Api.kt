@@ -104,7 +104,7 @@ data class SpoolStatus(
     @SerialName("used_bytes") val usedBytes: Long,
     @SerialName("quota_bytes") val quotaBytes: Long,
     @SerialName("disk_free_bytes") val diskFreeBytes: Long,
-    @SerialName("room_bytes") val roomBytes: Long,
+    @SerialName("room_bytes") val roomBytes: Long? = null,
 )
 
 /** What the privileged half says of itself. */
