@@ -33,9 +33,10 @@ var ErrNothing = errors.New("no accepted attempt has a signal between nodes whos
 
 // sample is one signal at known places.
 type sample struct {
-	pass   int    // over the attempts and the links' directions
-	link   string // the two nodes, whichever heard
-	tx, rx string // units
+	attempt int    // the number of its first pass
+	pass    int    // over the attempts and the links' directions
+	link    string // the two nodes, whichever heard
+	tx, rx  string // units
 	// gainDb is the signal less the power, and less what free space takes on the
 	// first metre.
 	gainDb    float64
@@ -53,8 +54,8 @@ type moment struct {
 // Survey is what a run has to fit to.
 type Survey struct {
 	Run      string
-	Attempts int // accepted, with a signal
-	Heard    int // signals at known places, all distances
+	Attempts int // accepted, with a signal that is left
+	Heard    int // signals at known places that are left
 	// CutM is the distance from which on more than 2 % of the moments were
 	// silent. What was heard from there on is left out: it is what shadowing and
 	// fading let through. Absent: it was heard everywhere.
@@ -91,11 +92,7 @@ func gather(a *archive.Archive) (*Survey, error) {
 		if origin == nil {
 			continue
 		}
-		found := s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))
-		if slices.ContainsFunc(found, func(m moment) bool { return m.heard }) {
-			s.Attempts++
-		}
-		all = append(all, found...)
+		all = append(all, s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))...)
 	}
 	return s, s.choose(all)
 }
@@ -121,7 +118,7 @@ func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Ori
 				continue
 			}
 			seen[way] = true
-			base := sample{pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]),
+			base := sample{attempt: from, pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]),
 				tx: unit(way[0]), rx: unit(way[1])}
 			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o), s.offsetDb(t.Radio))...)
 		}
@@ -181,18 +178,17 @@ func (s *Survey) choose(all []moment) error {
 	all = slices.DeleteFunc(all, func(m moment) bool { return m.distanceM < nearestM })
 	s.CutM = cutM(all)
 	var kept []sample
+	attempts := map[int]bool{}
 	for _, m := range all {
-		if !m.heard {
-			continue
-		}
-		s.Heard++
-		if s.CutM == nil || m.distanceM < *s.CutM {
+		if m.heard && (s.CutM == nil || m.distanceM < *s.CutM) {
 			kept = append(kept, m.sample)
+			attempts[m.attempt] = true
 		}
 	}
 	if len(kept) == 0 {
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	}
+	s.Attempts, s.Heard = len(attempts), len(kept)
 	s.samples = cells(kept)
 	s.Used = len(s.samples)
 	s.NearM, s.FarM = math.Inf(1), 0
