@@ -20,7 +20,8 @@ import (
 // e is each sample's own: fading, rounding, the error of the fixes.
 //
 // One hertz or ten along one pass are not so many observations: that is what the
-// correlation says, and passes over the same road see the same shadows. Its length
+// correlation says, and passes over the same road see the same shadows. (Those of a
+// rehearsal's repetition do, if each repetition has its own.) Its length
 // and how e compares to X are not known either. Both are laid on a grid, each point
 // weighed by its restricted likelihood (Harville, JASA 72(358), 1977) under priors
 // that say little: flat in the logarithms of σ, of d0, and of the odds of e against

@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -35,7 +36,7 @@ var ErrNothing = errors.New("no accepted attempt has a signal between nodes whos
 type sample struct {
 	attempt int    // the number of its first pass
 	pass    int    // over the attempts and the links' directions
-	link    string // the two nodes, whichever heard
+	link    string // the two nodes, whichever heard, and the repetition where each has shadows of its own
 	tx, rx  string // units
 	// gainDb is the signal less the power, and less what free space takes on the
 	// first metre.
@@ -92,7 +93,13 @@ func gather(a *archive.Archive) (*Survey, error) {
 		if origin == nil {
 			continue
 		}
-		all = append(all, s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))...)
+		found := s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))
+		if a.Info().ChannelDraws == environment.DrawsPerRepetition {
+			for i := range found {
+				found[i].link += fmt.Sprintf(" %d", loaded.Trial().Repetition)
+			}
+		}
+		all = append(all, found...)
 	}
 	return s, s.choose(all)
 }
