@@ -25,8 +25,6 @@ const (
 	// heard there is a selection of the lucky.
 	silentShare = 0.02
 	stretches   = 20 // into which the moments are cut by distance
-	// powerDbm stands for trials that do not say their power: a rehearsal's default.
-	powerDbm = 20.0
 )
 
 // ErrNothing is returned for a run without a signal at a known distance.
@@ -38,6 +36,7 @@ type sample struct {
 	pass    int    // over the attempts and the links' directions
 	link    string // the two nodes, whichever heard, and the repetition where each has shadows of its own
 	tx, rx  string // units
+	power   power
 	// gainDb is the signal less the power, and less what free space takes on the
 	// first metre.
 	gainDb    float64
@@ -60,10 +59,12 @@ type Survey struct {
 	// CutM is the distance from which on more than 2 % of the moments were
 	// silent. What was heard from there on is left out: it is what shadowing and
 	// fading let through. Absent: it was heard everywhere.
-	CutM          *float64
-	NearM, FarM   float64 // distances of what is left
-	Used          int     // places that are left, each way of a link by itself
-	PowerUnstated bool    // a trial does not say its power
+	CutM        *float64
+	NearM, FarM float64 // distances of what is left
+	Used        int     // places that are left, each way of a link by itself
+	// PowerDbm is taken, on average, where trials do not say theirs. Absent: all do.
+	PowerDbm  *float64
+	powerFrom string
 
 	units   []string // of the samples
 	unnamed bool     // a node bears no unit
@@ -71,10 +72,14 @@ type Survey struct {
 }
 
 // gather reads the accepted attempts of a run.
-func gather(a *archive.Archive) (*Survey, error) {
+func gather(a *archive.Archive, usualDbm func(radio string) float64) (*Survey, error) {
 	attempts, err := a.Trials()
 	if err != nil {
 		return nil, fmt.Errorf("list trials: %w", err)
+	}
+	assumed, err := rehearsed(a.Info(), usualDbm)
+	if err != nil {
+		return nil, err
 	}
 	s := &Survey{Run: a.Info().Run}
 	var origin *metrics.Origin
@@ -93,7 +98,8 @@ func gather(a *archive.Archive) (*Survey, error) {
 		if origin == nil {
 			continue
 		}
-		found := s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))
+		found := s.passes(loaded, a.Info().Plan.Nodes, *origin,
+			sample{attempt: len(all), power: powerOf(loaded, assumed)})
 		if a.Info().ChannelDraws == environment.DrawsPerRepetition {
 			for i := range found {
 				found[i].link += fmt.Sprintf(" %d", loaded.Trial().Repetition)
@@ -105,8 +111,9 @@ func gather(a *archive.Archive) (*Survey, error) {
 }
 
 // passes are an attempt's moments, of each measured link both ways: only where
-// data flow is silence a sign of weakness. Passes are numbered from a number on.
-func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Origin, from int) []moment {
+// data flow is silence a sign of weakness. Passes are numbered from the attempt's
+// number on, which the sample tells with its power.
+func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Origin, of sample) []moment {
 	t := at.Trial()
 	unit := func(node string) string {
 		for _, n := range nodes {
@@ -125,15 +132,18 @@ func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Ori
 				continue
 			}
 			seen[way] = true
-			base := sample{attempt: from, pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]),
-				tx: unit(way[0]), rx: unit(way[1])}
-			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o), s.offsetDb(t.Radio))...)
+			base := of
+			base.pass, base.link = of.attempt+len(out), min(way[0], way[1])+" "+max(way[0], way[1])
+			base.tx, base.rx = unit(way[0]), unit(way[1])
+			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o),
+				of.power.dbm-freeSpaceDb(t.Radio))...)
 		}
 	}
 	return out
 }
 
-// listened turns what a node heard into moments. Silence counts from the first
+// listened turns what a node heard into moments; offsetDb is the signal at one
+// metre by the power alone. Silence counts from the first
 // signal on, since nothing flows until a connection is begun; where nothing is
 // ever heard, all of it counts.
 func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64) []moment {
@@ -152,17 +162,6 @@ func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64
 		out = append(out, m)
 	}
 	return out
-}
-
-// offsetDb is the signal at one metre by the power alone.
-func (s *Survey) offsetDb(r wire.Radio) float64 {
-	power := powerDbm
-	if r.TxPowerDbm != nil {
-		power = *r.TxPowerDbm
-	} else {
-		s.PowerUnstated = true
-	}
-	return power - freeSpaceDb(r)
 }
 
 // freeSpaceDb is Friis's loss on the first metre of a channel (Rappaport,
@@ -196,6 +195,7 @@ func (s *Survey) choose(all []moment) error {
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	}
 	s.Attempts, s.Heard = len(attempts), len(kept)
+	s.takePower(kept)
 	s.samples = cells(kept)
 	s.Used = len(s.samples)
 	s.NearM, s.FarM = math.Inf(1), 0

@@ -48,7 +48,7 @@ func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 	for draws, want := range map[string]int{environment.DrawsPerRepetition: 3, environment.DrawsPerCampaign: 1, "": 1} {
 		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
 		info.ChannelDraws = draws
-		s, err := gather(driven(t, info, unchanged))
+		s, err := gather(driven(t, info, unchanged), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
