@@ -232,7 +232,7 @@ func cutM(all []moment) *float64 {
 const (
 	// cellM is about what a fix errs by: closer places are not told apart.
 	cellM = 5.0
-	// mostCells keeps a fit to seconds: its work grows with the cube.
+	// mostCells of one link keep a fit to seconds: its work grows with the cube.
 	mostCells = 200
 )
 
@@ -242,10 +242,22 @@ const (
 // together as fixes allow, or as there may be of them.
 func cells(all []sample) []sample {
 	for size := cellM; ; size *= 2 {
-		if out := gathered(all, size); len(out) <= mostCells {
+		if out := gathered(all, size); work(out) <= mostCells*mostCells*mostCells {
 			return out
 		}
 	}
+}
+
+// work is what a fit takes: the cubes of the links' numbers of samples.
+func work(samples []sample) int {
+	of, sum := map[string]int{}, 0
+	for _, x := range samples {
+		of[x.link]++
+	}
+	for _, n := range of {
+		sum += n * n * n
+	}
+	return sum
 }
 
 // visit is a pass through a cell: a place of a link, told by its first sample.

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -77,5 +78,20 @@ func TestCountsWhatIsKept(t *testing.T) {
 	}
 	if s.CutM == nil || *s.CutM != 60 || s.Heard != 50 || s.Attempts != 1 {
 		t.Errorf("cut at %v m; %d signals in %d attempts, want 60 m, 50 and 1", s.CutM, s.Heard, s.Attempts)
+	}
+}
+
+// Repetitions with shadows of their own do not make the places coarser at once: the work
+// of a fit is that of its links.
+func TestManyLinksKeepTheirPlaces(t *testing.T) {
+	var all []sample
+	for l := range 10 {
+		for i := range 60 {
+			d := 10 * float64(i+1)
+			all = append(all, sample{link: fmt.Sprint("a b ", l), distanceM: d, b: metrics.Place{EastM: d}})
+		}
+	}
+	if n := len(cells(all)); n != 600 {
+		t.Errorf("%d places, want 600", n)
 	}
 }
