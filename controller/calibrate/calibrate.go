@@ -34,9 +34,10 @@ type Result struct {
 	Open         []string
 }
 
-// Run fits a run.
-func Run(a *archive.Archive) (*Result, error) {
-	s, err := gather(a)
+// Run fits a run. Of a rehearsal whose campaign says no power it asks for the usual
+// one of the radio by name.
+func Run(a *archive.Archive, usualDbm func(radio string) float64) (*Result, error) {
+	s, err := gather(a, usualDbm)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ import (
 // e is each sample's own: fading, rounding, the error of the fixes.
 //
 // One hertz or ten along one pass are not so many observations: that is what the
-// correlation says, and passes over the same road see the same shadows. Its length
+// correlation says, and passes over the same road see the same shadows. (Those of a
+// rehearsal's repetition do, if each repetition has its own.) Its length
 // and how e compares to X are not known either. Both are laid on a grid, each point
 // weighed by its restricted likelihood (Harville, JASA 72(358), 1977) under priors
 // that say little: flat in the logarithms of σ, of d0, and of the odds of e against
@@ -82,16 +83,7 @@ func infer(samples []sample, columns [][]float64) (*posterior, error) {
 	if n < p+3 {
 		return nil, fmt.Errorf("fit %d samples: %w", n, errNoFit)
 	}
-	x := mat.NewDense(n, p, nil)
-	for j, c := range columns {
-		x.SetCol(j, c)
-	}
-	y := mat.NewVecDense(n, nil)
-	noise := rand.New(rand.NewPCG(1, 0)) // always the same: a run has one result
-	for i, s := range samples {
-		y.SetVec(i, s.gainDb+leastOwnDb/math.Sqrt(s.passes)*noise.NormFloat64())
-	}
-	moved, extent := ways(samples)
+	links, extent := byLink(samples, columns)
 	if extent < lengthsLeast*cellM {
 		return nil, fmt.Errorf("fit samples within %.1f m: %w", extent, errNoFit)
 	}
@@ -100,7 +92,7 @@ func infer(samples []sample, columns [][]float64) (*posterior, error) {
 	for i := range correlationSteps {
 		d0 := post.edges[0] * math.Pow(post.edges[1]/post.edges[0], float64(i)/(correlationSteps-1))
 		for odds := oddsLeast; odds <= oddsMost; odds *= oddsStep {
-			at, ok := solve(samples, moved, d0, odds/(1+odds), x, y)
+			at, ok := solve(links, d0, odds/(1+odds), n, p)
 			if ok {
 				most = max(most, at.weight)
 				post.grid = append(post.grid, at)
@@ -122,59 +114,85 @@ func infer(samples []sample, columns [][]float64) (*posterior, error) {
 	return post, nil
 }
 
-// ways are how far apart each two samples of a link are, by both ends' places,
-// infinite between links; and the farthest within a link.
-func ways(samples []sample) (moved *mat.SymDense, extent float64) {
-	n := len(samples)
-	moved = mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i + 1; j < n; j++ {
-			if samples[i].link != samples[j].link {
-				moved.SetSym(i, j, math.Inf(1))
-				continue
-			}
-			d := movedM(samples[i], samples[j])
-			moved.SetSym(i, j, d)
-			extent = max(extent, d)
-		}
-	}
-	return moved, extent
+// link is the samples of one link, whose shadows are independent of all others'.
+type link struct {
+	passes []float64
+	moved  *mat.SymDense // how far apart each two samples are, by both ends' places
+	x      *mat.Dense
+	y      *mat.VecDense
 }
 
-// solve is generalised least squares at one point of the grid; its weight is the
-// logarithm of the restricted likelihood, with the prior of the step in own left
-// out because it is the same for all.
-func solve(samples []sample, moved *mat.SymDense, d0M, own float64, x *mat.Dense, y *mat.VecDense) (point, bool) {
-	n, p := x.Dims()
-	r := mat.NewSymDense(n, nil)
-	for i := range n {
-		r.SetSym(i, i, 1-own+own/samples[i].passes)
-		for j := i + 1; j < n; j++ {
-			r.SetSym(i, j, (1-own)*math.Exp(-moved.At(i, j)/d0M))
+// byLink parts the samples; extent is how far apart the farthest of a link are.
+func byLink(samples []sample, columns [][]float64) (out []link, extent float64) {
+	noise := rand.New(rand.NewPCG(1, 0)) // always the same: a run has one result
+	of := map[string][]int{}
+	var names []string
+	gains := make([]float64, len(samples))
+	for i, s := range samples {
+		gains[i] = s.gainDb + leastOwnDb/math.Sqrt(s.passes)*noise.NormFloat64()
+		if of[s.link] == nil {
+			names = append(names, s.link)
 		}
+		of[s.link] = append(of[s.link], i)
 	}
-	var whole, normal mat.Cholesky
-	if !whole.Factorize(r) {
+	for _, name := range names {
+		n := len(of[name])
+		l := link{make([]float64, n), mat.NewSymDense(n, nil), mat.NewDense(n, len(columns), nil),
+			mat.NewVecDense(n, nil)}
+		for i, k := range of[name] {
+			l.passes[i] = samples[k].passes
+			l.y.SetVec(i, gains[k])
+			for c := range columns {
+				l.x.Set(i, c, columns[c][k])
+			}
+			for j := range i {
+				d := movedM(samples[of[name][j]], samples[k])
+				l.moved.SetSym(i, j, d)
+				extent = max(extent, d)
+			}
+		}
+		out = append(out, l)
+	}
+	return out, extent
+}
+
+// solve is generalised least squares of n samples and p columns at one point of the
+// grid; its weight is the logarithm of the restricted likelihood, with the prior of
+// the step in own left out because it is the same for all.
+func solve(links []link, d0M, own float64, n, p int) (point, bool) {
+	xrx, xry := mat.NewDense(p, p, nil), mat.NewVecDense(p, nil)
+	yry, logDet := 0.0, 0.0
+	for _, l := range links {
+		r := mat.NewSymDense(len(l.passes), nil)
+		for i, passes := range l.passes {
+			r.SetSym(i, i, 1-own+own/passes)
+			for j := range i {
+				r.SetSym(i, j, (1-own)*math.Exp(-l.moved.At(i, j)/d0M))
+			}
+		}
+		var whole mat.Cholesky
+		var rx, part mat.Dense
+		var ry, partY mat.VecDense
+		if !whole.Factorize(r) || whole.SolveTo(&rx, l.x) != nil || whole.SolveVecTo(&ry, l.y) != nil {
+			return point{}, false
+		}
+		part.Mul(l.x.T(), &rx)
+		xrx.Add(xrx, &part)
+		partY.MulVec(l.x.T(), &ry)
+		xry.AddVec(xry, &partY)
+		yry, logDet = yry+mat.Dot(l.y, &ry), logDet+whole.LogDet()
+	}
+	var normal mat.Cholesky
+	var beta mat.VecDense
+	if !normal.Factorize(symmetric(xrx)) || normal.SolveVecTo(&beta, xry) != nil {
 		return point{}, false
 	}
-	var rx mat.Dense
-	var ry mat.VecDense
-	if whole.SolveTo(&rx, x) != nil || whole.SolveVecTo(&ry, y) != nil {
-		return point{}, false
-	}
-	var xrx mat.Dense
-	var xry, beta mat.VecDense
-	xrx.Mul(x.T(), &rx)
-	xry.MulVec(x.T(), &ry)
-	if !normal.Factorize(symmetric(&xrx)) || normal.SolveVecTo(&beta, &xry) != nil {
-		return point{}, false
-	}
-	rss := mat.Dot(y, &ry) - mat.Dot(&beta, &xry)
+	rss := yry - mat.Dot(&beta, xry)
 	cov := mat.NewSymDense(p, nil)
 	if !(rss > 0) || normal.InverseTo(cov) != nil {
 		return point{}, false
 	}
-	restricted := -0.5 * (whole.LogDet() + normal.LogDet() + float64(n-p)*math.Log(rss))
+	restricted := -0.5 * (logDet + normal.LogDet() + float64(n-p)*math.Log(rss))
 	return point{d0M: d0M, ownShare: own, weight: trust * restricted, beta: beta.RawVector().Data, cov: cov, rss: rss},
 		true
 }

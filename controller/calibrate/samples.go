@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -24,8 +25,6 @@ const (
 	// heard there is a selection of the lucky.
 	silentShare = 0.02
 	stretches   = 20 // into which the moments are cut by distance
-	// powerDbm stands for trials that do not say their power: a rehearsal's default.
-	powerDbm = 20.0
 )
 
 // ErrNothing is returned for a run without a signal at a known distance.
@@ -33,9 +32,11 @@ var ErrNothing = errors.New("no accepted attempt has a signal between nodes whos
 
 // sample is one signal at known places.
 type sample struct {
-	pass   int    // over the attempts and the links' directions
-	link   string // the two nodes, whichever heard
-	tx, rx string // units
+	attempt int    // the number of its first pass
+	pass    int    // over the attempts and the links' directions
+	link    string // the two nodes, whichever heard, and the repetition where each has shadows of its own
+	tx, rx  string // units
+	power   power
 	// gainDb is the signal less the power, and less what free space takes on the
 	// first metre.
 	gainDb    float64
@@ -53,15 +54,17 @@ type moment struct {
 // Survey is what a run has to fit to.
 type Survey struct {
 	Run      string
-	Attempts int // accepted, with a signal
-	Heard    int // signals at known places, all distances
+	Attempts int // accepted, with a signal that is left
+	Heard    int // signals at known places that are left
 	// CutM is the distance from which on more than 2 % of the moments were
 	// silent. What was heard from there on is left out: it is what shadowing and
 	// fading let through. Absent: it was heard everywhere.
-	CutM          *float64
-	NearM, FarM   float64 // distances of what is left
-	Used          int     // places that are left, each way of a link by itself
-	PowerUnstated bool    // a trial does not say its power
+	CutM        *float64
+	NearM, FarM float64 // distances of what is left
+	Used        int     // places that are left, each way of a link by itself
+	// PowerDbm is taken, on average, where trials do not say theirs. Absent: all do.
+	PowerDbm  *float64
+	powerFrom string
 
 	units   []string // of the samples
 	unnamed bool     // a node bears no unit
@@ -69,10 +72,14 @@ type Survey struct {
 }
 
 // gather reads the accepted attempts of a run.
-func gather(a *archive.Archive) (*Survey, error) {
+func gather(a *archive.Archive, usualDbm func(radio string) float64) (*Survey, error) {
 	attempts, err := a.Trials()
 	if err != nil {
 		return nil, fmt.Errorf("list trials: %w", err)
+	}
+	assumed, err := rehearsed(a.Info(), usualDbm)
+	if err != nil {
+		return nil, err
 	}
 	s := &Survey{Run: a.Info().Run}
 	var origin *metrics.Origin
@@ -91,9 +98,12 @@ func gather(a *archive.Archive) (*Survey, error) {
 		if origin == nil {
 			continue
 		}
-		found := s.passes(loaded, a.Info().Plan.Nodes, *origin, len(all))
-		if slices.ContainsFunc(found, func(m moment) bool { return m.heard }) {
-			s.Attempts++
+		found := s.passes(loaded, a.Info().Plan.Nodes, *origin,
+			sample{attempt: len(all), power: powerOf(loaded, assumed)})
+		if a.Info().ChannelDraws == environment.DrawsPerRepetition {
+			for i := range found {
+				found[i].link += fmt.Sprintf(" %d", loaded.Trial().Repetition)
+			}
 		}
 		all = append(all, found...)
 	}
@@ -101,8 +111,9 @@ func gather(a *archive.Archive) (*Survey, error) {
 }
 
 // passes are an attempt's moments, of each measured link both ways: only where
-// data flow is silence a sign of weakness. Passes are numbered from a number on.
-func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Origin, from int) []moment {
+// data flow is silence a sign of weakness. Passes are numbered from the attempt's
+// number on, which the sample tells with its power.
+func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Origin, of sample) []moment {
 	t := at.Trial()
 	unit := func(node string) string {
 		for _, n := range nodes {
@@ -121,15 +132,18 @@ func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Ori
 				continue
 			}
 			seen[way] = true
-			base := sample{pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]),
-				tx: unit(way[0]), rx: unit(way[1])}
-			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o), s.offsetDb(t.Radio))...)
+			base := of
+			base.pass, base.link = of.attempt+len(out), min(way[0], way[1])+" "+max(way[0], way[1])
+			base.tx, base.rx = unit(way[0]), unit(way[1])
+			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o),
+				of.power.dbm-freeSpaceDb(t.Radio))...)
 		}
 	}
 	return out
 }
 
-// listened turns what a node heard into moments. Silence counts from the first
+// listened turns what a node heard into moments; offsetDb is the signal at one
+// metre by the power alone. Silence counts from the first
 // signal on, since nothing flows until a connection is begun; where nothing is
 // ever heard, all of it counts.
 func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64) []moment {
@@ -148,17 +162,6 @@ func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64
 		out = append(out, m)
 	}
 	return out
-}
-
-// offsetDb is the signal at one metre by the power alone.
-func (s *Survey) offsetDb(r wire.Radio) float64 {
-	power := powerDbm
-	if r.TxPowerDbm != nil {
-		power = *r.TxPowerDbm
-	} else {
-		s.PowerUnstated = true
-	}
-	return power - freeSpaceDb(r)
 }
 
 // freeSpaceDb is Friis's loss on the first metre of a channel (Rappaport,
@@ -181,18 +184,18 @@ func (s *Survey) choose(all []moment) error {
 	all = slices.DeleteFunc(all, func(m moment) bool { return m.distanceM < nearestM })
 	s.CutM = cutM(all)
 	var kept []sample
+	attempts := map[int]bool{}
 	for _, m := range all {
-		if !m.heard {
-			continue
-		}
-		s.Heard++
-		if s.CutM == nil || m.distanceM < *s.CutM {
+		if m.heard && (s.CutM == nil || m.distanceM < *s.CutM) {
 			kept = append(kept, m.sample)
+			attempts[m.attempt] = true
 		}
 	}
 	if len(kept) == 0 {
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	}
+	s.Attempts, s.Heard = len(attempts), len(kept)
+	s.takePower(kept)
 	s.samples = cells(kept)
 	s.Used = len(s.samples)
 	s.NearM, s.FarM = math.Inf(1), 0
@@ -229,7 +232,7 @@ func cutM(all []moment) *float64 {
 const (
 	// cellM is about what a fix errs by: closer places are not told apart.
 	cellM = 5.0
-	// mostCells keeps a fit to seconds: its work grows with the cube.
+	// mostCells of one link keep a fit to seconds: its work grows with the cube.
 	mostCells = 200
 )
 
@@ -239,10 +242,22 @@ const (
 // together as fixes allow, or as there may be of them.
 func cells(all []sample) []sample {
 	for size := cellM; ; size *= 2 {
-		if out := gathered(all, size); len(out) <= mostCells {
+		if out := gathered(all, size); work(out) <= mostCells*mostCells*mostCells {
 			return out
 		}
 	}
+}
+
+// work is what a fit takes: the cubes of the links' numbers of samples.
+func work(samples []sample) int {
+	of, sum := map[string]int{}, 0
+	for _, x := range samples {
+		of[x.link]++
+	}
+	for _, n := range of {
+		sum += n * n * n
+	}
+	return sum
 }
 
 // visit is a pass through a cell: a place of a link, told by its first sample.

@@ -62,6 +62,9 @@ func (r *Result) field(old *environment.Field) (environment.Field, error) {
 	}
 	f.RangeM, f.CarrierSenseM, f.AntennaHeightM = nil, nil, nil
 	f.Fading, f.Shadowing = nil, nil
+	if r.PowerDbm != nil { // with another the gains would not fit
+		f.TxPowerDbm = rounded(*r.PowerDbm)
+	}
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
 	if r.ShadowDb != nil && r.CorrelationM != nil {
 		f.Shadowing = &environment.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),

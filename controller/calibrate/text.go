@@ -52,9 +52,9 @@ func (r *Result) notes() []string {
 		out = append(out, "a unit's power holds what its receiver reads too little of others' signals: the two "+
 			"cannot be told apart")
 	}
-	if r.PowerUnstated {
-		out = append(out, fmt.Sprintf("not every trial says its power; %.0f dBm are taken, as a rehearsal does",
-			powerDbm))
+	if r.PowerDbm != nil {
+		out = append(out, fmt.Sprintf("not every trial says its power; %.1f dBm are taken, %s", *r.PowerDbm,
+			r.powerFrom))
 	}
 	for _, o := range r.Open {
 		out = append(out, "not known: "+o)

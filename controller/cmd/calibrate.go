@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 )
 
 // CalibrateCommand is `fieldmesh calibrate RUN`.
@@ -21,7 +22,7 @@ func CalibrateCommand() *cobra.Command {
 	var to string
 	var asJSON bool
 	c := ofRun(&cobra.Command{Use: "calibrate RUN"}, func(c *cobra.Command, a *archive.Archive) error {
-		r, err := calibrate.Run(a)
+		r, err := calibrate.Run(a, usualDbm)
 		if err != nil {
 			return err
 		}
@@ -50,6 +51,12 @@ func CalibrateCommand() *cobra.Command {
 	c.Flags().StringVarP(&to, "output", "o", "", "file for the campaign (default: calibrated.yaml in the run's folder)")
 	addJSON(c, &asJSON)
 	return c
+}
+
+// usualDbm is the power that a rehearsal gives a radio where nothing else is said.
+func usualDbm(radio string) float64 {
+	_, dbm := medium.RadioDefaults(radio)
+	return dbm
 }
 
 // CompareCommand is `fieldmesh compare ROAD REHEARSAL`.

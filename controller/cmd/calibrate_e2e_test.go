@@ -220,7 +220,7 @@ func recovered(t *testing.T, seeds int, c channel) held {
 	h := held{map[string]int{}, map[string]int{}, map[string]float64{}, map[string]float64{}}
 	for seed := range seeds {
 		c.seed = uint64(seed + 1)
-		r, err := calibrate.Run(recording(t, c))
+		r, err := calibrate.Run(recording(t, c), usualDbm)
 		if err != nil {
 			t.Fatalf("seed %d: %v", c.seed, err)
 		}
@@ -297,7 +297,7 @@ func TestCalibrationIsNotTakenInBySilence(t *testing.T) {
 		t.Errorf("of 6 recordings %d tell the exponent, %d of them wrongly", h.of["exponent"], h.missed["exponent"])
 	}
 	c.seed = 1
-	r, err := calibrate.Run(recording(t, c))
+	r, err := calibrate.Run(recording(t, c), usualDbm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestCalibrationIsNotTakenInBySilence(t *testing.T) {
 func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 	c := suburb()
 	c.seed, c.sigmaDb, c.d0M = 5, 0, 0
-	r, err := calibrate.Run(recording(t, c))
+	r, err := calibrate.Run(recording(t, c), usualDbm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,11 +324,11 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 		t.Errorf("said: %s", open)
 	}
 	c.parked = true
-	if _, err := calibrate.Run(recording(t, c)); err == nil || !strings.Contains(err.Error(), "one place") {
+	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil || !strings.Contains(err.Error(), "one place") {
 		t.Errorf("all from one place: %v", err)
 	}
 	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,
-		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }})); err == nil {
+		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }}), usualDbm); err == nil {
 		t.Error("a run without windows is calibrated")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -28,7 +29,10 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 	k := rehearse(t, file).finish(t)
 	said := fieldmesh(t, "calibrate", k.Dir())
 	t.Logf("%s", said)
-	r, err := calibrate.Run(k.Archive)
+	r, err := calibrate.Run(k.Archive, func(radio string) float64 {
+		_, dbm := medium.RadioDefaults(radio)
+		return dbm
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,97 @@
+package calibrate
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+)
+
+// driven is an archive whose trials are all accepted at once.
+func driven(t *testing.T, info archive.RunInfo, change func(node string, r *wire.Record)) *archive.Archive {
+	t.Helper()
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	seqs := map[string]*uint64{}
+	for _, trial := range info.Plan.Trials {
+		told := synthetic.Attempt(info.Plan, trial, 1, synthetic.Conditions{MB: 10}, seqs)
+		delete(told, archive.FieldNode)
+		for node, records := range told {
+			for i := range records {
+				change(node, &records[i])
+			}
+			if err := synthetic.Store(a, node, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1},
+			Outcome: wire.Accepted, Final: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func unchanged(string, *wire.Record) {}
+
+// Repetitions that have shadows of their own are as links of their own.
+func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
+	for draws, want := range map[string]int{environment.DrawsPerRepetition: 3, environment.DrawsPerCampaign: 1, "": 1} {
+		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
+		info.ChannelDraws = draws
+		s, err := gather(driven(t, info, unchanged), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links := map[string]bool{}
+		for _, x := range s.samples {
+			links[x.link] = true
+		}
+		if len(links) != want || !s.bothWays() {
+			t.Errorf("draws %q: links %v, both ways %v; want %d links", draws, slices.Collect(maps.Keys(links)),
+				s.bothWays(), want)
+		}
+	}
+}
+
+// What is left out by distance is not counted among what the numbers come from.
+func TestCountsWhatIsKept(t *testing.T) {
+	var all []moment
+	for i := range 100 {
+		m := moment{sample: sample{attempt: i / 50, link: "a b", tx: "x", rx: "y", distanceM: 10 + float64(i),
+			b: metrics.Place{EastM: 10 + float64(i)}}, heard: i < 50 || i%2 == 0}
+		all = append(all, m)
+	}
+	s := &Survey{}
+	if err := s.choose(all); err != nil {
+		t.Fatal(err)
+	}
+	if s.CutM == nil || *s.CutM != 60 || s.Heard != 50 || s.Attempts != 1 {
+		t.Errorf("cut at %v m; %d signals in %d attempts, want 60 m, 50 and 1", s.CutM, s.Heard, s.Attempts)
+	}
+}
+
+// Repetitions with shadows of their own do not make the places coarser at once: the work
+// of a fit is that of its links.
+func TestManyLinksKeepTheirPlaces(t *testing.T) {
+	var all []sample
+	for l := range 10 {
+		for i := range 60 {
+			d := 10 * float64(i+1)
+			all = append(all, sample{link: fmt.Sprint("a b ", l), distanceM: d, b: metrics.Place{EastM: d}})
+		}
+	}
+	if n := len(cells(all)); n != 600 {
+		t.Errorf("%d places, want 600", n)
+	}
+}
