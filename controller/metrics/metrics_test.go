@@ -390,3 +390,45 @@ func TestTimelineTellsNoThroughputWhereNobodyLooked(t *testing.T) {
 		}
 	}
 }
+
+// The GPS goes on while nobody samples the sockets: of their bytes it tells nothing.
+func TestTimelineTellsNoThroughputWhereNobodySampledTheSockets(t *testing.T) {
+	for name, c := range map[string]struct {
+		toS     float64 // until when from 4 s on
+		streams int     // so many of the six
+		closed  bool    // the sample at 4 s is the kernel's word of the end
+		told    map[int]bool
+	}{
+		"a hole":               {6, 6, false, map[int]bool{20: true, 38: true, 45: false, 55: false, 62: true}},
+		"a hole in one stream": {6, 1, false, map[int]bool{20: true, 38: true, 45: false, 55: false, 62: true}},
+		"stopped for good":     {99, 6, false, map[int]bool{20: true, 38: true, 45: false, 70: false, 100: false}},
+		"one stream stopped":   {99, 1, false, map[int]bool{20: true, 38: true, 45: false, 70: false, 100: false}},
+		"one stream closed":    {99, 1, true, map[int]bool{20: true, 38: true, 45: true, 70: true, 100: true}},
+		"all closed":           {99, 6, true, map[int]bool{20: true, 38: true, 45: true, 70: true, 99: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := stored(t, func(w wire.Window, records []wire.Record) []wire.Record {
+				for i, r := range records {
+					b, ok := r.Body.(*wire.TCPSample)
+					at := float64(r.TBootNs-w.OpenBootNs) / 1e9
+					if ok && c.closed && *b.Stream < c.streams && at > 3.95 && at <= 4 {
+						end := *b
+						end.State = "CLOSE"
+						records[i].Body = &end
+					}
+				}
+				return slices.DeleteFunc(records, func(r wire.Record) bool {
+					b, ok := r.Body.(*wire.TCPSample)
+					at := float64(r.TBootNs-w.OpenBootNs) / 1e9
+					return ok && *b.Stream < c.streams && at > 4 && at < c.toS
+				})
+			})
+			points := timeline(t, a, 1)
+			for tick, told := range c.told {
+				if got := points[tick].ThroughputBps; (got != nil) != told {
+					t.Errorf("at %.1f s: %v, want it told: %v", float64(tick)/10, got, told)
+				}
+			}
+		})
+	}
+}

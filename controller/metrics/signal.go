@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -60,15 +61,15 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 	newest := math.Inf(-1)
 	for i := range Ticks(at.windowSeconds()) {
 		h := Heard{S: float64(i) / TickHz}
-		if sampled.last(h.S, heardMs/1e3) == nil {
+		if sampled.Last(h.S, heardMs/1e3) == nil {
 			continue
 		}
-		if k := sort.SearchFloat64s(signal.s, h.S+1e-9) - 1; k >= 0 && h.S-signal.s[k] <= heardMs/1e3 {
-			if signal.s[k] == newest {
+		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= heardMs/1e3 {
+			if signal.S[k] == newest {
 				continue
 			}
-			newest = signal.s[k]
-			h.S, h.SignalDbm = newest, &signal.v[k]
+			newest = signal.S[k]
+			h.S, h.SignalDbm = newest, &signal.V[k]
 		}
 		a, okA := there.Place(h.S)
 		b, okB := here.Place(h.S)
@@ -82,7 +83,7 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 
 // signalOf is a node's signal of another by the moments at which it was heard,
 // and the moments at which its radio was sampled at all.
-func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series) {
+func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series.Series) {
 	mac := at.mac(of)
 	peers := map[string]bool{}
 	for _, r := range at.records {
@@ -97,15 +98,15 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled seri
 		}
 		switch b := r.Body.(type) {
 		case *wire.Survey:
-			sampled.add(s, 0)
+			sampled.Add(s, 0)
 		case *wire.Station:
-			sampled.add(s, 0)
+			sampled.Add(s, 0)
 			// Where the address is not known, a node that knows one peer means that one.
 			if b.Peer != mac && (mac != "" || len(peers) > 1) {
 				continue
 			}
 			if dbm := signalNow(b); dbm != nil {
-				signal.add(s-*b.InactiveMs/1e3, *dbm)
+				signal.Add(s-*b.InactiveMs/1e3, *dbm)
 			}
 		}
 	}

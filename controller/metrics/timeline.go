@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -29,35 +30,6 @@ type Point struct {
 	TrueSpeedMps  *float64 // rehearsal only
 }
 
-// series is a number against the time since the window opened.
-type series struct{ s, v []float64 }
-
-func (k *series) add(s, v float64) { k.s, k.v = append(k.s, s), append(k.v, v) }
-
-// last gives the newest value no older than maxAge at a moment.
-func (k series) last(s, maxAge float64) *float64 {
-	i := sort.SearchFloat64s(k.s, s+1e-9) - 1 // the moment itself counts, whatever its rounding
-	if i < 0 || s-k.s[i] > maxAge {
-		return nil
-	}
-	return &k.v[i]
-}
-
-// between interpolates; before the first value it gives nothing.
-func (k series) between(s float64) (float64, bool) {
-	i := sort.SearchFloat64s(k.s, s)
-	switch {
-	case len(k.s) == 0 || (i == 0 && k.s[0] > s):
-		return 0, false
-	case i == 0:
-		return k.v[0], true
-	case i == len(k.s):
-		return k.v[i-1], true
-	}
-	share := (s - k.s[i-1]) / (k.s[i] - k.s[i-1])
-	return k.v[i-1] + share*(k.v[i]-k.v[i-1]), true
-}
-
 // Timeline is the attempt at 10 Hz, every node's records aligned by its own
 // window. Only flows that are measured count. It is empty without a window.
 func (at Attempt) Timeline() []Point {
@@ -70,16 +42,16 @@ func (at Attempt) Timeline() []Point {
 	})
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	speed, signal, truth := at.speeds(), at.signals(), at.truths()
-	apart, beats := at.apart(), at.beats(at.trial.Receiver, receiver)
+	apart, looked := at.apart(), at.looked(delivered, receiver)
 	const fresh = verdict.FixAgeMsDefault / 1e3
 	const sampled = 3.0 / TickHz // a sample may miss two ticks before it is no longer told
 	out := make([]Point, 0, Ticks(at.windowSeconds()))
 	for i := range Ticks(at.windowSeconds()) {
 		s := float64(i) / TickHz
 		distance, _ := apart(s)
-		p := Point{S: s, SpeedMps: speed.last(s, fresh), DistanceM: distance, SignalDbm: signal.last(s, sampled),
-			TrueSpeedMps: truth.last(s, sampled)}
-		if i > 0 && beats.around(s, sampled) {
+		p := Point{S: s, SpeedMps: speed.Last(s, fresh), DistanceM: distance, SignalDbm: signal.Last(s, sampled),
+			TrueSpeedMps: truth.Last(s, sampled)}
+		if i > 0 && looked(s, sampled) {
 			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
 		}
 		p.CwndSegments = sum(cwnd, s, sampled)
@@ -88,38 +60,48 @@ func (at Attempt) Timeline() []Point {
 	return out
 }
 
+// looked returns a function that reports whether samples of all the receiver's sockets that live at a
+// moment are around it, no more than a gap apart; where none lives, whether its samplers asked then.
+// A socket lives from its first sample until the kernel reports its end, or the window is over.
+func (at Attempt) looked(sockets []*series.Series, w *wire.Window) func(s, gap float64) bool {
+	beats := at.beats(at.trial.Receiver, w)
+	return func(s, gap float64) bool {
+		lives := false
+		for _, k := range sockets {
+			last := k.S[len(k.S)-1]
+			switch {
+			case s < k.S[0] || s > last && (k.Closed || last >= float64(w.CloseBootNs-w.OpenBootNs)/1e9):
+				continue
+			case !k.Around(s, gap):
+				return false
+			}
+			lives = true
+		}
+		return lives || beats.Around(s, gap)
+	}
+}
+
 // beats are the moments at which a node's samplers asked, whatever the answer.
-func (at Attempt) beats(node string, w *wire.Window) (out series) {
+func (at Attempt) beats(node string, w *wire.Window) (out series.Series) {
 	for _, r := range at.records {
 		switch r.Body.(type) {
 		case *wire.TCPSample, *wire.Interface, *wire.GPS:
 			if w != nil && r.Node == node {
-				out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, 0)
+				out.Add(float64(r.TBootNs-w.OpenBootNs)/1e9, 0)
 			}
 		}
 	}
-	sort.Float64s(out.s)
+	sort.Float64s(out.S)
 	return out
 }
 
-// around reports whether there are values before and after a moment, or at it,
-// no more than a gap apart: without samples on both sides a throughput is absent.
-func (k series) around(s, gap float64) bool {
-	const rounding = 1e-9
-	i := sort.SearchFloat64s(k.s, s-rounding)
-	if i == len(k.s) {
-		return false
-	}
-	return k.s[i] <= s+rounding || i > 0 && k.s[i]-k.s[i-1] <= gap+rounding
-}
-
 // perSocket gives a number of each data socket of the measured flows over time.
-func (at Attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSample) float64) []*series {
-	var out []*series // in the order of their first samples, so that sums are the same each time
+func (at Attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSample) float64) []*series.Series {
+	var out []*series.Series // in the order of their first samples, so that sums are the same each time
 	if w == nil {
 		return nil
 	}
-	known := map[uint64]*series{}
+	known := map[uint64]*series.Series{}
 	measured := map[string]bool{}
 	for _, f := range at.trial.Traffic {
 		measured[f.Name] = !f.Background
@@ -130,14 +112,15 @@ func (at Attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSa
 			continue
 		}
 		if known[b.Cookie] == nil {
-			known[b.Cookie] = &series{}
+			known[b.Cookie] = &series.Series{}
 			out = append(out, known[b.Cookie])
 		}
 		k, s := known[b.Cookie], float64(r.TBootNs-w.OpenBootNs)/1e9
-		if n := len(k.s); n > 0 && s <= k.s[n-1] { // a tick beside an edge: the same moment twice
+		k.Closed = k.Closed || b.State == "CLOSE"
+		if n := len(k.S); n > 0 && s <= k.S[n-1] { // a tick beside an edge: the same moment twice
 			continue
 		}
-		k.add(s, number(b))
+		k.Add(s, number(b))
 	}
 	return out
 }
@@ -148,26 +131,26 @@ const discoveryS = 1.0
 // total sums the bytes of all sockets at a moment. A socket that its first
 // sample shows with bytes already got them since the window opened and since
 // the samplers last looked for sockets: they are spread over that time.
-func total(sockets []*series, s float64) float64 {
+func total(sockets []*series.Series, s float64) float64 {
 	var out float64
 	for _, k := range sockets {
-		if v, ok := k.between(s); ok {
+		if v, ok := k.Between(s); ok {
 			out += v
 			continue
 		}
-		since := max(0, k.s[0]-discoveryS)
-		if k.s[0] > since && s > since {
-			out += k.v[0] * (s - since) / (k.s[0] - since)
+		since := max(0, k.S[0]-discoveryS)
+		if k.S[0] > since && s > since {
+			out += k.V[0] * (s - since) / (k.S[0] - since)
 		}
 	}
 	return out
 }
 
 // sum adds the sockets' newest values; absent when no socket has one.
-func sum(sockets []*series, s, maxAge float64) *float64 {
+func sum(sockets []*series.Series, s, maxAge float64) *float64 {
 	var out *float64
 	for _, k := range sockets {
-		if v := k.last(s, maxAge); v != nil {
+		if v := k.Last(s, maxAge); v != nil {
 			if out == nil {
 				out = new(0.0)
 			}
@@ -177,22 +160,22 @@ func sum(sockets []*series, s, maxAge float64) *float64 {
 	return out
 }
 
-func (at Attempt) speeds() series {
-	var out series
+func (at Attempt) speeds() series.Series {
+	var out series.Series
 	w := verdict.WindowOf(at.trial.Car, at.records)
 	if at.trial.Car == "" || w == nil {
 		return out
 	}
 	for _, f := range verdict.Fixes(at.trial.Car, at.records) {
 		if f.SpeedMps != nil {
-			out.add(float64(f.BootNs-w.OpenBootNs)/1e9, *f.SpeedMps)
+			out.Add(float64(f.BootNs-w.OpenBootNs)/1e9, *f.SpeedMps)
 		}
 	}
 	return out
 }
 
-func (at Attempt) signals() series {
-	var out series
+func (at Attempt) signals() series.Series {
+	var out series.Series
 	w := verdict.WindowOf(at.trial.Receiver, at.records)
 	mac := at.mac(at.trial.Sender)
 	for _, r := range at.records {
@@ -201,18 +184,18 @@ func (at Attempt) signals() series {
 			continue
 		}
 		if dbm := signalNow(b); dbm != nil {
-			out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, *dbm)
+			out.Add(float64(r.TBootNs-w.OpenBootNs)/1e9, *dbm)
 		}
 	}
 	return out
 }
 
-func (at Attempt) truths() series {
-	var out series
+func (at Attempt) truths() series.Series {
+	var out series.Series
 	w := at.fieldWindow()
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Truth); ok && w != nil && b.Of == at.trial.Car {
-			out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, b.SpeedMps)
+			out.Add(float64(r.TBootNs-w.OpenBootNs)/1e9, b.SpeedMps)
 		}
 	}
 	return out

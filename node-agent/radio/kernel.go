@@ -108,9 +108,7 @@ func (k *Kernel) Caps() (*wire.Caps, error) {
 	if i != nil {
 		mhz = i.MHz
 		out.MAC, out.Mode, out.Channel, out.Width, out.SSID = i.MAC, i.Mode, nl80211.Channel(i.MHz), i.Width, i.SSID
-		if i.TxPowerDbm != nil {
-			out.TxPowerDbm = *i.TxPowerDbm
-		}
+		out.TxPowerDbm = i.TxPowerDbm
 	}
 	if of == nil {
 		of = other

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -75,7 +76,8 @@ func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	caps, err := kernelOf("wlan0", fakeRadio{}).Caps()
 	if err != nil || caps.Mode != "adhoc" || caps.Channel != 6 ||
 		caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
-		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country !=
+		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm == nil ||
+		*caps.TxPowerDbm != 17 || caps.Country !=
 		"DE" ||
 		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs !=
 		120 {
@@ -86,6 +88,17 @@ func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	}
 	if caps, err := kernelOf("wlan0", fakeRadio{down: true}).Caps(); caps != nil || err == nil {
 		t.Errorf("of a kernel that does not answer: %+v, %v", caps, err)
+	}
+}
+
+// A power that the kernel does not tell is absent: 0 dBm would be one.
+func TestAPowerThatTheKernelDoesNotTellIsAbsent(t *testing.T) {
+	for iface, told := range map[string]bool{"wlan0": true, "mesh0": false} {
+		caps, err := kernelOf(iface, fakeRadio{other: true}).Caps()
+		text, _ := json.Marshal(caps)
+		if err != nil || strings.Contains(string(text), "tx_power_dbm") != told {
+			t.Errorf("%s: %s, %v", iface, text, err)
+		}
 	}
 }
 
@@ -100,7 +113,7 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 	k.open = func() (reader, error) { return f, nil }
 	caps, err := k.Caps()
 	if err != nil || caps.MAC != "" ||
-		caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
+		caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != nil ||
 		len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
 		len(caps.Heard) != 2 || caps.Heard[0].SSID != "mesh" {
 		t.Errorf("before: %+v, %v", caps, err)

@@ -74,7 +74,7 @@ type Caps struct {
 	Mode       string    `json:"mode,omitempty" redact:"keep"`     // adhoc | mesh | …; absent where nothing tells
 	Standard   string    `json:"standard,omitempty" redact:"keep"` // absent where nothing tells
 	Channel    int       `json:"channel"`
-	TxPowerDbm float64   `json:"tx_power_dbm"`
+	TxPowerDbm *float64  `json:"tx_power_dbm,omitempty"` // absent where nothing tells
 	RatesMbps  []float64 `json:"rates_mbps"`
 
 	// Of a real radio, as far as its driver tells:

@@ -87,7 +87,7 @@ func sampleGPS() *wire.GPS {
 
 func sampleCaps() *wire.Caps {
 	return &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6,
-		TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
+		TxPowerDbm: p(20.0), RatesMbps: []float64{1, 54}, SSID: "mesh",
 		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE",
 		Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11},
 		RTSThresholdBytes: p(2347), ShortRetryLimit: p(7), LongRetryLimit: p(4),

@@ -53,7 +53,7 @@ func judgeInfrastructure(t *testing.T, dir, node, mode string, receives bool) {
 		switch b := record.Body.(type) {
 		case *wire.Provenance:
 			if c := b.Radio; c == nil || c.Mode != mode || c.Channel != 11 || c.Width != "20 MHz (no HT)" ||
-				c.SSID != "road" || c.TxPowerDbm != 14 {
+				c.SSID != "road" || c.TxPowerDbm == nil || *c.TxPowerDbm != 14 {
 				t.Errorf("%s of %s: the radio in force is %+v, want mode %s", node, dir, c, mode)
 			}
 		case *wire.Station:

@@ -250,7 +250,7 @@ func judgeTrial(t *testing.T, dir string) (variant string) {
 			case *wire.Provenance:
 				c := b.Radio
 				if c == nil || c.Mode != "adhoc" || c.Channel != 11 || c.Width != "20 MHz (no HT)" ||
-					c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm != 14 {
+					c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm == nil || *c.TxPowerDbm != 14 {
 					t.Errorf("%s of %s: the radio in force is %+v", node, dir, c)
 				}
 				if c != nil && (!is(c.RTSThresholdBytes, 500) || !is(c.ShortRetryLimit, 5) ||

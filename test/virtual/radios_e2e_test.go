@@ -96,7 +96,7 @@ func (d *desk) joined(t *testing.T, a *archive.Archive) {
 			case *wire.Provenance:
 				if c := b.Radio; c == nil || c.Driver != "nl80211" || c.Mode != "adhoc" || c.Channel != 6 ||
 					c.SSID != "fieldmesh" || c.BSSID != "02:0a:5e:00:00:06" || c.Width != "20 MHz (no HT)" ||
-					c.TxPowerDbm != 20 {
+					c.TxPowerDbm == nil || *c.TxPowerDbm != 20 {
 					t.Errorf("%s in trial %d: the radio in force is %+v", node, v.Trial, c)
 				}
 				of[node].in++

@@ -51,8 +51,9 @@ type Prediction struct {
 // Cell is what to expect of the trials in which the same nodes, or nodes of the same role,
 // drive the same course at the same speed on the same radio.
 type Cell struct {
-	Factors     map[string]string `json:"factors"` // those that all its trials have alike
-	Motion      string            `json:"motion"`  // the course's kind; none: field.mobility moves the nodes
+	Factors     map[string]string `json:"factors"`             // those that all its trials have alike
+	Motion      string            `json:"motion"`              // the course's kind; none: field.mobility moves the nodes
+	Direction   string            `json:"direction,omitempty"` // of travel, where the other is another cell's
 	SpeedMps    *float64          `json:"speed_mps,omitempty"`
 	WindowS     float64           `json:"window_s"`
 	Trials      int               `json:"trials"`
@@ -193,8 +194,8 @@ func onRadio(cfg field.Config, t wire.Trial) string {
 	return text(t.Radio, t.Conditions, ends)
 }
 
-// inCell is what a window depends on but for the direction of travel, whose courses are mirror
-// images: where the car is when it opens, and no more of the gate.
+// inCell is what a window depends on but for the direction of travel, whose courses are mostly
+// mirror images: where the car is when it opens, and no more of the gate.
 func (p *Prediction) inCell(cfg field.Config, t wire.Trial) string {
 	ends := []string{fmt.Sprint(t.Sender == t.Car)}
 	if cfg.Field.Mobility != nil {
@@ -202,7 +203,17 @@ func (p *Prediction) inCell(cfg field.Config, t wire.Trial) string {
 	}
 	e := p.Estimate.Trials[t.Number-1]
 	opens := fmt.Sprintf("%.3f m %.3f s", e.ApproachM+e.LeadM, e.ApproachS+e.LeadS)
-	return onRadio(cfg, t) + text(t.Course, t.SpeedMps, opens, t.DurationS, t.Still, ends)
+	return onRadio(cfg, t) + text(t.Course, t.SpeedMps, opens, t.DurationS, t.Still, ends, oneWay(t))
+}
+
+// oneWay is the direction of a trial whose window ends before its segment does, or empty. A segment
+// is mirrored about its own middle: such a window covers another strip of road each way.
+func oneWay(t wire.Trial) string {
+	const rounding = 1e-3
+	if t.Course.Kind == "segment" && t.DurationS < orZero(t.Course.LengthM)/orZero(t.SpeedMps)-rounding {
+		return t.Direction
+	}
+	return ""
 }
 
 func text(of ...any) string {
@@ -218,8 +229,8 @@ func text(of ...any) string {
 func (p *Prediction) drive(ctx context.Context, cfg field.Config, cells []kind) error {
 	for _, cell := range cells {
 		first := cell.trials[0]
-		out := Cell{Factors: common(cell.trials), Motion: first.Course.Kind, SpeedMps: first.SpeedMps,
-			WindowS: first.DurationS, Trials: len(cell.trials), NearestM: math.Inf(1)}
+		out := Cell{Factors: common(cell.trials), Motion: first.Course.Kind, Direction: oneWay(first),
+			SpeedMps: first.SpeedMps, WindowS: first.DurationS, Trials: len(cell.trials), NearestM: math.Inf(1)}
 		e := p.Estimate.Trials[first.Number-1]
 		opens := time.Duration((e.ApproachS + e.LeadS) * float64(time.Second))
 		windows, err := p.eachDraw(ctx, cfg, func(cfg field.Config) (field.Saturation, error) {

@@ -72,6 +72,22 @@ func TestCellsAreWhatTheRadioSees(t *testing.T) {
 	}
 }
 
+// A window that ends before its segment does covers the near end of the road outbound, and the far end inbound.
+func TestWaysOverPartOfASegmentHaveCellsOfTheirOwn(t *testing.T) {
+	for path, trials := range map[string]int{"testdata/stretch.yaml": 1, "testdata/stretch-factor.yaml": 2} {
+		var got []string
+		for _, c := range of(t, path, 1).Cells {
+			got = append(got, fmt.Sprintf("%s %.0f..%.0f m", c.name(), c.NearestM, c.FarthestM))
+			if c.Trials != trials {
+				t.Errorf("%s, %s: %d trials, want %d", path, c.name(), c.Trials, trials)
+			}
+		}
+		if !slices.Equal(got, []string{"direction=inbound 111..120 m", "direction=outbound 20..29 m"}) {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}
+
 // In a disc all that counts is who is within it.
 func TestADiscHasNoPowers(t *testing.T) {
 	c := read(t, "testdata/standing.yaml")

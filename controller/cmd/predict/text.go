@@ -64,11 +64,14 @@ func (p *Prediction) assume(c *plan.Campaign, s field.Settings, cells []kind) er
 	return nil
 }
 
-// name is the cell's factors in words.
+// name is the cell's factors in words, and its direction where no factor tells it.
 func (c Cell) name() string {
 	var out []string
 	for _, f := range slices.Sorted(maps.Keys(c.Factors)) {
 		out = append(out, f+"="+c.Factors[f])
+	}
+	if c.Direction != "" && c.Factors["direction"] == "" {
+		out = append(out, "direction="+c.Direction)
 	}
 	return strings.Join(out, " ")
 }
