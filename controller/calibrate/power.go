@@ -70,12 +70,13 @@ func rehearsed(info archive.RunInfo, usualDbm func(radio string) float64) (power
 }
 
 // told is the mean of the powers that an attempt's radios had. It is one for all, as a
-// field has it: what units differ by is fitted. 0 is a radio that does not tell.
+// field has it: what units differ by is fitted. A former agent's 0 is a radio that does not tell.
 func told(at metrics.Attempt) power {
 	sum, n := 0.0, 0.0
 	for _, r := range at.Records() {
-		if p, ok := r.Body.(*wire.Provenance); ok && p.Radio != nil && p.Radio.TxPowerDbm > 0 {
-			sum, n = sum+p.Radio.TxPowerDbm, n+1
+		p, ok := r.Body.(*wire.Provenance)
+		if ok && p.Radio != nil && p.Radio.TxPowerDbm != nil && *p.Radio.TxPowerDbm > 0 {
+			sum, n = sum+*p.Radio.TxPowerDbm, n+1
 		}
 	}
 	if n == 0 {

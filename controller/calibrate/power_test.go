@@ -41,7 +41,7 @@ func TestPowerOfTrialsThatDoNotSayTheirs(t *testing.T) {
 	told := func(dbm map[string]float64) func(string, *wire.Record) {
 		return func(node string, r *wire.Record) {
 			if p, ok := r.Body.(*wire.Provenance); ok {
-				p.Radio = &wire.Caps{TxPowerDbm: dbm[node]}
+				p.Radio = &wire.Caps{TxPowerDbm: new(dbm[node])}
 			}
 		}
 	}
