@@ -8,35 +8,15 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
-
-const campaignText = `fieldmesh: 1
-name: velocity
-title: Two laptops
-nodes:
-  alpha: {unit: laptop-1, mesh_address: 10.77.0.1/24}
-  bravo: {unit: laptop-2, mesh_address: 10.77.0.2/24}
-field: FIELD
-trial:
-  sender: alpha
-  receiver: bravo
-  initiator: alpha
-  course: {kind: none}
-  gate: {after_s: 1, timeout_s: 30, lead_s: 0.5}
-  duration_s: 10
-  radio: {mode: adhoc, standard: 802.11b, channel: 6, ssid: x, bssid: "02:0a:5e:00:00:06"}
-  routing: {protocol: none}
-  tcp: {variant: reno}
-  traffic:
-    bulk: {kind: iperf3_tcp, from: sender, to: receiver, port: 5000}
-design: {repetitions: 1, order: randomised_blocks, seed: 1}
-acceptance: {attempts_max: 1}
-`
 
 // The power of trials that do not say theirs is the rehearsal's, or what the radios told.
 func TestPowerOfTrialsThatDoNotSayTheirs(t *testing.T) {
 	campaign := func(field string) []byte {
-		return []byte(strings.Replace(campaignText, "FIELD", field, 1))
+		text := testnet.Brief("velocity", 10, "acceptance: {attempts_max: 1}\nfield: "+field+"\n")
+		return []byte(strings.Replace(text, "{mode: none}",
+			`{mode: adhoc, standard: 802.11b, channel: 6, ssid: x, bssid: "02:0a:5e:00:00:06"}`, 1))
 	}
 	told := func(dbm map[string]float64) func(string, *wire.Record) {
 		return func(node string, r *wire.Record) {
@@ -67,7 +47,8 @@ func TestPowerOfTrialsThatDoNotSayTheirs(t *testing.T) {
 			"14.0 dBm are taken, the mean of what the radios told"},
 	} {
 		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 1, Place: c.place,
-			Raw: campaign(c.field), Change: func(t *wire.Trial) { t.Radio.TxPowerDbm = nil }})
+			Raw:    campaign(c.field),
+			Change: func(t *wire.Trial) { t.Radio.TxPowerDbm = nil }})
 		s, err := gather(driven(t, info, c.change), usual)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

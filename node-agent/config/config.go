@@ -62,7 +62,7 @@ type Config struct {
 	Allow Allow `yaml:"allow"`
 	// The most that records may take up on the disk
 	QuotaBytes int64 `yaml:"quota_bytes" min:"1000000" unit:"bytes"`
-	// How large the records on the disk may be for those to stay that the controller has
+	// Up to what size on the disk records stay that the controller has
 	QuotaKeptBytes int64 `yaml:"quota_kept_bytes" min:"0" unit:"bytes"`
 	// The least that stays free on the records' disk
 	QuotaFreeBytes int64 `yaml:"quota_free_bytes" min:"0" unit:"bytes"`

@@ -84,7 +84,7 @@ func (s *Spool) CheckRoom(needBytes int64) error {
 }
 
 // Confirm says that the controller has every record up to seq. Whole segments
-// of such records are dropped once the spool is larger than what it keeps.
+// of such records are dropped once the spool is larger than KeptBytes.
 func (s *Spool) Confirm(seq uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +138,8 @@ func (s *Spool) diskCure() string {
 	return fmt.Sprintf("free space on the disk of %s (%s of it are left to others)", s.dir, amount(s.opt.MinFreeBytes))
 }
 
-// trim drops the oldest segments whose records are all confirmed, while the spool has more
-// than it keeps of such, the disk is short, or there is no room for need bytes. mu is held.
+// trim drops the oldest segments whose records are all confirmed, while the spool is larger
+// than KeptBytes, the disk is short, or there is no room for need bytes. mu is held.
 func (s *Spool) trim(need int64) {
 	for len(s.segments) > 1 {
 		if s.taken() <= s.opt.KeptBytes && s.free > s.opt.MinFreeBytes && s.left() >= need {
