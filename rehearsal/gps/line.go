@@ -22,18 +22,32 @@ type Line struct {
 
 // OpenLine makes a raw line without echo that uid may open.
 func OpenLine(uid, gid int) (*Line, error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	master, err := openUnwatched("/dev/ptmx")
 	if err != nil {
 		return nil, fmt.Errorf("open pty: %w", err)
 	}
-	l := &Line{master: os.NewFile(uintptr(fd), "ptmx")}
+	l := &Line{master: master}
+	fd := int(master.Fd())
 	if l.raw, err = l.master.SyscallConn(); err == nil {
 		err = l.openSlave(fd, uid, gid)
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open pty: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// openUnwatched opens an end of a line that nobody here waits for. Go's runtime watches
+// what os.OpenFile opens, and would be woken by each epoch at both ends.
+func openUnwatched(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 func (l *Line) openSlave(master, uid, gid int) error {
@@ -45,7 +59,7 @@ func (l *Line) openSlave(master, uid, gid int) error {
 		return fmt.Errorf("find slave: %w", err)
 	}
 	l.Path = fmt.Sprintf("/dev/pts/%d", n)
-	if l.slave, err = os.OpenFile(l.Path, os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+	if l.slave, err = openUnwatched(l.Path); err != nil {
 		return err
 	}
 	tio, err := unix.IoctlGetTermios(int(l.slave.Fd()), unix.TCGETS)

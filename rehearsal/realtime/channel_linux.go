@@ -140,8 +140,13 @@ func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*
 	if c.poll, err = newPoller(); err != nil {
 		return nil, fmt.Errorf("start medium: %w", err)
 	}
-	c.poll.keepsPlace = opts.VirtualTime
-	if err := c.openPorts(ports); err != nil {
+	if opts.VirtualTime {
+		c.poll.parking, err = newParking()
+	}
+	if err == nil {
+		err = c.openPorts(ports)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
@@ -249,17 +254,16 @@ func (c *Channel) loop(ctx context.Context) error {
 		}
 		c.core.Advance(c.now())
 		for _, ev := range ready {
-			if int(ev.Fd) == wakeID {
+			var err error
+			switch ev.Fd {
+			case wakeID:
 				c.poll.clearWake()
-				continue
+			case airID:
+				err = c.drainAir()
+			default:
+				err = c.drain(int(ev.Fd))
 			}
-			if int(ev.Fd) == airID {
-				if err := c.drainAir(); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := c.drain(int(ev.Fd)); err != nil {
+			if err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,8 @@ package realtime
 import (
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -11,19 +13,30 @@ import (
 
 // poller waits for TAP devices to have frames, for a wake-up, or for a time.
 type poller struct {
-	epoll  int
-	wakeFD int
-	// keepsPlace: the thread keeps its P in short waits. To give it away and to take
-	// it back costs system calls of this and of another thread.
-	keepsPlace bool
-	limit      kernelTimespec // of wait; here so that waiting allocates nothing
-	events     [64]unix.EpollEvent
+	epoll   int
+	wakeFD  int
+	parking *parking       // nil: the thread sleeps in each wait
+	limit   kernelTimespec // of wait; here so that waiting allocates nothing
+	events  [64]unix.EpollEvent
 }
 
-// keepPlace is the length of a wait from which on the P is given away. While
-// frames are on the air, waits are shorter. What needs all threads to stop, as a
-// collection of garbage does, interrupts a wait by a signal.
-const keepPlace = 20 * time.Millisecond
+// parking saves system calls where they are dear. In a short wait the thread keeps
+// its P: to give it away and to take it back costs calls of this and of another
+// thread. In a long wait Go's own poller waits. If the thread slept in a system call
+// of its own, the runtime would look sixty times whether to take its P away.
+type parking struct {
+	// gate is what Go's poller waits for: an epoll with the timer in it, and in long
+	// waits the poller's too. In short ones Go's poller would be woken for nothing.
+	gate  *os.File
+	raw   syscall.RawConn
+	fd    int // of gate
+	timer int // ends a long wait: one of Go's would come up to a millisecond late
+}
+
+// longWait is the length from which on a wait is long. While frames are on the air,
+// waits are shorter. What needs all threads to stop, as a collection of garbage
+// does, interrupts a short wait by a signal.
+const longWait = 20 * time.Millisecond
 
 // wakeID is the wake-up's place among the ports' numbers.
 const wakeID = -1
@@ -47,18 +60,70 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-func (p *poller) close() error { return errors.Join(unix.Close(p.epoll), unix.Close(p.wakeFD)) }
+func newParking() (*parking, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create epoll: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime would not wait for it
+		return nil, errors.Join(fmt.Errorf("create epoll: %w", err), unix.Close(fd))
+	}
+	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create timer: %w", err), unix.Close(fd))
+	}
+	p := &parking{gate: os.NewFile(uintptr(fd), "epoll"), fd: fd, timer: timer}
+	if p.raw, err = p.gate.SyscallConn(); err == nil {
+		err = watch(fd, unix.EPOLL_CTL_ADD, timer, 0, true)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
 
-func (p *poller) control(op, fd, id int, want bool) error {
+func (p *parking) close() error { return errors.Join(p.gate.Close(), unix.Close(p.timer)) }
+
+// wait waits until an epoll has something, at most so long (for ever below 0).
+func (p *parking) wait(epoll int, timeout time.Duration) error {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(timeout, 0).Nanoseconds())} // 0 stops it
+	if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {
+		return fmt.Errorf("set timer: %w", err)
+	}
+	if err := watch(p.fd, unix.EPOLL_CTL_ADD, epoll, 0, true); err != nil {
+		return err
+	}
+	var events [1]unix.EpollEvent
+	var n int
+	var failed error
+	err := p.raw.Read(func(uintptr) bool {
+		n, failed = unix.EpollWait(p.fd, events[:], 0)
+		return n > 0 || failed != nil && !errors.Is(failed, unix.EINTR)
+	})
+	return errors.Join(err, failed, watch(p.fd, unix.EPOLL_CTL_DEL, epoll, 0, false))
+}
+
+// watch adds, changes or removes what an epoll waits for.
+func watch(epoll, op, fd, id int, want bool) error {
 	ev := unix.EpollEvent{Fd: int32(id)}
 	if want {
 		ev.Events = unix.EPOLLIN
 	}
-	if err := unix.EpollCtl(p.epoll, op, fd, &ev); err != nil {
+	if err := unix.EpollCtl(epoll, op, fd, &ev); err != nil {
 		return fmt.Errorf("set epoll for fd %d: %w", fd, err)
 	}
 	return nil
 }
+
+func (p *poller) close() error {
+	err := errors.Join(unix.Close(p.epoll), unix.Close(p.wakeFD))
+	if p.parking != nil {
+		err = errors.Join(err, p.parking.close())
+	}
+	return err
+}
+
+func (p *poller) control(op, fd, id int, want bool) error { return watch(p.epoll, op, fd, id, want) }
 
 // kernelTimespec is the 64-bit timespec that epoll_pwait2 takes on every
 // architecture.
@@ -66,14 +131,26 @@ type kernelTimespec struct{ sec, nsec int64 }
 
 // wait sleeps at most so long (for ever below 0) and returns what is ready.
 func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
+	if p.parking == nil {
+		return p.look(unix.Syscall6, timeout)
+	}
+	if timeout >= 0 && timeout < longWait {
+		return p.look(unix.RawSyscall6, timeout)
+	}
+	if err := p.parking.wait(p.epoll, timeout); err != nil {
+		return nil, fmt.Errorf("wait for frames: %w", err)
+	}
+	return p.look(unix.RawSyscall6, 0)
+}
+
+type systemCall = func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, errno syscall.Errno)
+
+// look is one call of epoll_pwait2(2).
+func (p *poller) look(call systemCall, timeout time.Duration) ([]unix.EpollEvent, error) {
 	var at unsafe.Pointer
 	if timeout >= 0 {
 		p.limit = kernelTimespec{int64(timeout / time.Second), int64(timeout % time.Second)}
 		at = unsafe.Pointer(&p.limit)
-	}
-	call := unix.Syscall6
-	if p.keepsPlace && timeout >= 0 && timeout < keepPlace {
-		call = unix.RawSyscall6
 	}
 	n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(p.epoll),
 		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(at), 0, 0)

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/unixsocket"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -286,17 +287,8 @@ func (i inbound) Deliver(packet []byte) error {
 	return nil
 }
 
-// bootNs is CLOCK_BOOTTIME, by which records are dated.
-func bootNs() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0 // no Linux since 2.6.39 refuses it
-	}
-	return ts.Nano()
-}
-
 func (d *daemon) tell(_ manet.Time, n Notice) {
-	n.TBootNs = bootNs()
+	n.TBootNs = clock.System{}.BootNs()
 	d.feed.tell(n)
 }
 
