@@ -10,7 +10,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -123,7 +122,7 @@ type waiting struct {
 func (v *vouching) group(files []string) error {
 	open := map[subject]*waiting{}
 	v.waiting = 0
-	name := strings.TrimSuffix(filepath.Base(files[0]), ".ndjson")
+	name := nodeOf(files[0])
 	for _, rel := range files {
 		err := v.disk.lines(rel, func(line []byte) error { return v.line(open, rel, name, line) })
 		if err != nil {

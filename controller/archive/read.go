@@ -139,7 +139,7 @@ func (a *Archive) Trials() ([]Attempt, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			at.Nodes = append(at.Nodes, strings.TrimSuffix(filepath.Base(f), ".ndjson"))
+			at.Nodes = append(at.Nodes, nodeOf(f))
 		}
 		slices.Sort(at.Nodes)
 		at.Nodes = slices.Compact(at.Nodes)
@@ -169,6 +169,9 @@ func (a *Archive) recordFiles(k wire.TrialKey) ([]string, error) {
 	}
 	return out, nil
 }
+
+// nodeOf is whose records a file has.
+func nodeOf(rel string) string { return strings.TrimSuffix(filepath.Base(rel), ".ndjson") }
 
 // openRecordFiles lists the files that an append may still have been writing.
 func (a *Archive) openRecordFiles() []string {
@@ -270,17 +273,31 @@ func (a *Archive) bounded(k wire.TrialKey) ([]string, error) {
 
 // All collects an attempt's records; an attempt is small enough to be held.
 func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
-	if _, err := a.bounded(wire.TrialKey{Trial: trial, Attempt: attempt}); err != nil {
+	files, err := a.bounded(wire.TrialKey{Trial: trial, Attempt: attempt})
+	if err != nil {
 		return nil, err
 	}
-	var out []wire.Record
-	for r, err := range a.Records(trial, attempt) {
-		if err != nil {
-			return out, err
-		}
-		out = append(out, r)
+	return a.collect(files)
+}
+
+// OfNodes collects an attempt's records of some nodes.
+func (a *Archive) OfNodes(trial, attempt int, nodes []string) ([]wire.Record, error) {
+	files, err := a.bounded(wire.TrialKey{Trial: trial, Attempt: attempt})
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return a.collect(slices.DeleteFunc(files, func(rel string) bool { return !slices.Contains(nodes, nodeOf(rel)) }))
+}
+
+func (a *Archive) collect(files []string) (out []wire.Record, err error) {
+	a.stream(files, func(r wire.Record, failed error) bool {
+		if failed == nil {
+			out = append(out, r)
+		}
+		err = failed
+		return failed == nil
+	})
+	return out, err
 }
 
 // CopyLines writes every stored line of the run as it is, trials in order and

@@ -1,6 +1,31 @@
 package metrics
 
-import "fieldmesh.dev/fieldmesh/protocols/wire"
+import (
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Result is what Measured gives of an archive's attempt. It reads and computes no more
+// than that needs: of 200 nodes the records of those that the measured flows end at.
+func Result(a *archive.Archive, k wire.TrialKey) (mb, mbps *float64, err error) {
+	at, err := load(a, k, func() ([]wire.Record, error) {
+		t, _ := a.Trial(k.Trial)
+		var ends []string
+		for _, f := range t.Measured() {
+			ends = append(ends, f.From, f.To)
+		}
+		return a.OfNodes(k.Trial, k.Attempt, ends)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &set{at: at}
+	for _, f := range at.trial.Measured() {
+		s.flow(f)
+	}
+	mb, mbps = Measured(at.trial, s.rows)
+	return mb, mbps, nil
+}
 
 // Measured is the result of an attempt, in MB and in Mbit/s: the sum over its
 // measured flows, absent as soon as one of them is.

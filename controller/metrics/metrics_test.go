@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -73,6 +74,24 @@ func TestThroughputIsExactInBothDirections(t *testing.T) {
 		near(t, rows, "bulk", metrics.RetransmitsName, 30, 0)
 		near(t, rows, "bulk", metrics.Iperf3MB, 17.123457, 1e-9)
 		near(t, rows, "bulk", "iperf3_sent_mb", 17.193457, 1e-9)
+	}
+}
+
+// A result is that of the whole computation, and needs no record but those of the
+// nodes that the measured flows end at.
+func TestAResultNeedsTheEndsOnly(t *testing.T) {
+	a := run(t, 17.123457, nil)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	bystander := filepath.Join(a.Dir(), "trials", "0001-a1", "records", "relay.ndjson")
+	if err := os.WriteFile(bystander, []byte("no record\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := metrics.Load(a, k); err == nil {
+		t.Fatal("the relay's file can be read")
+	}
+	mb, mbps, err := metrics.Result(a, k)
+	if err != nil || mb == nil || *mb != 17.123457 || math.Abs(*mbps-17.123457*0.8) > 1e-9 {
+		t.Errorf("%v MB, %v Mbit/s: %v", mb, mbps, err)
 	}
 }
 

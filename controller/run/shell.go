@@ -261,14 +261,14 @@ func (r *results) of(a *archive.Archive, t wire.Trial, attempt int) *float64 {
 	if bps, known := r.known[k]; known {
 		return bps
 	}
-	at, err := metrics.Load(a, k)
+	_, mbps, err := metrics.Result(a, k)
 	if err != nil {
 		return nil // it may be told the next time
 	}
 	if r.known == nil {
 		r.known = map[wire.TrialKey]*float64{}
 	}
-	if _, mbps := metrics.Measured(t, at.Rows()); mbps != nil {
+	if mbps != nil {
 		r.known[k] = new(*mbps * 1e6)
 	} else {
 		r.known[k] = nil
@@ -359,11 +359,10 @@ func faultOf(err error) *engine.Fault {
 
 // measure reads what an accepted attempt measured.
 func (s *shell) measure(op engine.Measure) engine.Answer {
-	at, err := metrics.Load(s.Archive, op.Key)
+	_, mbps, err := metrics.Result(s.Archive, op.Key)
 	if err != nil {
 		return failed(err)
 	}
-	_, mbps := metrics.Measured(op.Trial, at.Rows())
 	return engine.Answer{Mbps: mbps}
 }
 

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 var update = flag.Bool("update", false, "write the metrics of today beside the archives")
@@ -39,6 +40,20 @@ var archives = []struct {
 	},
 }
 
+// sameResult compares what is told of an attempt at once with all that is computed of it.
+func sameResult(t *testing.T, a *archive.Archive, v wire.Verdict) {
+	t.Helper()
+	rows, err := metrics.Of(a, v.TrialKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial, _ := a.Trial(v.Trial)
+	_, want := metrics.Measured(trial, rows)
+	if _, got, err := metrics.Result(a, v.TrialKey); err != nil || got == nil || want == nil || *got != *want {
+		t.Errorf("trial %d: %v Mbit/s at once, %v of all: %v", v.Trial, got, want, err)
+	}
+}
+
 // gone are metrics that an old archive gives no longer: they are counted where
 // the application stands, and its captures began behind the routing daemon.
 const gone = "one_way_delay_ round_trip_ packets_ packet_loss_percent delivery_fraction goodput_ratio " +
@@ -58,9 +73,11 @@ func TestRunsOfEarlierCommitsAreReadable(t *testing.T) {
 			}
 			accepted := 0
 			for _, v := range read.Decisions() {
-				if v.Outcome == "accepted" {
-					accepted++
+				if v.Outcome != "accepted" {
+					continue
 				}
+				accepted++
+				sameResult(t, read, v)
 			}
 			if accepted != a.accepted {
 				t.Errorf("%d attempts are accepted, want %d", accepted, a.accepted)

@@ -126,7 +126,7 @@ func (d Daemon) Runs() bool { return len(d.find()) > 0 }
 func (d Daemon) find() []process {
 	var out []process
 	for _, pid := range All() {
-		if !isDaemon(pid, d) { // first, because it costs less than to inspect a process
+		if !isDaemon(pid, d) {
 			continue
 		}
 		if p, ok := inspect(pid); ok {
@@ -136,16 +136,37 @@ func (d Daemon) find() []process {
 	return out
 }
 
-func isDaemon(pid int, u Daemon) bool {
-	if !trusted(pid) {
-		return false // whoever else has a program and an argument of that name
-	}
-	if !u.runsAs(pid) {
+// isDaemon asks first what costs least: a machine has many processes.
+func isDaemon(pid int, d Daemon) bool {
+	if !slices.ContainsFunc(bytes.Split(commandLine(pid), []byte{0}), func(a []byte) bool {
+		return string(a) == d.ConfigPath()
+	}) {
 		return false
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	args := bytes.Split(line, []byte{0})
-	return err == nil && slices.ContainsFunc(args, func(a []byte) bool { return string(a) == u.ConfigPath() })
+	return trusted(pid) && d.runsAs(pid) // not whoever else has a program and an argument of that name
+}
+
+// commandLine is a process's, its arguments ended by zeros; nil when it cannot be read.
+// os.ReadFile would ask Go's poller about the file, by six system calls more.
+func commandLine(pid int) []byte {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/cmdline", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var line []byte
+	for buf := make([]byte, 4096); ; {
+		n, err := unix.Read(fd, buf)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil
+		case n == 0:
+			return line
+		default:
+			line = append(line, buf[:n]...)
+		}
+	}
 }
 
 // runsAs reports whether a process runs the daemon's program, or ours, which may have
