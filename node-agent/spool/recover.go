@@ -51,13 +51,15 @@ func (s *Spool) recover() error {
 	if s.confirmed, err = readConfirmed(s.dir); err != nil {
 		return err
 	}
-	s.segments = segments
+	if s.segments, err = dropUnbegun(segments); err != nil {
+		return err
+	}
 	s.durable = s.confirmed
-	if len(segments) == 0 {
+	if len(s.segments) == 0 {
 		if err := s.begin(s.confirmed + 1); err != nil {
 			return err
 		}
-	} else if err := s.resume(segments[len(segments)-1]); err != nil {
+	} else if err := s.resume(s.segments[len(s.segments)-1]); err != nil {
 		return err
 	}
 	for _, g := range s.segments {
@@ -72,15 +74,51 @@ func (s *Spool) recover() error {
 func (s *Spool) begin(first uint64) error {
 	path := segmentPath(s.dir, first)
 	f, err := s.openSegment(path)
-	if err != nil {
-		return fmt.Errorf("begin segment: %w", err)
+	if err == nil {
+		if err = syncFolder(s.dir); err != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
-	if err := syncFolder(s.dir); err != nil {
-		return errors.Join(fmt.Errorf("begin segment: %w", err), f.Close())
+	if err != nil {
+		// The segment before it goes on: its records must not be looked for here. What
+		// stays is dropped by the next Open.
+		_ = os.Remove(path)
+		return fmt.Errorf("begin segment: %w", err)
 	}
 	s.live = f
 	s.segments = append(s.segments, &segment{path: path, first: first})
 	return nil
+}
+
+// dropUnbegun drops what is left of segments that could not be begun, so that
+// the one before went on: they are empty, and the record that they are named
+// after is in that one.
+func dropUnbegun(segments []*segment) ([]*segment, error) {
+	var out []*segment
+	for _, g := range segments {
+		if g.bytes == 0 && len(out) > 0 {
+			newest, err := out[len(out)-1].newest()
+			if err == nil && g.first <= newest {
+				if err = os.Remove(g.path); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// newest is the seq of the last record in a segment, 0 when there is none.
+func (g *segment) newest() (newest uint64, err error) {
+	err = span{g.path, 0, g.bytes}.read(func(_ []byte, seq uint64) bool {
+		newest = max(newest, seq)
+		return true
+	})
+	return newest, err
 }
 
 // resume opens the newest segment, cuts its torn tail, and finds the newest seq.
