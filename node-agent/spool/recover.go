@@ -19,8 +19,10 @@ import (
 const (
 	epochFile     = "epoch"
 	confirmedFile = "confirmed"
+	bootFile      = "boot"
 	lockFile      = "lock"
 	keepTornBytes = 1 << 20
+	bootGap       = 1 << 24 // more than the records of a day
 )
 
 // lockFolder makes sure that no other process writes here.
@@ -65,8 +67,36 @@ func (s *Spool) recover() error {
 	for _, g := range s.segments {
 		s.used += g.bytes
 	}
-	s.next = s.durable + 1
-	return nil
+	s.next, err = s.firstOfBoot(len(segments) > 0)
+	return err
+}
+
+// firstOfBoot is the number of the next record. A disk that lied about its syncs goes back
+// in a power cut, and what had been read meanwhile has the numbers that would come next: a
+// boot keeps away from them. Its first number is on disk, for a life that records nothing.
+func (s *Spool) firstOfBoot(hasRecords bool) (uint64, error) {
+	next := s.durable + 1
+	if s.opt.Boot == "" {
+		return next, nil
+	}
+	path := filepath.Join(s.dir, bootFile)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("read boot: %w", err)
+	}
+	var boot string
+	var first uint64
+	// What cannot be read is of another boot.
+	if _, err := fmt.Sscanf(string(text), "%s %d\n", &boot, &first); err == nil && boot == s.opt.Boot {
+		return max(next, first), nil
+	}
+	if hasRecords {
+		next += bootGap
+	}
+	if err := replaceFile(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {
+		return 0, fmt.Errorf("note the boot: %w", err)
+	}
+	return next, nil
 }
 
 // begin starts a segment. Its name must be on disk before its first record is
