@@ -485,9 +485,19 @@ func Schema() []Measurement {
 				{"peer_node", "the receiver", ""},
 			},
 			Fields: []Field{
-				{"probe_seq", Integer, "", "from 1; numbers that are missing did not come back; one that could not be sent has a number too", ""},
+				{"probe_seq", Integer, "", "from 1, by the beat; numbers that are missing were not sent or did not come back; one that had no route has a number too", ""},
 				{"sent_boot_ns", Integer, "ns", "when it was sent, boot clock", ""},
 				{"probe_rtt_us", Float, "µs", "there and back", ""},
+			},
+		},
+		{
+			Name: "fm_probe_end", Kind: "probe_end",
+			Meaning: "What the probes' sender had counted when its socket was closed: when the attempt's flows had ended.",
+			Tags: []Tag{
+				{"peer_node", "the receiver", ""},
+			},
+			Fields: []Field{
+				{"sent", Integer, "packets", "what was handed to the kernel, with or without a route; a beat that was missed sent none", ""},
 			},
 		},
 		{

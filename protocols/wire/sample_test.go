@@ -267,5 +267,6 @@ func kinds() []wire.Body {
 			PeerReceivedBootNs: p(int64(2261739511111)), PeerReceivedStamp: "kernel",
 			PeerHandedBootNs: p(int64(2261739555555)), Refused: "ENETUNREACH"},
 		&wire.DelayEnd{Flow: "delay", Side: "responder", Sent: 499, Received: 498, Duplicates: 1, Foreign: 2},
+		&wire.ProbeEnd{Peer: "road", Sent: 99},
 	}
 }
