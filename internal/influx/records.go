@@ -251,6 +251,7 @@ func Schema() []Measurement {
 				{"p99_us", Float, "µs", "99th percentile", ""},
 				{"worst_us", Float, "µs", "worst", ""},
 				{"suspended_ms", Float, "ms", "of the agent's: for how long the machine was suspended; absent where that is not known", ""},
+				{"slewed_ms", Float, "ms", "of the agent's: how far the boot clock went, fast or slow, from one that nothing adjusts; absent where that is not known", ""},
 			},
 		},
 		{
