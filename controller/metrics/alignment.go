@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"math"
+
 	"fieldmesh.dev/fieldmesh/internal/clockfit"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -50,20 +52,26 @@ func (at Attempt) ClockOf(node string) (common func(bootNs int64) int64, uncerta
 	return k.of, k.fit.UncertaintyNs, true
 }
 
-// together is the uncertainty of two nodes' times against each other; nil when
-// one of them was not compared.
+// together is the uncertainty of the times of two nodes' packets against each other;
+// nil when one of them was not compared.
 func (k *alignment) together(o *alignment) *float64 {
 	if k.fit == nil || o.fit == nil {
 		return nil
 	}
-	return new(k.fit.UncertaintyNs + o.fit.UncertaintyNs)
+	return new(k.fit.UncertaintyNs + k.steppedNs() + o.fit.UncertaintyNs + o.steppedNs())
+}
+
+// steppedNs is by how much the wall clock was stepped during the capture, at a moment
+// that nobody knows; above 100 ms the attempt would have ended.
+func (k *alignment) steppedNs() float64 {
+	return math.Abs(float64(k.capture.WallOffsetClose - k.capture.WallOffsetOpen))
 }
 
 // common converts the wall clock that a packet carries.
 func (k *alignment) common(wallNs int64) int64 {
 	c := k.capture
 	boot := wallNs - c.WallOffsetOpen
-	if span := c.CloseBootNs - c.OpenBootNs; span > 0 { // the wall clock may have been slewed meanwhile
+	if span := c.CloseBootNs - c.OpenBootNs; span > 0 { // within steppedNs, whenever the wall clock was stepped
 		share := min(max(float64(boot-c.OpenBootNs)/float64(span), 0), 1)
 		boot -= int64(share * float64(c.WallOffsetClose-c.WallOffsetOpen))
 	}

@@ -45,8 +45,9 @@ var (
 	daemonPackets = definition{"daemon_packets_per_s", "packets/s", "routing packets that a daemon sent in the " +
 		"window by its own count, mean of the nodes"}
 	daemonBytes = definition{"daemon_bytes_per_s", "B/s", "bytes at IP of those"}
-	probeLoss   = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within " +
-		"30 s; absent where the sender's sampler was more than 300 ms late"}
+	probeLoss   = definition{"probe_loss_percent", "%", "probes that were sent and had not come back after 30 s " +
+		"or when the attempt's flows had ended; of an attempt that does not tell how many were sent, of the window's " +
+		"beat; absent where the sender's sampler was more than 300 ms late"}
 	probeRTT    = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
 	radioFrames = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the " +
 		"window, all nodes: what the interface sent and the retries towards every station; without ACKs, which " +
@@ -136,16 +137,25 @@ func (s *set) probes(m *topology.Mesh) {
 		o, _ := m.PingOutage()
 		outage = o.Seconds
 	}
+	// Where nobody told it: the beat was a whole number of nanoseconds then.
+	sent := math.Ceil(s.at.trial.DurationS * 1e9 / math.Floor(1e9 / *hz))
 	var rtt []float64
 	for _, r := range s.at.records {
-		if b, ok := r.Body.(*wire.Probe); ok && r.Node == s.at.trial.Sender {
+		if r.Node != s.at.trial.Sender {
+			continue
+		}
+		switch b := r.Body.(type) {
+		case *wire.Probe:
 			rtt = append(rtt, b.RTTUs/1e3)
+		case *wire.ProbeEnd:
+			sent = float64(b.Sent)
 		}
 	}
 	slices.Sort(rtt)
-	sent := math.Ceil(s.at.trial.DurationS * *hz)
 	s.put("", pingOutage, &outage)
-	s.put("", probeLoss, new(100*(1-float64(len(rtt))/sent)))
+	if sent > 0 {
+		s.put("", probeLoss, new(100*(1-float64(len(rtt))/sent)))
+	}
 	if len(rtt) > 0 {
 		s.put("", probeRTT, new(median(rtt)))
 	}

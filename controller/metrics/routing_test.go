@@ -51,6 +51,14 @@ func TestProbesTellTheirLossAndOutage(t *testing.T) {
 	none := measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(2.0)}})
 	none.wantRow(t, "probe_loss_percent", 100)
 	none.wantRow(t, "ping_outage_s", 10)
+	told18 := measured(at.trial, append(records[:12:12], told("a", 12, &wire.ProbeEnd{Peer: "b", Sent: 18}))...)
+	told18.wantRow(t, "probe_loss_percent", 100*6./18) // two beats were missed
+	untold := records[:0:0]
+	for i := range 31 { // 333,333,333 ns apart, as before the number sent was told
+		untold = append(untold, told("a", float64(i)/3, &wire.Probe{Peer: "b", ProbeSeq: uint64(i + 1), RTTUs: 2000}))
+	}
+	measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(3.0)}}, untold...).
+		wantRow(t, "probe_loss_percent", 0)
 	stalled := &set{at: measured(at.trial,
 		append(records, told("a", 10, &wire.Lateness{Source: "sampler", WorstUs: 900e3}))...)}
 	stalled.routing()

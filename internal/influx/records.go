@@ -251,6 +251,7 @@ func Schema() []Measurement {
 				{"p99_us", Float, "µs", "99th percentile", ""},
 				{"worst_us", Float, "µs", "worst", ""},
 				{"suspended_ms", Float, "ms", "of the agent's: for how long the machine was suspended; absent where that is not known", ""},
+				{"slewed_ms", Float, "ms", "of the agent's: how far the boot clock went, fast or slow, from one that nothing adjusts; absent where that is not known", ""},
 			},
 		},
 		{
@@ -485,9 +486,19 @@ func Schema() []Measurement {
 				{"peer_node", "the receiver", ""},
 			},
 			Fields: []Field{
-				{"probe_seq", Integer, "", "from 1; numbers that are missing did not come back; one that could not be sent has a number too", ""},
+				{"probe_seq", Integer, "", "from 1, by the beat; numbers that are missing were not sent or did not come back; one that had no route has a number too", ""},
 				{"sent_boot_ns", Integer, "ns", "when it was sent, boot clock", ""},
 				{"probe_rtt_us", Float, "µs", "there and back", ""},
+			},
+		},
+		{
+			Name: "fm_probe_end", Kind: "probe_end",
+			Meaning: "What the probes' sender had counted when its socket was closed: when the attempt's flows had ended.",
+			Tags: []Tag{
+				{"peer_node", "the receiver", ""},
+			},
+			Fields: []Field{
+				{"sent", Integer, "packets", "what was handed to the kernel, with or without a route; a beat that was missed sent none", ""},
 			},
 		},
 		{

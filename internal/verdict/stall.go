@@ -16,6 +16,9 @@ const (
 	// suspendedMsMost is more than the two clocks differ by how they are read and
 	// by a rehearsal's drift; no machine sleeps for so short a time.
 	suspendedMsMost = 50.0
+	// slewedShareMost is more than the 500 ppm by which the kernel corrects a crystal at most
+	// (MAXFREQ of include/linux/timex.h); chrony slews a clock that is wrong at up to 83,333 ppm.
+	slewedShareMost = 0.001
 )
 
 // StallMsMax returns for how long, in ms, a node at an end of a flow, or its
@@ -30,8 +33,8 @@ func StallMsMax(w wire.Window) float64 {
 }
 
 // stalled says which node at an end of a flow stood still within the window, as a
-// frozen app, a stopped process and a suspended machine do, the longest of them;
-// empty when none did.
+// frozen app, a stopped process and a suspended machine do, the longest of them, or
+// whose clock did not keep the window's length; empty when none did.
 // What a flow carried meanwhile is not the network's doing. A node of a version
 // that does not watch itself is not judged by it.
 func stalled(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
@@ -48,6 +51,11 @@ func stalled(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 		most, ms := StallMsMax(*w), l.WorstUs/1e3
 		if l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost {
 			return stall("%s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
+		}
+		slewedMost := slewedShareMost * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
+		if l.SlewedMs != nil && *l.SlewedMs > slewedMost && !math.IsInf(most, 1) {
+			return wire.Reason{Code: wire.ReasonClockSlewed, Node: r.Node, Text: fmt.Sprintf(
+				"the boot clock was slewed by %.4g ms within the window, limit %g", *l.SlewedMs, slewedMost)}
 		}
 		if ms > most && ms > worstMs {
 			worstMs, fault = ms, stall("%s stood still for %.4g ms within the window, limit %g", r.Node, ms, most)

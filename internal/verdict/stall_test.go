@@ -13,6 +13,10 @@ func agentLate(node string, worstMs float64, suspendedMs *float64) wire.Record {
 		SuspendedMs: suspendedMs})
 }
 
+func slewed(node string, ms float64) wire.Record {
+	return at(node, 10.1, &wire.Lateness{Source: "agent", WindowS: 10, Events: 200, SlewedMs: &ms})
+}
+
 func still(node, flow, edge string, ms float64) wire.Record {
 	return at(node, 10, &wire.TCPSample{Flow: flow, Stream: new(0), Edge: edge, State: "ESTABLISHED", StillMs: &ms})
 }
@@ -34,7 +38,10 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 			"stalled: car", "stalled: roadside stood still for 1200 ms"},
 		"suspended": {[]wire.Record{agentLate("car", 2000, new(1950.0))}, "stalled: car was",
 			"stalled: car was suspended for 1950 ms"},
-		"a relay": {[]wire.Record{agentLate("relay", 4000, new(4000.0))}, "", ""},
+		"a clock that chrony slews": {[]wire.Record{slewed("roadside", 769)}, "",
+			"clock_slewed: on roadside: the boot clock was slewed by 769 ms within the window, limit 10"},
+		"a clock that is kept": {[]wire.Record{slewed("roadside", 5)}, "", ""},
+		"a relay":              {[]wire.Record{agentLate("relay", 4000, new(4000.0))}, "", ""},
 		"a sampler with a slow source": {[]wire.Record{at("car", 10,
 			&wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 3e6})}, "", ""},
 		"an iperf3 that reads": {[]wire.Record{still("roadside", "main", "close", 200)}, "", ""},

@@ -27,9 +27,9 @@ type Scope struct{ Final bool }
 // its window takes the initiator's reason; a node that failed, fails it; a node
 // without a window fails it; a TCP that was not the trial's fails it; so does an
 // edge of the window at which a node's sockets were not sampled in time, an iperf3
-// that somebody ended, a node that stood still within the window, and an iperf3 that
-// did so or found no server; then the acceptance rules speak, and the first that does not
-// hold is the reason.
+// that somebody ended, a node that stood still within the window or whose clock was
+// slewed in it, and an iperf3 that stood still or found no server; then the
+// acceptance rules speak, and the first that does not hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: t.Number, Attempt: attempt}, Final: scope.Final}
 	own := ofAttempt(t, attempt, records)

@@ -73,6 +73,26 @@ func AsleepNs() int64 {
 	return asleep
 }
 
+// SlewedNs is by how much adjusting has put the machine's boot clock forward since it
+// was started: what keeps the wall clock adjusts the rate of both. It is false when the
+// clocks could not be read together.
+func SlewedNs() (ns int64, ok bool) {
+	const together = int64(100 * time.Microsecond) // unless the thread lost its processor in between
+	for range 3 {
+		var times [3]unix.Timespec // all stand still while the machine sleeps
+		for i, id := range []int32{unix.CLOCK_MONOTONIC, unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_MONOTONIC} {
+			if unix.ClockGettime(id, &times[i]) != nil {
+				return 0, false
+			}
+		}
+		before, raw, after := times[0].Nano(), times[1].Nano(), times[2].Nano()
+		if after-before < together {
+			return before + (after-before)/2 - raw, true
+		}
+	}
+	return 0, false
+}
+
 // Wall is the wall clock, in UTC.
 func (System) Wall() time.Time { return time.Now().UTC() }
 

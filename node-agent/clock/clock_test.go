@@ -31,6 +31,14 @@ func TestTheTimeAsleepStandsWhileTheMachineIsAwake(t *testing.T) {
 	}
 }
 
+func TestTheClocksOfAMachineThatNobodySlewsStandTogether(t *testing.T) {
+	first, ok := SlewedNs()
+	time.Sleep(20 * time.Millisecond)
+	if then, too := SlewedNs(); !ok || !too || max(then-first, first-then) > 1e6 {
+		t.Errorf("slewed by %d ns, then by %d; %t, %t", first, then, ok, too)
+	}
+}
+
 func TestAWallClockBeforeTheBuildIsUnset(t *testing.T) {
 	built := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 	for wall, unset := range map[time.Time]bool{

@@ -12,10 +12,8 @@ const (
 	tellEvery = 10 * time.Second
 	// stepLeast is what counts as a step: ntpd steps above 128 ms, and less is
 	// within what two readings on a busy machine may lie apart.
+	// A slew is none, however fast: it moves the boot clock as well.
 	stepLeast = 100 * time.Millisecond
-	// slewParts is the fastest that a clock is put right without a step, one
-	// part in so many: chrony's highest maxslewrate is 100,000 ppm.
-	slewParts = 10
 )
 
 // Watch is a source of samples of the wall clock: where it stands when a trial
@@ -85,11 +83,10 @@ func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	offset, _ := w.read()
-	since, before := tBootNs-w.seenNs, w.offsetNs
+	step := offset - w.offsetNs
 	first := w.seenNs == 0
 	w.seenNs, w.offsetNs = tBootNs, offset
-	step := offset - before
-	stepped := !first && max(step, -step) > stepLeast.Nanoseconds()+since/slewParts
+	stepped := !first && max(step, -step) > stepLeast.Nanoseconds()
 	if !first && !stepped && tBootNs-w.toldNs < tellEvery.Nanoseconds() {
 		return nil, nil
 	}

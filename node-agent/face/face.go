@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -127,8 +128,12 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 	if err != nil {
 		return nil, err
 	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("read boot id: %w", err)
+	}
 	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, KeptBytes: keep,
-		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt})
+		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt, Boot: strings.TrimSpace(string(boot))})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,8 @@ type entry struct {
 	Change change.Boxed `json:"change,omitzero"`
 	Undo   change.Undo  `json:"undo,omitempty"`
 	Note   string       `json:"note,omitempty"`
+
+	undone bool // in this life, but a newer one is not: it is to be undone again after that
 }
 
 // journalFile is what the journal needs of *os.File; tests cut it short.

@@ -87,7 +87,7 @@ func (k *keeper) checkNesting(scope string, c change.Change) *change.Refused {
 		return nil
 	}
 	for _, e := range k.pending {
-		if _, failed := k.failed[e.ID]; e.Scope == ScopeTrial && !failed {
+		if e.Scope == ScopeTrial && k.inForce(e) {
 			return &change.Refused{
 				Change: c.String(),
 				Reason: fmt.Sprintf("a trial's changes are in force (%s), and a run's must be made before them",
@@ -98,6 +98,9 @@ func (k *keeper) checkNesting(scope string, c change.Change) *change.Refused {
 	}
 	return nil
 }
+
+// inForce reports whether no undo of a pending change has been tried in this life.
+func (k *keeper) inForce(e entry) bool { return !e.undone && k.failed[e.ID] == "" }
 
 // find gives the place of an identical pending change, -1 when there is none.
 func (k *keeper) find(scope string, c change.Change) int {
@@ -120,10 +123,12 @@ func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error)
 	}
 	if at >= 0 {
 		for _, later := range k.pending[at+1:] {
-			if later.Change.Target() == c.Target() {
+			if later.Change.Target() == c.Target() && k.inForce(later) {
 				return false, nil // overridden since; making it again would undo that
 			}
 		}
+		k.pending[at].undone = false
+		delete(k.failed, k.pending[at].ID)
 		return false, k.system.Apply(c, k.pending[at].Undo)
 	}
 	u, err := k.system.Prepare(k.nextID, c)
@@ -160,7 +165,16 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	report := k.undo(func(e entry) bool { return scope != ScopeTrial || e.Scope == ScopeTrial })
+	var newestOfRun uint64
+	for _, e := range k.pending {
+		if e.Scope == ScopeRun {
+			newestOfRun = e.ID
+		}
+	}
+	report := k.undo(func(e entry) bool {
+		// Undone again after a trial, it would write over what the run has changed since.
+		return scope != ScopeTrial || e.Scope == ScopeTrial && (!e.undone || e.ID > newestOfRun)
+	})
 	if scope != ScopeTrial || !k.told { // whose it was is not known: not each later trial's
 		report.Failed, k.told = append(report.Failed, k.damage...), true
 	}
@@ -178,25 +192,37 @@ func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
 }
 
 // undo takes back, newest first. What fails is tried once more after the
-// others, for an older undo may bring back what it needs.
+// others, for an older undo may bring back what it needs. But it remembers what
+// the older changes had made: they are undone again after it, now or another time.
 func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 	report := wire.RestoreReport{Undone: []string{}, Failed: []string{}}
 	for range 2 {
 		var left []entry
+		failed := false
 		for i := len(k.pending) - 1; i >= 0; i-- {
 			e := k.pending[i]
-			if !which(e) || !k.undoOne(e, &report) {
-				left = append(left, e)
+			if which(e) {
+				note, err := k.revert(&e)
+				failed = failed || err != nil
+				if !failed {
+					k.noteUndone(e, note, &report)
+					continue
+				}
 			}
+			left = append(left, e)
 		}
 		slices.Reverse(left)
 		k.pending = left
-		if !slices.ContainsFunc(left, which) {
+		if !failed {
 			break
 		}
 	}
 	for _, e := range k.pending {
-		if reason := k.failed[e.ID]; which(e) {
+		switch reason := k.failed[e.ID]; {
+		case !which(e):
+		case e.undone:
+			report.Undone = append(report.Undone, e.Change.String())
+		default:
 			report.Failed = append(report.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
 			k.log.Error("change is not undone", "change", e.Change.String(), "reason", reason)
 		}
@@ -205,25 +231,31 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 	return report
 }
 
-func (k *keeper) undoOne(e entry, report *wire.RestoreReport) bool {
-	note, err := k.system.Revert(e.Undo)
-	if err != nil {
+func (k *keeper) revert(e *entry) (note string, err error) {
+	if note, err = k.system.Revert(e.Undo); err != nil {
 		k.failed[e.ID] = err.Error()
-		return false
+	} else {
+		delete(k.failed, e.ID)
 	}
-	delete(k.failed, e.ID)
+	e.undone = err == nil
+	return note, err
+}
+
+func (k *keeper) noteUndone(e entry, note string, report *wire.RestoreReport) {
 	what := e.Change.String()
 	if note != "" {
 		what += " (" + note + ")"
 	}
 	report.Undone = append(report.Undone, what)
 	k.log.Info("undone", "scope", e.Scope, "change", what)
+	if len(report.Failed) > 0 {
+		return // a newer one's is missing: the next start undoes both again, in their order
+	}
 	if err := k.journal.append(entry{ID: e.ID, State: stateUndone, Note: note}); err != nil {
 		// It is undone; the next start will undo it again, which does nothing.
 		report.Failed = append(report.Failed, err.Error())
 		k.log.Error("undo is not recorded", "change", what, "error", err)
 	}
-	return true
 }
 
 // settle empties the journal when nothing is pending.
@@ -245,6 +277,9 @@ func (k *keeper) status() wire.HostStatus {
 	defer k.mu.Unlock()
 	s := wire.HostStatus{Reached: true, Pending: []string{}, Failed: slices.Clone(k.damage)}
 	for _, e := range k.pending {
+		if e.undone {
+			continue
+		}
 		s.Pending = append(s.Pending, e.Change.String())
 		if reason, failed := k.failed[e.ID]; failed {
 			s.Failed = append(s.Failed, fmt.Sprintf("%s: %s", e.Change, reason))

@@ -227,7 +227,7 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 		t.Errorf("report of the next life %+v", report)
 	}
 	delete(m.deny, stuck.Target())
-	if report, _ = k.restore(""); len(report.Undone) != 1 || len(report.Failed) != 0 ||
+	if report, _ = k.restore(""); len(report.Undone) != 2 || len(report.Failed) != 0 || // the older link again, too
 		!maps.Equal(m.snapshot(), before) {
 		t.Errorf("report %+v, machine %v", report, m.snapshot())
 	}
@@ -297,4 +297,129 @@ func TestChangesInForceAreBounded(t *testing.T) {
 	if _, err := k.apply(ScopeRun, call(0)); err != nil {
 		t.Errorf("what is in force is refused: %v", err)
 	}
+}
+
+// busyMachine refuses an undo so many times: a lock is held, a daemon does not end in time.
+type busyMachine struct {
+	*machine
+	undo    change.Undo
+	denials int
+}
+
+func (b *busyMachine) Revert(u change.Undo) (string, error) {
+	if b.denials > 0 && u.Place().Boot == b.undo.Place().Boot {
+		b.denials--
+		return "", errors.New("device is busy")
+	}
+	return b.machine.Revert(u)
+}
+
+// What the newer of two undos remembers is what the older change had made: undone
+// alone, after the older one, it would bring that back.
+func TestAnUndoThatFailsAtFirstIsNotTheLast(t *testing.T) {
+	for _, denials := range []int{1, 2, 3} { // in the first pass; in both; in the next life's first, too
+		m, d := newMachine(), &disk{bomb: &bomb{}}
+		k := wake(t, m, d)
+		before := m.snapshot()
+		for _, step := range []struct{ scope, value string }{{ScopeRun, "0"}, {ScopeTrial, "1"}} {
+			if _, err := k.apply(step.scope, []change.Change{sysctl(sack, step.value)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		newest := &busyMachine{machine: m, undo: k.pending[1].Undo, denials: denials}
+		k.system = newest
+		if report, err := k.restore(""); err != nil || len(report.Failed) != min(denials-1, 1) {
+			t.Errorf("%d denials: report %+v, %v", denials, report, err)
+		}
+		if denials > 1 {
+			k = wake(t, m, d)
+			k.system = newest
+			if report, err := k.restore(""); err != nil || len(report.Undone) != 2 || len(report.Failed) != 0 {
+				t.Errorf("%d denials: report of the next life %+v, %v", denials, report, err)
+			}
+		}
+		if after := m.snapshot(); !maps.Equal(after, before) || len(d.data) != 0 {
+			t.Errorf("%d denials: machine is %v, was %v; the journal holds %d bytes", denials, after, before,
+				len(d.data))
+		}
+	}
+}
+
+// A change that is undone, but to be undone again after a newer one, is not in force:
+// it is made again when it is asked for, and a trial's end leaves what a run has made since.
+func TestWhatIsToBeUndoneAgainIsNotInForce(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	before := m.snapshot()
+	apply := func(scope, value string) {
+		t.Helper()
+		if _, err := k.apply(scope, []change.Change{sysctl(sack, value)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.state["sysctl net.ipv4.tcp_sack/a"]; got != "sysctl net.ipv4.tcp_sack="+value {
+			t.Errorf("in force is %q, not %s", got, value)
+		}
+	}
+	apply(ScopeTrial, "0")
+	apply(ScopeTrial, "1")
+	k.system = &busyMachine{machine: m, undo: k.pending[1].Undo, denials: 1 << 10}
+	end := func() {
+		t.Helper()
+		report, err := k.restore(ScopeTrial)
+		if err != nil || len(report.Failed) != 1 ||
+			!slices.Equal(report.Undone, []string{"sysctl net.ipv4.tcp_sack=0"}) {
+			t.Errorf("report %+v, %v", report, err)
+		}
+	}
+	end()
+	apply(ScopeTrial, "0")
+	end()
+	apply(ScopeRun, "1")
+	if _, err := k.restore(ScopeTrial); err != nil || m.state["sysctl net.ipv4.tcp_sack/a"] !=
+		"sysctl net.ipv4.tcp_sack=1" {
+		t.Errorf("after the trial in force is %q, %v", m.state["sysctl net.ipv4.tcp_sack/a"], err)
+	}
+	k.system = m
+	if _, err := k.restore(""); err != nil || !maps.Equal(m.snapshot(), before) || len(d.data) != 0 {
+		t.Errorf("machine is %v, was %v, %v", m.snapshot(), before, err)
+	}
+}
+
+// A newer undo that could not be noted is made again in the next life: the older ones
+// must be, after it.
+func TestAnUndoThatIsNotNotedIsNotTheLast(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	before := m.snapshot()
+	steps := []struct {
+		scope string
+		c     change.Change
+	}{{ScopeRun, linkUp()}, {ScopeTrial, sysctl(sack, "0")}, {ScopeTrial, sysctl(sack, "1")}}
+	for _, step := range steps {
+		if _, err := k.apply(step.scope, []change.Change{step.c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.journal.file = &fullOnce{disk: d}
+	if report, err := k.restore(ScopeTrial); err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	k = wake(t, m, d)
+	if _, err := k.restore(""); err != nil || !maps.Equal(m.snapshot(), before) || len(d.data) != 0 {
+		t.Errorf("machine is %v, was %v, %v", m.snapshot(), before, err)
+	}
+}
+
+// fullOnce is a disk that has no room for the first write.
+type fullOnce struct {
+	*disk
+	told bool
+}
+
+func (f *fullOnce) WriteAt(p []byte, at int64) (int, error) {
+	if !f.told {
+		f.told = true
+		return 0, errors.New("no space left on device")
+	}
+	return f.disk.WriteAt(p, at)
 }

@@ -47,6 +47,7 @@ type Sampler struct {
 	emit     func(tBootNs int64, b wire.Body) error
 	sleep    func(ctx context.Context, d time.Duration) error // nil: by an alarm of its own
 	asleepNs func() int64
+	slewedNs func() (int64, bool)
 	troubles []string // by source: the error that was last reported
 	rest     rest
 
@@ -67,8 +68,9 @@ type rest struct {
 // tick is one beat: when it was due and how late it came.
 type tick struct {
 	dueNs, lateNs int64
-	asleepNs      int64 // for how long the machine had been suspended by then
-	skipped       bool  // the beat before it took so long that this one never came
+	asleepNs      int64  // for how long the machine had been suspended by then
+	slewedNs      *int64 // of a sampler without sources: by how much the boot clock had been slewed; nil: not known
+	skipped       bool   // the beat before it took so long that this one never came
 }
 
 // keptFor bounds the account: the longest window that a plan may have, and what
@@ -84,7 +86,7 @@ func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
 		clk: clk, interval: interval, sources: sources, emit: emit,
-		asleepNs: clock.AsleepNs, troubles: make([]string, len(sources)),
+		asleepNs: clock.AsleepNs, slewedNs: clock.SlewedNs, troubles: make([]string, len(sources)),
 	}
 }
 
@@ -179,7 +181,13 @@ func (s *Sampler) beats(ctx context.Context, interval time.Duration, untilNs int
 		if now-due >= leastAsleepNs { // a machine that was suspended wakes late by the boot clock
 			asleep = s.asleepNs()
 		}
-		s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep})
+		t := tick{dueNs: due, lateNs: now - due, asleepNs: asleep}
+		if len(s.sources) == 0 {
+			if slewed, ok := s.slewedNs(); ok {
+				t.slewedNs = &slewed
+			}
+		}
+		s.note(t)
 		if err := s.sample(asks(due)); err != nil {
 			return err
 		}
@@ -250,22 +258,29 @@ func (s *Sampler) note(t tick) {
 
 // Standstill is how late a sampler without sources was, which is late for nothing
 // of its own: for so long its process did not run. What of it the machine was
-// suspended for is told besides.
+// suspended for is told besides, and how far its clock was slewed.
 func (s *Sampler) Standstill(fromBootNs, toBootNs int64) *wire.Lateness {
 	out := s.Lateness(fromBootNs, toBootNs)
 	out.Source = wire.LateAgent
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, last, worst := int64(math.MaxInt64), int64(math.MinInt64), int64(0)
+	slow, fast := first, last
 	for _, t := range s.ticks {
 		if t.dueNs >= fromBootNs && t.dueNs < toBootNs {
 			first, last = min(first, t.asleepNs), max(last, t.asleepNs)
 			worst = max(worst, min(t.lateNs, toBootNs-t.dueNs)) // what lies within
+			if t.slewedNs != nil {
+				slow, fast = min(slow, *t.slewedNs), max(fast, *t.slewedNs)
+			}
 		}
 	}
 	out.WorstUs = float64(worst) / 1e3
 	if last >= first {
 		out.SuspendedMs = new(float64(last-first) / 1e6)
+	}
+	if fast >= slow {
+		out.SlewedMs = new(float64(fast-slow) / 1e6)
 	}
 	return out
 }

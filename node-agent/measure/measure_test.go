@@ -172,6 +172,40 @@ func TestASuspendedMachineIsTold(t *testing.T) {
 	}
 }
 
+// A clock that is slewed is told by how far it went within the span; beats at which it
+// could not be read tell nothing.
+func TestASlewedClockIsTold(t *testing.T) {
+	clk, beats := &handClock{}, 0
+	s := NewSampler(clk, 50*time.Millisecond, nil, nil)
+	s.sleep = func(_ context.Context, d time.Duration) error {
+		if beats++; beats > 100 {
+			return context.Canceled
+		}
+		clk.ns += int64(d)
+		return nil
+	}
+	s.slewedNs = func() (int64, bool) { // slow from 2 s on
+		return 7e9 - max(clk.ns-2e9, 0)/10, beats%10 != 5
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ fromNs, toNs, wantMs float64 }{{0, 2e9, 0}, {0, 4.02e9, 200}, {3e9, 4.02e9, 100}} {
+		got := s.Standstill(int64(c.fromNs), int64(c.toNs))
+		if got.SlewedMs == nil || *got.SlewedMs != c.wantMs {
+			t.Errorf("from %g to %g ns: %+v, want %g ms", c.fromNs, c.toNs, got, c.wantMs)
+		}
+	}
+	s.slewedNs = func() (int64, bool) { return 0, false }
+	s.ticks, beats = nil, 0
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Standstill(0, clk.ns); got.SlewedMs != nil {
+		t.Errorf("a clock that could not be read was slewed by %g ms", *got.SlewedMs)
+	}
+}
+
 // While a sampler rests it asks its first source at each beat and the others seldom,
 // and from the end of the rest all of them; whoever is woken before asks them at once.
 func TestARestingSamplerAsksSeldom(t *testing.T) {

@@ -19,8 +19,10 @@ import (
 const (
 	epochFile     = "epoch"
 	confirmedFile = "confirmed"
+	bootFile      = "boot"
 	lockFile      = "lock"
 	keepTornBytes = 1 << 20
+	bootGap       = 1 << 24 // more than the records of a day
 )
 
 // lockFolder makes sure that no other process writes here.
@@ -51,20 +53,50 @@ func (s *Spool) recover() error {
 	if s.confirmed, err = readConfirmed(s.dir); err != nil {
 		return err
 	}
-	s.segments = segments
+	if s.segments, err = dropUnbegun(segments); err != nil {
+		return err
+	}
 	s.durable = s.confirmed
-	if len(segments) == 0 {
+	if len(s.segments) == 0 {
 		if err := s.begin(s.confirmed + 1); err != nil {
 			return err
 		}
-	} else if err := s.resume(segments[len(segments)-1]); err != nil {
+	} else if err := s.resume(s.segments[len(s.segments)-1]); err != nil {
 		return err
 	}
 	for _, g := range s.segments {
 		s.used += g.bytes
 	}
-	s.next = s.durable + 1
-	return nil
+	s.next, err = s.firstOfBoot(len(segments) > 0)
+	return err
+}
+
+// firstOfBoot is the number of the next record. A disk that lied about its syncs goes back
+// in a power cut, and what had been read meanwhile has the numbers that would come next: a
+// boot keeps away from them. Its first number is on disk, for a life that records nothing.
+func (s *Spool) firstOfBoot(hasRecords bool) (uint64, error) {
+	next := s.durable + 1
+	if s.opt.Boot == "" {
+		return next, nil
+	}
+	path := filepath.Join(s.dir, bootFile)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("read boot: %w", err)
+	}
+	var boot string
+	var first uint64
+	// What cannot be read is of another boot.
+	if _, err := fmt.Sscanf(string(text), "%s %d\n", &boot, &first); err == nil && boot == s.opt.Boot {
+		return max(next, first), nil
+	}
+	if hasRecords {
+		next += bootGap
+	}
+	if err := replaceFile(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {
+		return 0, fmt.Errorf("note the boot: %w", err)
+	}
+	return next, nil
 }
 
 // begin starts a segment. Its name must be on disk before its first record is
@@ -72,15 +104,51 @@ func (s *Spool) recover() error {
 func (s *Spool) begin(first uint64) error {
 	path := segmentPath(s.dir, first)
 	f, err := s.openSegment(path)
-	if err != nil {
-		return fmt.Errorf("begin segment: %w", err)
+	if err == nil {
+		if err = syncFolder(s.dir); err != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
-	if err := syncFolder(s.dir); err != nil {
-		return errors.Join(fmt.Errorf("begin segment: %w", err), f.Close())
+	if err != nil {
+		// The segment before it goes on: its records must not be looked for here. What
+		// stays is dropped by the next Open.
+		_ = os.Remove(path)
+		return fmt.Errorf("begin segment: %w", err)
 	}
 	s.live = f
 	s.segments = append(s.segments, &segment{path: path, first: first})
 	return nil
+}
+
+// dropUnbegun drops what is left of segments that could not be begun, so that
+// the one before went on: they are empty, and the record that they are named
+// after is in that one.
+func dropUnbegun(segments []*segment) ([]*segment, error) {
+	var out []*segment
+	for _, g := range segments {
+		if g.bytes == 0 && len(out) > 0 {
+			newest, err := out[len(out)-1].newest()
+			if err == nil && g.first <= newest {
+				if err = os.Remove(g.path); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// newest is the seq of the last record in a segment, 0 when there is none.
+func (g *segment) newest() (newest uint64, err error) {
+	err = span{g.path, 0, g.bytes}.read(func(_ []byte, seq uint64) bool {
+		newest = max(newest, seq)
+		return true
+	})
+	return newest, err
 }
 
 // resume opens the newest segment, cuts its torn tail, and finds the newest seq.

@@ -288,3 +288,56 @@ func TestSeqGoesOnAfterEverythingWasDropped(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A segment that cannot be begun leaves no file, or its name would say that the records
+// after it are in it.
+func TestASegmentThatCannotBeBegunLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	opt := Options{MinFreeBytes: -1, SegmentBytes: 600, QuotaBytes: 1 << 20}
+	fails := false
+	s, err := open(dir, "n1", opt, func(path string) (file, error) {
+		f, err := openSegmentFile(path)
+		if fails { // as when the folder cannot be synced
+			return nil, errors.Join(unix.ENOSPC, f.Close())
+		}
+		return f, err
+	}, func(string) (int64, error) { return 1 << 40, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails = true
+	appendN(t, s, 8)
+	mustSync(t, s)
+	fails = false
+	appendN(t, s, 5)
+	mustSync(t, s)
+	wantRange(t, seqs(t, s, 8, 100), 9, 13)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantRange(t, seqs(t, mustOpen(t, dir, opt), 8, 100), 9, 13)
+}
+
+// An empty segment whose first record is in the one before it is what a kill has left of a
+// segment that could not be begun.
+func TestAnEmptySegmentAmongOthersIsDropped(t *testing.T) {
+	for _, segmentBytes := range []int64{1 << 20, 600} { // the newest segment, and one between others
+		dir := t.TempDir()
+		opt := Options{MinFreeBytes: -1, SegmentBytes: segmentBytes, QuotaBytes: 1 << 20}
+		s := mustOpen(t, dir, opt)
+		appendN(t, s, 13)
+		mustSync(t, s)
+		appendN(t, s, 3)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(segmentPath(dir, 9), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, dir, opt)
+		wantRange(t, seqs(t, s, 8, 100), 9, 16)
+		appendN(t, s, 2)
+		mustSync(t, s)
+		wantRange(t, seqs(t, s, 0, 100), 1, 18)
+	}
+}

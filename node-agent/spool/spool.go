@@ -2,7 +2,7 @@
 // controller has confirmed them. What it reports as durable survives a crash
 // and a power cut. It knows nothing of trials, nor of the API that reads it.
 //
-// A spool is a folder: the file epoch, the file confirmed, and segments named
+// A spool is a folder: the files epoch, confirmed and boot, and segments named
 // by the seq of their first record. A segment is lines of
 //
 //	crc32c-of-json SP json LF
@@ -34,6 +34,9 @@ type Options struct {
 	// Last reports whether a record is the last of what it belongs to, and is to be
 	// signed at once; nil: none is.
 	Last func(wire.Body) bool
+	// Boot names the machine's boot: after another one, the records' numbers leave room for
+	// those that a power cut took back; empty: they do not.
+	Boot string
 }
 
 const (

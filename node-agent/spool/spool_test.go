@@ -225,3 +225,49 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+// A power cut may take back what was synced. A reader that has it would take records of the
+// same numbers for it, and pass them over.
+func TestNumbersThatAPowerCutTookBackAreNotGivenAgain(t *testing.T) {
+	dir := t.TempDir()
+	life := func(boot string) *Spool { return mustOpen(t, dir, Options{MinFreeBytes: -1, Boot: boot}) }
+	s := life("one")
+	appendN(t, s, 100)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = life("one")
+	wantRange(t, seqs(t, s, 0, 1000), 1, 100)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := segmentPath(dir, 1)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	var kept uint64
+	for range 2 { // lives of the next boot, of which the first records nothing
+		s = life("two")
+		if kept = s.Position().Seq; kept < 40 || kept > 60 {
+			t.Fatalf("of 100 records %d are left", kept)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = life("two")
+	appendN(t, s, 20)
+	mustSync(t, s)
+	wantRange(t, seqs(t, s, 100, 1000), kept+bootGap+1, kept+bootGap+20)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = life("two")
+	appendN(t, s, 1)
+	mustSync(t, s)
+	wantRange(t, seqs(t, s, kept, 1000), kept+bootGap+1, kept+bootGap+21)
+}

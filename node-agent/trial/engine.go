@@ -6,6 +6,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -38,7 +39,7 @@ type Host interface {
 type Spool interface {
 	Append(h wire.Header, b wire.Body) (uint64, error)
 	Sync(ctx context.Context) error
-	Position() wire.SpoolPosition
+	journal.Records
 	CheckRoom(needBytes int64) error
 	Begin(run string)
 }
@@ -174,7 +175,7 @@ type lease struct {
 }
 
 // New opens a node's state. An attempt that a former life of the agent left
-// unfinished is recorded as interrupted, and the machine is put back.
+// unfinished is recorded as interrupted, unless its end is, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}),
 		verdicts: map[int][]wire.Verdict{}}
@@ -192,16 +193,18 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 }
 
 func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
-	restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted,
-		Text: "the agent was restarted during the attempt"}
-	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Reason: restarted.Reason()}
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
-	if err := e.record(k, &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}); err != nil {
-		return err
+	v, err := journal.KeptIn(e.deps.Spool, e.plan.Run, k)
+	if err == nil && v.Outcome == "" {
+		restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted,
+			Text: "the agent was restarted during the attempt"}
+		v.Outcome, v.Reason = wire.Interrupted, restarted.Reason()
+		end := &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
+		err = errors.Join(e.record(k, end), e.deps.Spool.Sync(ctx))
 	}
-	if err := e.deps.Spool.Sync(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("record unfinished trial: %w", err)
 	}
 	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)

@@ -468,7 +468,7 @@ func TestAStandstillIsRecorded(t *testing.T) {
 			l := rec.Body.(*wire.Lateness)
 			told[l.Source] = l
 		}
-		if l := told[wire.LateAgent]; l == nil || l.Events == 0 || l.SuspendedMs == nil ||
+		if l := told[wire.LateAgent]; l == nil || l.Events == 0 || l.SuspendedMs == nil || l.SlewedMs == nil ||
 			told[wire.LateSampler] == nil {
 			t.Errorf("%s: %+v", r.cfg.Node, told)
 		}

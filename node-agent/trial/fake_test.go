@@ -110,6 +110,21 @@ func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
 }
 func (s *fakeSpool) Sync(context.Context) error { return nil }
 func (s *fakeSpool) Begin(string)               {}
+func (s *fakeSpool) Read(after uint64, limit int) (lines [][]byte, last uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last = after
+	for _, r := range s.records {
+		if r.Seq > after && len(lines) < limit {
+			line, err := r.MarshalJSON()
+			if err != nil {
+				return nil, after, err
+			}
+			lines, last = append(lines, line), r.Seq
+		}
+	}
+	return lines, last, nil
+}
 func (s *fakeSpool) Position() wire.SpoolPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()

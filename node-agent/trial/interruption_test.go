@@ -112,3 +112,53 @@ func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
 		}
 	}
 }
+
+// An agent that is killed when an attempt's end is recorded, and not yet in the journal,
+// finds the record; one that is killed before finds none, or that of another run.
+func TestAnAttemptThatWasKeptIsNotInterrupted(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	end := func(run string) wire.Record {
+		return wire.Record{Header: wire.Header{Run: run, Trial: 1, Attempt: 1},
+			Body: &wire.TrialState{State: wire.StateKept, Outcome: wire.Rejected, Reason: wire.Reason{Code: "speed"}}}
+	}
+	begin := end("r1")
+	begin.Body = &wire.TrialState{State: wire.StateArmed}
+	for name, c := range map[string]struct {
+		recorded []wire.Record
+		want     wire.Outcome
+		records  int
+	}{
+		"kept":               {[]wire.Record{begin, end("r1")}, wire.Rejected, 2},
+		"not kept":           {[]wire.Record{begin}, wire.Interrupted, 2},
+		"kept in a former":   {[]wire.Record{end("r1"), begin}, wire.Interrupted, 3}, // of the same name
+		"kept in another":    {[]wire.Record{begin, end("r0")}, wire.Interrupted, 3},
+		"nothing of it told": {nil, wire.Interrupted, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			road := newRig(t, "road", t.TempDir(), 0)
+			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1)), road.journal.Armed(k)); err != nil {
+				t.Fatal(err)
+			}
+			spool := &fakeSpool{}
+			for _, r := range c.recorded {
+				if _, err := spool.Append(r.Header, r.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deps := road.deps
+			deps.Spool = spool
+			for range 2 { // lives; the second has it in the journal
+				e, err := New(ctx, road.cfg, deps)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := e.verdicts[1]; len(got) != 1 || got[0].TrialKey != k || got[0].Outcome != c.want {
+					t.Errorf("verdicts %+v, want %s", got, c.want)
+				}
+				if len(spool.records) != c.records {
+					t.Errorf("%d records, want %d", len(spool.records), c.records)
+				}
+			}
+		})
+	}
+}

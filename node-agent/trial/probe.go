@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -82,8 +83,9 @@ type prober struct {
 	conn *net.UDPConn
 	done sync.WaitGroup
 
-	mu   sync.Mutex
-	sent map[uint64]int64 // boot time of those without an answer yet
+	mu    sync.Mutex
+	sent  map[uint64]int64 // boot time of those without an answer yet
+	count uint64           // of all that were sent
 }
 
 // startProbes sends probes from the measured flow's sender from the window's
@@ -109,8 +111,7 @@ func (a *attempt) startProbes() error {
 	p := &prober{conn: conn, sent: map[uint64]int64{}}
 	a.prober = p
 	key, run := e.goKey()
-	every := time.Duration(float64(time.Second) / *hz)
-	p.done.Go(func() { a.sendProbes(a.ctx, p, key, probe{Run: run, TrialKey: a.key}, to, every) })
+	p.done.Go(func() { a.sendProbes(a.ctx, p, key, probe{Run: run, TrialKey: a.key}, to, *hz) })
 	p.done.Go(func() {
 		if err := a.takeAnswers(p, key); err != nil {
 			a.cancel(err)
@@ -122,16 +123,14 @@ func (a *attempt) startProbes() error {
 // sendProbes keeps to the beat: a probe is as late as this loop, and a beat that
 // was missed is a probe that was not sent.
 func (a *attempt) sendProbes(ctx context.Context, p *prober, key []byte, next probe, to netip.AddrPort,
-	every time.Duration) {
+	hz float64) {
 	for beat := int64(0); ; beat++ {
-		at := a.openNs + beat*every.Nanoseconds()
+		at := a.openNs + int64(float64(beat)*1e9/hz)
 		if at >= a.closeNs || a.sleepUntil(at) != nil || ctx.Err() != nil {
 			return
 		}
 		now := a.engine.deps.Clock.BootNs()
-		if missed := (now - at) / every.Nanoseconds(); missed > 0 {
-			beat += missed
-		}
+		beat = max(beat, int64(float64(now-a.openNs)*hz/1e9))
 		next.Probe = uint64(beat + 1)
 		datagram, err := wire.Seal(key, next)
 		if err != nil {
@@ -145,12 +144,9 @@ func (a *attempt) sendProbes(ctx context.Context, p *prober, key []byte, next pr
 func (p *prober) remember(number uint64, nowNs int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n, at := range p.sent {
-		if nowNs-at > probePatience.Nanoseconds() {
-			delete(p.sent, n)
-		}
-	}
+	maps.DeleteFunc(p.sent, func(_ uint64, at int64) bool { return nowNs-at > probePatience.Nanoseconds() })
 	p.sent[number] = nowNs
+	p.count++
 }
 
 // answered is when a probe was sent whose first answer has come.
@@ -186,12 +182,13 @@ func (a *attempt) takeAnswers(p *prober, key []byte) error {
 	}
 }
 
-// endProbes closes both ends.
+// endProbes closes both ends, and records how many were sent.
 func (a *attempt) endProbes() error {
 	var err error
 	if a.prober != nil {
 		err = a.prober.conn.Close()
 		a.prober.done.Wait()
+		err = errors.Join(err, a.engine.record(a.key, &wire.ProbeEnd{Peer: a.trial.Receiver, Sent: a.prober.count}))
 	}
 	if a.echo != nil {
 		err = errors.Join(err, a.echo.close())

@@ -10,7 +10,7 @@ import (
 
 func TestProbesThatComeBackAreRecorded(t *testing.T) {
 	t.Parallel()
-	car, road, plan := routed(t, wire.Routing{Protocol: "none", ProbeHz: ptr(50.0)})
+	car, road, plan := routed(t, wire.Routing{Protocol: "none", ProbeHz: ptr(30.0)}) // 33,333,333.3 ns
 	for _, r := range []*rig{car, road} {
 		r.mu.Lock()
 		r.plan.Trials[0].DurationS = 2 // a busy machine may be late by half a second
@@ -22,11 +22,18 @@ func TestProbesThatComeBackAreRecorded(t *testing.T) {
 	if len(came) == 0 || len(road.spool.kinds(k, "probe")) != 0 {
 		t.Fatalf("the car recorded %d probes, the roadside node %d", len(came), len(road.spool.kinds(k, "probe")))
 	}
+	ends := car.spool.kinds(k, "probe_end")
+	if len(ends) != 1 {
+		t.Fatalf("%d records of the end", len(ends))
+	}
+	if sent := ends[0].Body.(*wire.ProbeEnd).Sent; sent < uint64(len(came)) || sent > 60 {
+		t.Errorf("%d were sent, %d came back", sent, len(came))
+	}
 	seen := map[uint64]bool{}
 	for _, r := range came {
 		p := r.Body.(*wire.Probe)
-		due := w.OpenBootNs + int64(p.ProbeSeq-1)*int64(20*time.Millisecond)
-		if seen[p.ProbeSeq] || p.Peer != "road" || p.RTTUs <= 0 || p.SentBootNs < due || p.ProbeSeq > 100 {
+		due := w.OpenBootNs + int64(p.ProbeSeq-1)*int64(time.Second)/30
+		if seen[p.ProbeSeq] || p.Peer != "road" || p.RTTUs <= 0 || p.SentBootNs < due || p.ProbeSeq > 60 {
 			t.Errorf("probe %+v, due at %d", p, due)
 		}
 		seen[p.ProbeSeq] = true

@@ -61,6 +61,8 @@ func newBody(kind string) Body {
 		return &RoutingEvent{}
 	case "probe":
 		return &Probe{}
+	case "probe_end":
+		return &ProbeEnd{}
 	case "signature":
 		return &Signature{}
 	}
@@ -238,6 +240,12 @@ func newWhole(kind string, h *Header) (body Body, whole any) {
 		return b, &struct {
 			*Header
 			*Probe
+		}{h, b}
+	case "probe_end":
+		b := &ProbeEnd{}
+		return b, &struct {
+			*Header
+			*ProbeEnd
 		}{h, b}
 	case "signature":
 		b := &Signature{}

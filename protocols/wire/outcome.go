@@ -50,6 +50,7 @@ const (
 // What ends an attempt before its window, or spoils it.
 const (
 	ReasonArmFailed       ReasonCode = "arm_failed"
+	ReasonClockSlewed     ReasonCode = "clock_slewed" // the boot clock was adjusted within the window
 	ReasonClockStepped    ReasonCode = "clock_stepped"
 	ReasonDiskFull        ReasonCode = "disk_full" // the node could not keep its records
 	ReasonEdge            ReasonCode = "edge"      // the sockets were not read at the window's edge

@@ -34,8 +34,8 @@ const SchemaVersion = 1
 
 // Header names a record and places it in time and in the run.
 //
-// (node, epoch, seq) is unique: epoch is random per spool, seq counts from 1
-// without gaps. TBootNs is the node's CLOCK_BOOTTIME.
+// (node, epoch, seq) is unique: epoch is random per spool, seq counts from 1,
+// with a gap at a boot. TBootNs is the node's CLOCK_BOOTTIME.
 type Header struct {
 	Kind    string `json:"kind" redact:"keep"`
 	Version int    `json:"version"`

@@ -172,10 +172,20 @@ func (*RoutingEvent) Kind() string { return "routing_event" }
 // Probe is a small packet from the measured flow's sender to its receiver that came back.
 type Probe struct {
 	Peer string `json:"peer_node" influx:"tag" redact:"keep"` // the receiver
-	// from 1; numbers that are missing did not come back; one that could not be sent has a number too
+	// from 1, by the beat; numbers that are missing were not sent or did not come back; one that had no route has a
+	// number too
 	ProbeSeq   uint64  `json:"probe_seq"`
 	SentBootNs int64   `json:"sent_boot_ns" unit:"ns"` // when it was sent, boot clock
 	RTTUs      float64 `json:"probe_rtt_us" unit:"µs"` // there and back
 }
 
 func (*Probe) Kind() string { return "probe" }
+
+// ProbeEnd is what the probes' sender had counted when its socket was closed: when the attempt's flows had ended.
+type ProbeEnd struct {
+	Peer string `json:"peer_node" influx:"tag" redact:"keep"` // the receiver
+	// what was handed to the kernel, with or without a route; a beat that was missed sent none
+	Sent uint64 `json:"sent" unit:"packets"`
+}
+
+func (*ProbeEnd) Kind() string { return "probe_end" }

@@ -224,7 +224,7 @@ func kinds() []wire.Body {
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5,
-			WorstUs: 3100, SuspendedMs: p(1250.0)},
+			WorstUs: 3100, SuspendedMs: p(1250.0), SlewedMs: p(0.25)},
 		&wire.Truth{Of: "car", XM: 120.5, YM: 5, SpeedMps: 13.9, DistanceM: 120.6},
 		&wire.Loss{Of: "car", Peer: "roadside", Flow: "10.77.0.1:50000>10.77.0.2:5000/tcp", Seq: 4029391823,
 			PayloadBytes: p(uint64(512)),
@@ -267,5 +267,6 @@ func kinds() []wire.Body {
 			PeerReceivedBootNs: p(int64(2261739511111)), PeerReceivedStamp: "kernel",
 			PeerHandedBootNs: p(int64(2261739555555)), Refused: "ENETUNREACH"},
 		&wire.DelayEnd{Flow: "delay", Side: "responder", Sent: 499, Received: 498, Duplicates: 1, Foreign: 2},
+		&wire.ProbeEnd{Peer: "road", Sent: 99},
 	}
 }

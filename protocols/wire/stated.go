@@ -111,6 +111,9 @@ type Lateness struct {
 	WorstUs float64 `json:"worst_us" unit:"µs"`                // worst
 	// of the agent's: for how long the machine was suspended; absent where that is not known
 	SuspendedMs *float64 `json:"suspended_ms,omitempty" unit:"ms"`
+	// of the agent's: how far the boot clock went, fast or slow, from one that nothing adjusts; absent where that is
+	// not known
+	SlewedMs *float64 `json:"slewed_ms,omitempty" unit:"ms"`
 }
 
 func (*Lateness) Kind() string { return "lateness" }

@@ -23,6 +23,40 @@ type Journal struct {
 	size int64 // up to here every line is whole
 }
 
+// Records are those that the node keeps (node-agent/spool).
+type Records interface {
+	Position() wire.SpoolPosition
+	Read(after uint64, limit int) (lines [][]byte, last uint64, err error)
+}
+
+// newestRecords is far more than are written between an attempt's end and its verdict in the journal.
+const newestRecords = 1000
+
+// KeptIn is the verdict with which an attempt was recorded to be kept, without an outcome
+// where it was not: the agent may have been killed before it was in the journal.
+func KeptIn(records Records, run string, k wire.TrialKey) (wire.Verdict, error) {
+	v := wire.Verdict{TrialKey: k}
+	after := records.Position().Seq
+	after -= min(after, newestRecords)
+	for {
+		lines, last, err := records.Read(after, newestRecords)
+		if err != nil || last == after {
+			return v, err
+		}
+		after = last
+		for _, line := range lines {
+			var r wire.Record
+			if r.UnmarshalJSON(line) != nil {
+				continue // it is the controller's to look into
+			}
+			// Of another state the attempt has begun since: what was kept is a former run's of that name.
+			if s, ok := r.Body.(*wire.TrialState); ok && r.Run == run && r.Trial == k.Trial && r.Attempt == k.Attempt {
+				v.Outcome, v.Reason = s.Outcome, s.Reason
+			}
+		}
+	}
+}
+
 // appendFile is what the journal needs of *os.File; a test fills its disk.
 type appendFile interface {
 	io.WriterAt
