@@ -192,3 +192,48 @@ func TestResultsBeyondEnoughDoNotCount(t *testing.T) {
 		t.Errorf("%d results", len(got))
 	}
 }
+
+// window makes the record of a node's window in a trial.
+func (s *scripted) window(node string, trial int) step {
+	h := s.header(node, trial)
+	r := wire.Record{Header: h, Body: &wire.Window{OpenBootNs: h.TBootNs, CloseBootNs: h.TBootNs + 10*second}}
+	return func(t testing.TB, a *archive.Archive) { t.Helper(); appendAll(t, a, node, []wire.Record{r}) }
+}
+
+// A result has one time, and so is one point, whenever it is sent: nothing that comes after its attempt was sealed
+// moves it.
+func TestResultHasOneTime(t *testing.T) {
+	for name, after := range map[string]func(s *scripted) []step{
+		"a neighbour's clock is known later": func(s *scripted) []step {
+			return []step{s.window("car", 1), s.window("roadside", 1), s.decide(1), s.clocks(2), s.window("car", 2),
+				s.window("roadside", 2), s.decide(2)}
+		},
+		"the first node's window comes late": func(s *scripted) []step {
+			return []step{s.clocks(1), s.window("roadside", 1), s.decide(1), s.window("car", 1)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newRun(t, 2)
+			d := &database{points: map[string]int{}}
+			for _, happens := range after(&scripted{seq: map[string]uint64{}, nowNs: 1000 * second}) {
+				happens(t, a)
+				session(t, a.Dir(), d, 2, false)
+			}
+			all, _ := published(t, a.Dir())
+			for p := range all {
+				d.points[p]++
+			}
+			times := map[string]string{}
+			for p := range d.points {
+				if !strings.HasPrefix(p, influx.ResultName+",") {
+					continue
+				}
+				tags, at := p[:strings.IndexByte(p, ' ')], p[strings.LastIndexByte(p, ' '):]
+				if other, twice := times[tags]; twice && other != at {
+					t.Errorf("%s is at%s and at%s", tags, other, at)
+				}
+				times[tags] = at
+			}
+		})
+	}
+}
