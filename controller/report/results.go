@@ -170,6 +170,7 @@ type resultsView struct {
 	Generic  []genericRow
 	Factors  []string
 	Zero     string // on trials without any connection
+	Pooled   string // why the means have no interval; empty: they have
 }
 
 type sectionHead struct {
@@ -226,6 +227,10 @@ func viewResults(d *evidence.Run) (any, error) {
 // the campaign puts P1's question.
 func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) resultsView {
 	v.Paper = evidence.AsksP1(d)
+	over := pooledBySpeed(d)
+	if len(over) > 0 {
+		v.Pooled = pooledMeans(over)
+	}
 	all := d.Planned()
 	names := evidence.Levels(all, evidence.Section)
 	for i, s := range names {
@@ -240,7 +245,11 @@ func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) result
 				return !ok || v != speed || a.Section != s
 			})
 			atSpeed = append(atSpeed, cell...)
-			row.Cells = append(row.Cells, makeCell(d, cell))
+			c := makeCell(d, cell)
+			if len(over) > 0 && !c.Few {
+				c.Interval, c.Few = "no interval", true
+			}
+			row.Cells = append(row.Cells, c)
 			if v.Paper {
 				row.Paper = append(row.Paper, asRate(published.Velocity[s][speed]))
 			}
