@@ -205,13 +205,13 @@ func ranked(places []place, of func(place) float64) string {
 	return b.String()
 }
 
-// words of P2's metrics.
-var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
+// metricWords are those of P2's metrics.
+var metricWords = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
 	ThroughputPerConnection: "throughput of a connection"}
 
 // Words names a metric in a word.
 func Words(metric string) string {
-	if w := words[metric]; w != "" {
+	if w := metricWords[metric]; w != "" {
 		return w
 	}
 	return metric
@@ -234,7 +234,7 @@ func (p Published) Drawn(scenario string) []Claim {
 				for _, b := range levels[i+1:] {
 					if c, ok := drawn(cells, f.fact, f.of, a, b); ok {
 						c.ID = fmt.Sprintf("P2 %s.%d", scenario, len(out)+1)
-						c.Text = fmt.Sprintf("%s, %s: %s", scenario, words[metric], c.Text)
+						c.Text = fmt.Sprintf("%s, %s: %s", scenario, metricWords[metric], c.Text)
 						out = append(out, c)
 					}
 				}

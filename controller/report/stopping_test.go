@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -48,6 +50,25 @@ func TestARunThatHadEnough(t *testing.T) {
 		"It stopped after 3 blocks: precise enough", "All of it is one session")
 	if n := len(d.Results()); n != 12 {
 		t.Errorf("%d results, want those of three blocks", n)
+	}
+}
+
+// Beside a paper, too, every interval is at the run's level, and says so.
+func TestPapersIntervalsAreAtTheRunsLevel(t *testing.T) {
+	d := gathered(t, synthetic.Options{Seed: 3, Paper: "p1", Speeds: []float64{2.8, 8.3}, Repetitions: 5})
+	d.Info.Enough = &plan.StopWhen{Of: plan.StopOfMean, HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
+		Confidence: 0.95}
+	page := page1(t, d)
+	says(t, page, "the 98.3 % t interval of the pairs", "half of the 98.3 % t interval",
+		"ours: mean, 98.3 % interval", "of 60 comparisons without any effect")
+	for _, not := range []string{"95 % t interval", "the 95 % interval", "ours: mean, 95 %"} {
+		if strings.Contains(page, not) {
+			t.Errorf("the page says %q", not)
+		}
+	}
+	values := []float64{1, 2, 4}
+	if _, half := intervalAt(d)(values); *half != *stats.HalfWidth(d.Level(), values) {
+		t.Errorf("half of an interval is %g", *half)
 	}
 }
 
