@@ -227,7 +227,7 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 	fields = map[string]any{
 		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(),
 		"place": info.Place, "pass": t.Pass,
-		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
+		"planned_trials": len(info.Plan.Trials), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
 	if s.Verdict.Outcome == wire.Accepted {
 		fields["accepted"] = 1
@@ -275,17 +275,6 @@ var (
 	delayNumbers = []string{metrics.DelayRoundTripP50Ms, metrics.DelayRoundTripP95Ms, metrics.DelayRoundTripP99Ms,
 		metrics.DatagramsLostPercent}
 )
-
-// planned counts the trials that the run is to drive: a shard has its part.
-func planned(info archive.RunInfo) int {
-	n := 0
-	for _, t := range info.Plan.Trials {
-		if info.Shard.Has(t.Number) {
-			n++
-		}
-	}
-	return n
-}
 
 // flushFull hands the batch on when it is large enough.
 func (f *follower) flushFull(ctx context.Context) error {

@@ -237,3 +237,23 @@ func TestResultHasOneTime(t *testing.T) {
 		})
 	}
 }
+
+// Every shard tells the trials of the whole run, whose results it is beside in the database.
+func TestAShardTellsTheWholeRunsTrials(t *testing.T) {
+	folders, err := synthetic.Shards(t.TempDir(), synthetic.Options{Speeds: []float64{2.8, 16.7}, Repetitions: 3}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		points, _ := published(t, folder)
+		got := resultsOf(points)
+		if len(got) != 4 {
+			t.Errorf("%d results in a shard of 12 ÷ 3 trials", len(got))
+		}
+		for _, line := range got {
+			if !strings.Contains(line, ",planned_trials=12i") {
+				t.Errorf("a shard has %s", line)
+			}
+		}
+	}
+}
