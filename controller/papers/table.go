@@ -16,6 +16,7 @@ type Table struct {
 	Remarks      []string // where an order is not the published one
 	Compared     int      // orders of two that could be compared
 	Turned       int      // of those, the other way round here
+	Equal        int      // of those, neither way here
 }
 
 // Row is one protocol, standing or moving.
@@ -165,7 +166,11 @@ func (t *Table) order(cells []Cell, where Condition, fact string, values []strin
 			if a.theirs > b.theirs {
 				low, high = b, a
 			}
-			if low.ours <= high.ours {
+			switch {
+			case low.ours < high.ours:
+				continue
+			case low.ours == high.ours:
+				t.Equal++
 				continue
 			}
 			t.Turned++

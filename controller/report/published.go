@@ -364,12 +364,16 @@ func tableView(t papers.Table) publishedTable {
 	switch {
 	case t.Compared == 0:
 		out.Orders = "No two cells that differ as published were driven: no order can be compared."
-	case t.Turned == 0:
+	case t.Turned+t.Equal == 0:
 		out.Orders = fmt.Sprintf("All %d orders of two variants or protocols that could be compared are as published.",
 			t.Compared)
 	default:
 		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round "+
-			"here: %d.", words.Count(t.Compared, "order"), t.Turned)
+			"here: %d", words.Count(t.Compared, "order"), t.Turned)
+		if t.Equal > 0 {
+			out.Orders += fmt.Sprintf(", equal here: %d", t.Equal)
+		}
+		out.Orders += "."
 	}
 	return out
 }
