@@ -205,7 +205,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 	v := runView{Title: fmt.Sprintf("%s at the scale %s", d.Info.Campaign, scaleOf(d)), Means: ourMeans(d),
 		About: aboutRun(d), Deviations: d.Info.Paper.Deviations}
 	for _, c := range []threats.Check{threats.Emulated, threats.Reduced, threats.FewRepetitions, threats.Undriven,
-		threats.NoConnection, threats.MediumLateness} {
+		threats.NothingTransferred, threats.MediumLateness} {
 		if t, clear := c(d); t != nil {
 			v.Doubts = append(v.Doubts, t.Title+": "+t.Text)
 		} else if clear != "" {

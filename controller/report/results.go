@@ -169,7 +169,7 @@ type resultsView struct {
 	Paper    bool
 	Generic  []genericRow
 	Factors  []string
-	Zero     string // on trials without any connection
+	Zero     string // on trials that transferred nothing
 	Pooled   string // why the means have no interval; empty: they have
 }
 
@@ -207,9 +207,9 @@ type genericRow struct {
 func viewResults(d *evidence.Run) (any, error) {
 	v := resultsView{Unit: evidence.RateUnit, Interval: words.Percent(d.Level())}
 	if n := evidence.Zeros(d); n > 0 {
-		v.Zero = words.Count(n, "trial") + " had no connection and counts as 0."
+		v.Zero = words.Count(n, "trial") + " transferred nothing and counts as 0."
 		if n > 1 {
-			v.Zero = words.Count(n, "trial") + " had no connection and count as 0."
+			v.Zero = words.Count(n, "trial") + " transferred nothing and count as 0."
 		}
 	}
 	if !evidence.SpeedBySection(d) {
