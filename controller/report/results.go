@@ -72,8 +72,8 @@ func attemptsCounted(d *evidence.Run) string {
 		}
 	}
 	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts), "attempt"), rejected, failed,
-		interrupted)
+		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts)-d.DrivenBeyond(), "attempt"),
+		rejected, failed, interrupted)
 	if d.Stop != nil {
 		text += fmt.Sprintf(" Stopped after block %d: %s.", d.Stop.Blocks, d.Stop.Reason)
 	}

@@ -42,7 +42,8 @@ func TestARunThatHadEnough(t *testing.T) {
 	d.Info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
 		Confidence: 0.95}
 	d.Stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
-	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.", "12 of 12 planned trials accepted",
+	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.",
+		"12 of 12 planned trials accepted, in 12 attempts (0 rejected, 0 failed, 0 interrupted)",
 		"every difference between levels of section to ± 10 % of the mean", "There can be 3 looks, from block 3 to "+
 			"block 5",
 		"98.3 % interval", "B − A: ", "8 attempts of later blocks had been driven", "The unit of analysis is the "+
@@ -51,6 +52,8 @@ func TestARunThatHadEnough(t *testing.T) {
 	if n := len(d.Results()); n != 12 {
 		t.Errorf("%d results, want those of three blocks", n)
 	}
+	d.Attempts = d.Attempts[1:]
+	says(t, page1(t, d), "11 of 12 planned trials accepted", "1 of 12 planned trials have no accepted attempt")
 }
 
 // Beside a paper, too, every interval is at the run's level, and says so.

@@ -201,7 +201,7 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 		return nil, "Every trial that was to be driven has an accepted attempt."
 	}
 	return &Threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. "+
-		"The blocks are not whole.", len(open), len(d.Info.Plan.Trials), shortList(open))}, ""
+		"The blocks are not whole.", len(open), len(d.Info.Plan.Trials)-d.Spared(), shortList(open))}, ""
 }
 
 func shortList(all []string) string {
