@@ -225,7 +225,7 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(),
+		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": new(s.Verdict.Reason.String()),
 		"place": info.Place, "pass": t.Pass,
 		"planned_trials": len(info.Plan.Trials), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}

@@ -90,7 +90,7 @@ func TestResultsAreTheMetrics(t *testing.T) {
 		if strings.Contains(line, " accepted=1i") {
 			accepted++
 		}
-		if has := strings.Contains(line, `reason="`); has == (d.Outcome == "accepted") {
+		if has := strings.Contains(line, `,reason="",`); has != (d.Outcome == "accepted") {
 			t.Errorf("trial %d attempt %d is %s: %s", d.Trial, d.Attempt, d.Outcome, line)
 		}
 	}
@@ -170,6 +170,17 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 		if all[p] != 1 {
 			t.Errorf("publish has no %s", p)
 		}
+	}
+	// A server keeps the fields that a point had before and has no more: an accepted one must say that it has no
+	// reason.
+	word.Outcome, word.Reason, word.Word = "accepted", wire.Reason{}, &wire.Word{Decision: "accept"}
+	if err := a.Decide(word); err != nil {
+		t.Fatal(err)
+	}
+	d.points = map[string]int{}
+	session(t, a.Dir(), d, 2, false)
+	if got := resultsOf(d.points); !strings.Contains(got["1.1"], `outcome="accepted",reason="",`) {
+		t.Errorf("accepted after all: %v", got)
 	}
 }
 

@@ -65,7 +65,7 @@ func result() Measurement {
 			integer("counts", "", "1 when it is a result of the campaign: accepted, no calibration pass, and driven "+
 				"before the run had enough; else 0"),
 			text("outcome", "accepted, rejected, failed or interrupted"),
-			text("reason", "why not accepted"),
+			text("reason", "why not accepted; empty for an accepted one"),
 			text("place", "rehearsal, road or bench"),
 			text("pass", "calibration; absent for an attempt that answers the campaign's question"),
 			integer("planned_trials", "", "trials of the plan, those of all shards together"),
@@ -184,6 +184,12 @@ func appendGo(line []byte, t Type, value any) (grown []byte, there bool, err err
 			return line, false, fmt.Errorf("%q is no %s", v, t)
 		}
 		return appendText(line, v), v != "", nil
+	case *string: // there even if it is empty, as it then takes the place of what a server has
+		if v == nil {
+			return line, false, nil
+		}
+		grown, _, err = appendGo(line, t, *v)
+		return grown, true, err
 	}
 	return line, false, fmt.Errorf("%T is no %s", value, t)
 }
