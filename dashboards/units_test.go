@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"regexp"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/influx"
@@ -73,4 +74,37 @@ func unitOf(t *testing.T, measurement, field string) string {
 	}
 	t.Errorf("%s has no field %q", measurement, field)
 	return ""
+}
+
+// The mean time to connect is of those that connected: its panel says so, and one beside it counts the others.
+func TestTimeToConnectIsBesideThoseThatNeverDid(t *testing.T) {
+	raw, err := files.ReadFile("json/campaign.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Panels []struct {
+			Title, Description string
+			Targets            []struct{ Query string }
+		}
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, p := range s.Panels {
+		for _, query := range p.Targets {
+			if shows := regexp.MustCompile(`^SELECT ((?:mean|count)\("connect_[a-z_]+"\))`).
+				FindStringSubmatch(query.Query); shows != nil {
+				told[shows[1]] = p.Description
+			}
+		}
+	}
+	if text := told[`mean("connect_time_ms")`]; !strings.Contains(text, "to the first SYN-ACK") ||
+		!strings.Contains(text, "Attempts without a connection are not in it") {
+		t.Errorf("the time to connect is said to be %q", text)
+	}
+	if told[`count("connect_censored_ms")`] == "" {
+		t.Error("nothing counts the attempts without a connection")
+	}
 }

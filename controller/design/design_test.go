@@ -69,7 +69,7 @@ func (e Estimable) warns(t *testing.T, words ...string) {
 // Where the roles are swapped, section and sending unit are one; where the units
 // are crossed with the section they are two.
 func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
-	swapped := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil)
+	swapped := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil, stats.Confidence)
 	section, sender := swapped.effect(t, Section), swapped.effect(t, Sender)
 	if !slices.Equal(section.ConfoundedWith, []string{Sender}) || !slices.Equal(sender.ConfoundedWith,
 		[]string{Section}) || !section.Own || sender.Own {
@@ -80,7 +80,7 @@ func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
 	if swapped.ResidualDF != 6 || *section.DFMin != 6 || *section.DFMax != 6 || swapped.Sessions != 1 {
 		t.Errorf("%+v", swapped)
 	}
-	crossed := Judge(nodes(), schedule(3, []string{"alpha", "bravo"}, 2, 5), nil)
+	crossed := Judge(nodes(), schedule(3, []string{"alpha", "bravo"}, 2, 5), nil, stats.Confidence)
 	for _, name := range []string{Section, Sender, Unit, Speed} {
 		if f := crossed.effect(t, name); len(f.ConfoundedWith) > 0 || !f.Own {
 			t.Errorf("%+v", f)
@@ -94,7 +94,7 @@ func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
 // The least effect that is found is that which the noncentral t finds so often, by the standard
 // error as written out by hand: 2/√n of two levels, half of the trials each.
 func TestLeastEffectThatIsFound(t *testing.T) {
-	e := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil)
+	e := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil, stats.Confidence)
 	for name, se := range map[string]float64{Section: 2 / math.Sqrt(12), Speed: 2 / math.Sqrt(12),
 		Interaction: 4 / math.Sqrt(12)} { // a difference of differences
 		f := e.effect(t, name)
@@ -111,7 +111,7 @@ func TestLeastEffectThatIsFound(t *testing.T) {
 	// Where only sessions judge an effect, their spread is what counts, and that is not known.
 	judged := false
 	for blocks := range 6 {
-		f := Judge(nodes(), schedule(blocks+2, []string{"alpha", "bravo"}, 2, 5), nil).effect(t, Unit)
+		f := Judge(nodes(), schedule(blocks+2, []string{"alpha", "bravo"}, 2, 5), nil, stats.Confidence).effect(t, Unit)
 		judged = judged || f.Between && f.DFMin != nil
 		if f.Between && f.LeastFoundSD != nil {
 			t.Errorf("%d blocks: %+v", blocks+2, f)
@@ -127,7 +127,7 @@ func TestLeastEffectThatIsFound(t *testing.T) {
 			three = append(three, cell(b+1, "alpha", "A", 5, "kind", level), cell(b+1, "alpha", "B", 5, "kind", level))
 		}
 	}
-	f := Judge(nodes(), three, nil).effect(t, "kind")
+	f := Judge(nodes(), three, nil, stats.Confidence).effect(t, "kind")
 	if power := stats.Power(*f.LeastFoundSD/(2/math.Sqrt(16)), *f.DFMin, stats.Confidence); math.Abs(power-
 		stats.WishedPower) > 1e-6 {
 		t.Errorf("three levels: %+v: power %g", f, power)
@@ -135,9 +135,10 @@ func TestLeastEffectThatIsFound(t *testing.T) {
 }
 
 func TestWhatAPlanIsWarnedOf(t *testing.T) {
-	once := Judge(nodes(), schedule(1, []string{"alpha"}, 2, 5), []string{"speed"})
+	once := Judge(nodes(), schedule(1, []string{"alpha"}, 2, 5), []string{"speed"}, stats.Confidence)
 	once.warns(t, "uses up all 4 trials", "one repetition", "asks about speed, of which there is no interval")
-	Judge(nodes(), schedule(2, []string{"alpha"}, 5), []string{"speed"}).warns(t, "few residual degrees of freedom (1)",
+	Judge(nodes(), schedule(2, []string{"alpha"}, 5), []string{"speed"}, stats.Confidence).warns(t,
+		"few residual degrees of freedom (1)",
 		"two repetitions",
 		"asks about speed, which does not vary")
 	var byTrial []wire.Trial
@@ -146,7 +147,7 @@ func TestWhatAPlanIsWarnedOf(t *testing.T) {
 			byTrial = append(byTrial, cell(b+1, car, []string{"A", "B", "B", "A"}[i], 5))
 		}
 	}
-	e := Judge(nodes(), byTrial, nil)
+	e := Judge(nodes(), byTrial, nil, stats.Confidence)
 	e.warns(t, "another unit is put into the car before 15 of 16 trials", "whole_plots: [car_unit]")
 	if e.SessionsAs != "noise" || e.effect(t, Sender).DFMin == nil {
 		t.Errorf("a session a trial: %+v", e)
@@ -154,17 +155,17 @@ func TestWhatAPlanIsWarnedOf(t *testing.T) {
 	for i := range byTrial {
 		byTrial[i].Car, byTrial[i].Course.Kind = "", "none"
 	}
-	if e := Judge(nodes(), byTrial, nil); slices.ContainsFunc(e.Warnings, func(w string) bool {
+	if e := Judge(nodes(), byTrial, nil, stats.Confidence); slices.ContainsFunc(e.Warnings, func(w string) bool {
 		return strings.Contains(w, "into the car")
 	}) {
 		t.Errorf("nothing drives: %q", e.Warnings)
 	}
-	whole := Judge(nodes(), schedule(2, []string{"alpha", "bravo"}, 2, 5), nil)
+	whole := Judge(nodes(), schedule(2, []string{"alpha", "bravo"}, 2, 5), nil, stats.Confidence)
 	whole.warns(t, "unit in the car differs only from session to session, of which there are 4")
 	if f := whole.effect(t, Unit); f.DFMin != nil || !f.Between {
 		t.Errorf("%+v", f)
 	}
-	if e := Judge(nodes(), nil, nil); e.Trials != 0 || len(e.Effects) != 0 {
+	if e := Judge(nodes(), nil, nil, stats.Confidence); e.Trials != 0 || len(e.Effects) != 0 {
 		t.Errorf("no trials: %+v", e)
 	}
 }
@@ -199,8 +200,9 @@ func TestAFactorThatGoesWithSpeedIsConfoundedWithIt(t *testing.T) {
 	for i := range trials {
 		trials[i].Factors["tcp"] = map[float64]string{2: "reno", 5: "vegas"}[*trials[i].SpeedMps]
 	}
-	Judge(nodes(), trials, nil).warns(t, "confounded: speed, tcp change together", "asks about tcp, of which there "+
-		"is no estimate of its own")
+	Judge(nodes(), trials, nil, stats.Confidence).warns(t, "confounded: speed, tcp change together",
+		"asks about tcp, of which there "+
+			"is no estimate of its own")
 }
 
 func TestSessionsEndWithTheUnitAndWithAPause(t *testing.T) {
@@ -229,7 +231,7 @@ func TestDegreesOfFreedomAreThoseOfAllContrasts(t *testing.T) {
 			}
 		}
 	}
-	e := Judge(nodes(), trials, nil)
+	e := Judge(nodes(), trials, nil, stats.Confidence)
 	if e.SessionsAs != stats.GroupsRandom || e.Sessions != 16 {
 		t.Fatalf("%d sessions as %s", e.Sessions, e.SessionsAs)
 	}

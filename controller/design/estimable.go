@@ -19,6 +19,7 @@ type Estimable struct {
 	ResidualDF int      `json:"residual_df"`
 	Effects    []Effect `json:"effects"`
 	Warnings   []string `json:"warnings"`
+	confidence float64  // of its intervals
 }
 
 // Effect is one term of the model.
@@ -43,10 +44,12 @@ type Effect struct {
 }
 
 // Judge says what trials on these nodes can tell, and warns of what they cannot.
-// asks are the effects that the campaign names.
-func Judge(nodes []wire.PlanNode, trials []wire.Trial, asks []string) Estimable {
+// asks are the effects that the campaign names, confidence that of the report's
+// intervals.
+func Judge(nodes []wire.PlanNode, trials []wire.Trial, asks []string, confidence float64) Estimable {
 	passes := passesOf(nodes, trials)
-	e := Estimable{Trials: len(passes), WithoutTCP: withoutTCP(trials), Warnings: []string{}, Effects: []Effect{}}
+	e := Estimable{Trials: len(passes), WithoutTCP: withoutTCP(trials), Warnings: []string{}, Effects: []Effect{},
+		confidence: confidence}
 	e.warnUnmeasured()
 	if len(passes) == 0 {
 		return e
@@ -109,7 +112,7 @@ func (e *Estimable) fit(passes []Pass) {
 		if err == nil {
 			told := Contrasts(&alike, t)
 			f.judgedBy(slices.Concat(told, Contrasts(&apart, t)))
-			f.found(&alike, told, speedRange(t.Name, passes))
+			f.found(&alike, told, speedRange(t.Name, passes), e.confidence)
 		}
 		e.Effects = append(e.Effects, f)
 	}
@@ -132,12 +135,12 @@ func (e *Effect) judgedBy(contrasts []stats.Estimate) {
 
 // found works out how large the effect must be, of a fit to noise: how its estimates
 // scatter, as a share of the noise, is the design's.
-func (e *Effect) found(f *stats.Fit, contrasts []stats.Estimate, units float64) {
+func (e *Effect) found(f *stats.Fit, contrasts []stats.Estimate, units, confidence float64) {
 	for _, c := range contrasts {
 		if c.SE == nil || c.Between || f.Groups == stats.GroupsNoise {
 			continue
 		}
-		least := stats.Detectable(stats.WishedPower, *c.DF, stats.Confidence) * *c.SE / *f.ResidualSD * units
+		least := stats.Detectable(stats.WishedPower, *c.DF, confidence) * *c.SE / *f.ResidualSD * units
 		if e.LeastFoundSD == nil || least > *e.LeastFoundSD {
 			e.LeastFoundSD = &least
 		}
@@ -216,8 +219,8 @@ func (e *Estimable) warnConfounded() {
 }
 
 // fewDF is below how many degrees of freedom an interval is much wider than with
-// many: at four it reaches 2.8 standard errors to either side, for 2.
-const fewDF = 5
+// many: at four it reaches 2.8 standard errors to either side, for 2, at 95 %.
+const fewDF, manyDF = 5, 1e6
 
 func (e *Estimable) warnFew(passes []Pass) {
 	switch df := e.ResidualDF; {
@@ -225,8 +228,8 @@ func (e *Estimable) warnFew(passes []Pass) {
 		e.warn("the model uses up all %d trials: no effect has an interval; drive more repetitions", e.Trials)
 	case df < fewDF:
 		e.warn("few residual degrees of freedom (%d): an interval reaches %.1f standard errors to either side, with "+
-			"many it is 2; drive more repetitions",
-			df, stats.TQuantile(stats.Confidence, float64(df)))
+			"many it is %.2g; drive more repetitions",
+			df, stats.TQuantile(e.confidence, float64(df)), stats.TQuantile(e.confidence, manyDF))
 	default:
 		e.warnFewForSome()
 	}
@@ -251,8 +254,9 @@ func (e *Estimable) warnFewForSome() {
 	}
 	if len(few) > 0 {
 		e.warn("as few as %.0f degrees of freedom for %s, should sessions differ much: an interval then reaches %.1f "+
-			"standard errors to either side, with many it is 2",
-			least, strings.Join(few, ", "), stats.TQuantile(stats.Confidence, least))
+			"standard errors to either side, with many it is %.2g",
+			least, strings.Join(few, ", "), stats.TQuantile(e.confidence, least),
+			stats.TQuantile(e.confidence, manyDF))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/internal/influx"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -46,7 +45,7 @@ func (f *follower) results(ctx context.Context, final bool) error {
 		if f.resulted[name] == print {
 			continue
 		}
-		if err := f.result(a, e, final); err != nil {
+		if err := f.result(a, e); err != nil {
 			return err
 		}
 		f.resulted[name] = print
@@ -91,13 +90,16 @@ func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 }
 
 // result adds one attempt's point to the pending batch.
-func (f *follower) result(a *archive.Archive, e archive.Attempt, final bool) error {
+func (f *follower) result(a *archive.Archive, e archive.Attempt) error {
 	s, err := report.Summarise(a, e)
 	if err != nil { // a line that is not a record; it has been counted
 		f.miss(func(s *Summary) { s.Unreckoned++ })
 		return nil
 	}
-	at, known := f.opening(s, final)
+	at, known, err := f.opening(s)
+	if err != nil {
+		return err
+	}
 	if !known {
 		if at, err = decidedAt(a, e.TrialKey); err != nil {
 			return err
@@ -154,25 +156,44 @@ func (f *follower) target(h wire.Header, wallOffsetNs int64) error {
 	return f.compute(influx.TargetName, tags, fields, time.Unix(0, at))
 }
 
-// opening is when the attempt's window opened, by the first of its nodes that
-// had one and whose clock is known.
-func (f *follower) opening(s report.Summary, final bool) (time.Time, bool) {
+// opening is when the attempt's window opened, by the first of its nodes with a window and a clock estimate in what
+// is sealed of the attempt. What comes later may not move the point, which would be another one then.
+func (f *follower) opening(s report.Summary) (time.Time, bool, error) {
 	for _, node := range s.Trial.Nodes() {
-		w := verdict.WindowOf(node, s.Records)
-		if w == nil {
+		e, known := f.dating.estimates[node][s.TrialKey]
+		if !known {
 			continue
 		}
-		for _, r := range s.Records {
-			if r.Node != node {
-				continue
-			}
-			if offset, when := f.dating.offset(r.Header, s.TrialKey, final); when == dated {
-				return time.Unix(0, w.OpenBootNs+offset), true
-			}
-			break
+		w, err := f.window(node, s.TrialKey)
+		if err != nil {
+			return time.Time{}, false, err
+		}
+		if w != nil {
+			return time.Unix(0, w.OpenBootNs+e.wallNs), true, nil
 		}
 	}
-	return time.Time{}, false
+	return time.Time{}, false, nil
+}
+
+// window is the first in a node's file of the attempt, which has no late records; nil: it has none.
+func (f *follower) window(node string, k wire.TrialKey) (w *wire.Window, err error) {
+	for _, p := range f.files {
+		if p.key != k || p.node != node || p.late {
+			continue
+		}
+		_, err = lines(f.dir, p.rel, 0, p.size, func(line []byte, _ int64) error {
+			var r wire.Record
+			if r.UnmarshalJSON(line) != nil {
+				return nil // counted when it is sent
+			}
+			var found bool
+			if w, found = r.Body.(*wire.Window); found {
+				return errStop
+			}
+			return nil
+		})
+	}
+	return w, err
 }
 
 // decidedAt is when an attempt was first judged, by the controller's clock.
@@ -204,9 +225,9 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(),
+		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": new(s.Verdict.Reason.String()),
 		"place": info.Place, "pass": t.Pass,
-		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
+		"planned_trials": len(info.Plan.Trials), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
 	if s.Verdict.Outcome == wire.Accepted {
 		fields["accepted"] = 1
@@ -254,17 +275,6 @@ var (
 	delayNumbers = []string{metrics.DelayRoundTripP50Ms, metrics.DelayRoundTripP95Ms, metrics.DelayRoundTripP99Ms,
 		metrics.DatagramsLostPercent}
 )
-
-// planned counts the trials that the run is to drive: a shard has its part.
-func planned(info archive.RunInfo) int {
-	n := 0
-	for _, t := range info.Plan.Trials {
-		if info.Shard.Has(t.Number) {
-			n++
-		}
-	}
-	return n
-}
 
 // flushFull hands the batch on when it is large enough.
 func (f *follower) flushFull(ctx context.Context) error {

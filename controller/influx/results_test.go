@@ -90,7 +90,7 @@ func TestResultsAreTheMetrics(t *testing.T) {
 		if strings.Contains(line, " accepted=1i") {
 			accepted++
 		}
-		if has := strings.Contains(line, `reason="`); has == (d.Outcome == "accepted") {
+		if has := strings.Contains(line, `,reason="",`); has != (d.Outcome == "accepted") {
 			t.Errorf("trial %d attempt %d is %s: %s", d.Trial, d.Attempt, d.Outcome, line)
 		}
 	}
@@ -171,6 +171,17 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 			t.Errorf("publish has no %s", p)
 		}
 	}
+	// A server keeps the fields that a point had before and has no more: an accepted one must say that it has no
+	// reason.
+	word.Outcome, word.Reason, word.Word = "accepted", wire.Reason{}, &wire.Word{Decision: "accept"}
+	if err := a.Decide(word); err != nil {
+		t.Fatal(err)
+	}
+	d.points = map[string]int{}
+	session(t, a.Dir(), d, 2, false)
+	if got := resultsOf(d.points); !strings.Contains(got["1.1"], `outcome="accepted",reason="",`) {
+		t.Errorf("accepted after all: %v", got)
+	}
 }
 
 // A result that was driven after the run had enough is accepted, and does not count.
@@ -190,5 +201,70 @@ func TestResultsBeyondEnoughDoNotCount(t *testing.T) {
 	}
 	if len(got) != 6 {
 		t.Errorf("%d results", len(got))
+	}
+}
+
+// window makes the record of a node's window in a trial.
+func (s *scripted) window(node string, trial int) step {
+	h := s.header(node, trial)
+	r := wire.Record{Header: h, Body: &wire.Window{OpenBootNs: h.TBootNs, CloseBootNs: h.TBootNs + 10*second}}
+	return func(t testing.TB, a *archive.Archive) { t.Helper(); appendAll(t, a, node, []wire.Record{r}) }
+}
+
+// A result has one time, and so is one point, whenever it is sent: nothing that comes after its attempt was sealed
+// moves it.
+func TestResultHasOneTime(t *testing.T) {
+	for name, after := range map[string]func(s *scripted) []step{
+		"a neighbour's clock is known later": func(s *scripted) []step {
+			return []step{s.window("car", 1), s.window("roadside", 1), s.decide(1), s.clocks(2), s.window("car", 2),
+				s.window("roadside", 2), s.decide(2)}
+		},
+		"the first node's window comes late": func(s *scripted) []step {
+			return []step{s.clocks(1), s.window("roadside", 1), s.decide(1), s.window("car", 1)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newRun(t, 2)
+			d := &database{points: map[string]int{}}
+			for _, happens := range after(&scripted{seq: map[string]uint64{}, nowNs: 1000 * second}) {
+				happens(t, a)
+				session(t, a.Dir(), d, 2, false)
+			}
+			all, _ := published(t, a.Dir())
+			for p := range all {
+				d.points[p]++
+			}
+			times := map[string]string{}
+			for p := range d.points {
+				if !strings.HasPrefix(p, influx.ResultName+",") {
+					continue
+				}
+				tags, at := p[:strings.IndexByte(p, ' ')], p[strings.LastIndexByte(p, ' '):]
+				if other, twice := times[tags]; twice && other != at {
+					t.Errorf("%s is at%s and at%s", tags, other, at)
+				}
+				times[tags] = at
+			}
+		})
+	}
+}
+
+// Every shard tells the trials of the whole run, whose results it is beside in the database.
+func TestAShardTellsTheWholeRunsTrials(t *testing.T) {
+	folders, err := synthetic.Shards(t.TempDir(), synthetic.Options{Speeds: []float64{2.8, 16.7}, Repetitions: 3}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		points, _ := published(t, folder)
+		got := resultsOf(points)
+		if len(got) != 4 {
+			t.Errorf("%d results in a shard of 12 ÷ 3 trials", len(got))
+		}
+		for _, line := range got {
+			if !strings.Contains(line, ",planned_trials=12i") {
+				t.Errorf("a shard has %s", line)
+			}
+		}
 	}
 }

@@ -138,8 +138,8 @@ func newRun(t testing.TB, n int) *archive.Archive {
 	info := archive.RunInfo{Run: "r", Campaign: "c", Place: archive.PlaceBench, CampaignRaw: []byte("version: 1\n"),
 		Plan: wire.RunPlan{Run: "r"}}
 	for i := range n {
-		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1, Car: "car", SpeedMps: new(1.0),
-			Acceptance: wire.Acceptance{SpeedBandMps: new(1.5)}})
+		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1, Car: "car", Roadside: "roadside",
+			SpeedMps: new(1.0), Acceptance: wire.Acceptance{SpeedBandMps: new(1.5)}})
 	}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "r"), info)
 	if err != nil {

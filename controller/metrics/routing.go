@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/packets"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -105,7 +106,7 @@ func (s *set) routingCost(c topology.Cost) {
 	s.put("", discoveriesFound, new(float64(len(c.DiscoveryMs))))
 	s.put("", discoveriesLost, new(float64(c.Failed)))
 	if len(c.DiscoveryMs) > 0 {
-		s.put("", discoveryMedian, new(median(c.DiscoveryMs)))
+		s.put("", discoveryMedian, new(stats.Median(c.DiscoveryMs)))
 	}
 	s.put("", daemonPackets, c.PacketsPerS)
 	s.put("", daemonBytes, c.BytesPerS)
@@ -157,14 +158,8 @@ func (s *set) probes(m *topology.Mesh) {
 		s.put("", probeLoss, new(100*(1-float64(len(rtt))/sent)))
 	}
 	if len(rtt) > 0 {
-		s.put("", probeRTT, new(median(rtt)))
+		s.put("", probeRTT, new(stats.Median(rtt)))
 	}
-}
-
-// median of sorted values, of which there is at least one.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // framesOnAir puts what real radios count. The emulated one tells more.

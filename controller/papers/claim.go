@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // Condition is facts that a trial must have, each with the values that will do.
@@ -118,22 +120,27 @@ type Part struct {
 // Margin within which two figures count as the same: a share of their mean.
 const Margin = 0.1
 
-// Rule is how claims are decided, in the words of the report. It was laid down
+// rule is how claims are decided, in the words of the report. It was laid down
 // before any trial was driven, but for the pairs that a ratio leaves out: that
 // was added after the runs of P1 and of P2's chain, of which it decides nothing.
-const Rule = "Two trials make a pair when they are of one repetition and alike in all but what the claim compares. " +
-	"A claim that one has more (or less) is supported when the 95 % t interval of the pairs' mean difference lies " +
+const rule = "Two trials make a pair when they are of one repetition and alike in all but what the claim compares. " +
+	"A claim that one has more (or less) is supported when the %[1]s t interval of the pairs' mean difference lies " +
 	"wholly on that side of zero, " +
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
-	"That two are the same is supported when the interval lies within ± 10 % of their mean, contradicted when it " +
+	"That two are the same is supported when the interval lies within ± 10 %% of their mean, contradicted when it " +
 	"lies wholly beyond. " +
-	"A range, of a ratio or of a level, is supported when the 95 % interval lies wholly within it and contradicted " +
+	"A range, of a ratio or of a level, is supported when the %[1]s interval lies wholly within it and contradicted " +
 	"when it lies wholly outside. " +
 	"Of a ratio, pairs that are 0 on both sides are left out, and the answer has their number. " +
 	"Below three pairs nothing is decided, nor of times where one of the trials had not come to it when its window " +
 	"closed. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
-	"Intervals are not corrected for there being many claims: of twenty comparisons without any effect, about one " +
+	"Intervals are not corrected for there being many claims: of %.0[2]f comparisons without any effect, about one " +
 	"comes out on some side."
+
+// Rule is how claims are decided with intervals of a confidence.
+func Rule(confidence float64) string {
+	return fmt.Sprintf(rule, words.Percent(confidence), 1/(1-confidence))
+}
 
 // Decide answers a claim.
 func Decide(c Claim, trials []Trial, s Summariser) Answer {

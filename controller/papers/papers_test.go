@@ -338,6 +338,16 @@ func TestTablesBesidePublishedOnes(t *testing.T) {
 	t.Logf("%s", turned.Remarks[0])
 }
 
+// Where ours are equal, their order is neither the published one nor the other.
+func TestEqualCellsHaveNoOrder(t *testing.T) {
+	p := read(t)
+	for _, k := range p.Tables("chain", like(p, "chain", 0, 3), tInterval) {
+		if k.Compared == 0 || k.Equal != k.Compared || k.Turned != 0 {
+			t.Errorf("%s: of %d orders %d are equal and %d turned", k.Metric, k.Compared, k.Equal, k.Turned)
+		}
+	}
+}
+
 // What the papers printed stands beside our cells and is in none of them.
 func TestPublishedFiguresChangeNoMeasuredCell(t *testing.T) {
 	p, other := read(t), read(t)

@@ -13,7 +13,7 @@ import (
 type Mark struct {
 	X         float64
 	Y         float64  // of ours the mean
-	Low, High *float64 // the 95 % interval; of a published mark its range, open where nil
+	Low, High *float64 // the interval; of a published mark its range, open where nil
 	N         int      // trials
 	AtLeast   bool     // Y is only known to be more: a time among them had not ended
 	Printed   string   // of a published mark: the paper's words

@@ -16,6 +16,7 @@ type Table struct {
 	Remarks      []string // where an order is not the published one
 	Compared     int      // orders of two that could be compared
 	Turned       int      // of those, the other way round here
+	Equal        int      // of those, neither way here
 }
 
 // Row is one protocol, standing or moving.
@@ -165,7 +166,11 @@ func (t *Table) order(cells []Cell, where Condition, fact string, values []strin
 			if a.theirs > b.theirs {
 				low, high = b, a
 			}
-			if low.ours <= high.ours {
+			switch {
+			case low.ours < high.ours:
+				continue
+			case low.ours == high.ours:
+				t.Equal++
 				continue
 			}
 			t.Turned++
@@ -205,13 +210,13 @@ func ranked(places []place, of func(place) float64) string {
 	return b.String()
 }
 
-// words of P2's metrics.
-var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
+// metricWords are those of P2's metrics.
+var metricWords = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
 	ThroughputPerConnection: "throughput of a connection"}
 
 // Words names a metric in a word.
 func Words(metric string) string {
-	if w := words[metric]; w != "" {
+	if w := metricWords[metric]; w != "" {
 		return w
 	}
 	return metric
@@ -234,7 +239,7 @@ func (p Published) Drawn(scenario string) []Claim {
 				for _, b := range levels[i+1:] {
 					if c, ok := drawn(cells, f.fact, f.of, a, b); ok {
 						c.ID = fmt.Sprintf("P2 %s.%d", scenario, len(out)+1)
-						c.Text = fmt.Sprintf("%s, %s: %s", scenario, words[metric], c.Text)
+						c.Text = fmt.Sprintf("%s, %s: %s", scenario, metricWords[metric], c.Text)
 						out = append(out, c)
 					}
 				}

@@ -28,8 +28,8 @@ func (t Trial) censored(metric string) bool {
 	return slices.ContainsFunc(t.Times[metric], func(d stats.Duration) bool { return d.Censored })
 }
 
-// Interval is a mean with the half width of its 95 % interval; nil where there
-// are too few values.
+// Interval is a mean with the half width of its interval; nil where there are too
+// few values.
 type Interval struct {
 	Mean float64
 	Half *float64

@@ -208,7 +208,7 @@ func delayFigure(d *evidence.Run, all []delayedFlow) *figureView {
 		YName: "delay_round_trip_p50", YUnit: "ms", Dodge: true}
 	for _, name := range slices.Sorted(maps.Keys(series)) {
 		s := series[name]
-		s.Name, s.Means = fmt.Sprintf("%s (n = %d)", name, len(s.Points)), meansOf(d, s.Points, "ms")
+		s.Name, s.Means = fmt.Sprintf("%s (n = %d)", name, len(s.Points)), meansOf(d, s.Points, "ms", false)
 		p.Series = append(p.Series, *s)
 	}
 	p.Notes = []string{counted(d, p.Series)}

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // figureView is one figure with its caption, and what it is drawn from.
@@ -90,8 +91,9 @@ func point(a evidence.Attempt, x float64) figure.Point {
 }
 
 // meansOf are the means of a series' points at each x, with their intervals at the
-// run's confidence, the same as in the table of results.
-func meansOf(d *evidence.Run, points []figure.Point, unit string) []figure.Point {
+// run's confidence, the same as in the table of results; pooled over unlike cells they
+// have none.
+func meansOf(d *evidence.Run, points []figure.Point, unit string, pooled bool) []figure.Point {
 	at := map[float64][]float64{}
 	for _, p := range points {
 		at[p.X] = append(at[p.X], p.Y)
@@ -100,7 +102,7 @@ func meansOf(d *evidence.Run, points []figure.Point, unit string) []figure.Point
 	for _, x := range slices.Sorted(maps.Keys(at)) {
 		m := figure.Point{X: x, Y: stats.Summarise(at[x]).Mean, N: len(at[x])}
 		m.Hint = fmt.Sprintf("mean of %s: %.2f %s", words.Count(m.N, "trial"), m.Y, unit)
-		if half := stats.HalfWidth(d.Level(), at[x]); half != nil {
+		if half := stats.HalfWidth(d.Level(), at[x]); half != nil && !pooled {
 			m.YLow, m.YHigh = new(m.Y-*half), new(m.Y+*half)
 			m.Hint += fmt.Sprintf(", %s interval %.2f to %.2f", words.Percent(d.Level()), *m.YLow, *m.YHigh)
 		}
@@ -131,21 +133,59 @@ func counted(d *evidence.Run, all []figure.Series) string {
 	return fmt.Sprintf("horizontal bars: means with their %s CI, %s", words.Percent(d.Level()), n)
 }
 
+// pooledNote is the legend's line where counted's would not be true.
+const pooledNote = "horizontal bars: means over all else"
+
 // intervals says what the intervals of means are.
 const intervals = "Intervals are Student's t, from three trials on."
 
+// pooledBySpeed are the factors in which planned trials of one speed and section differ.
+func pooledBySpeed(d *evidence.Run) []string {
+	type cell struct {
+		speed   float64
+		section string
+	}
+	first := map[cell]wire.Trial{}
+	differ := map[string]bool{}
+	for _, a := range d.Planned() {
+		speed, _ := a.SpeedMps()
+		at := cell{speed, a.Section}
+		if _, known := first[at]; !known {
+			first[at] = a.Trial
+		}
+		for name, level := range a.Trial.Factors {
+			if level != first[at].Factors[name] {
+				differ[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(differ))
+}
+
+// pooledMeans says what means are over, and why they have no interval.
+func pooledMeans(over []string) string {
+	return fmt.Sprintf("The means are over all levels of %s, and have no interval: trials of different cells are no "+
+		"sample of one.", strings.Join(over, ", "))
+}
+
 func speedFigure(d *evidence.Run) figureView {
+	over := pooledBySpeed(d)
 	all := seriesBySection(d, func(a evidence.Attempt) *float64 { return a.Trial.SpeedMps },
 		func(evidence.Attempt, *figure.Point) {})
 	for i := range all {
-		all[i].Means = meansOf(d, all[i].Points, evidence.RateUnit)
+		all[i].Means = meansOf(d, all[i].Points, evidence.RateUnit, len(over) > 0)
 	}
-	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + intervals}
+	note := counted(d, all)
+	said := intervals
+	if len(over) > 0 {
+		said, note = pooledMeans(over), pooledNote
+	}
+	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + said}
 	if len(all) > 1 {
 		f.Caption += " The sections stand side by side for legibility: they were driven at the same speeds."
 	}
 	return f.drawn(d, figure.Plot{Title: "Throughput by speed", XLabel: "target speed, m/s", Dodge: true, Series: all,
-		Notes: []string{counted(d, all)}}, "target_speed_mps")
+		Notes: []string{note}}, "target_speed_mps")
 }
 
 func distanceFigure(d *evidence.Run) figureView {
@@ -213,19 +253,14 @@ func factorFigure(d *evidence.Run) *figureView {
 			}
 		}
 		s.Name = fmt.Sprintf("%s (n = %d)", cmp.Or(name, "all trials"), len(s.Points))
-		if s.Means = meansOf(d, s.Points, evidence.RateUnit); pooled { // cells that differ are no sample of one
-			for i := range s.Means {
-				s.Means[i].YLow, s.Means[i].YHigh = nil, nil
-			}
-		}
+		s.Means = meansOf(d, s.Points, evidence.RateUnit, pooled)
 		p.Series = append(p.Series, s)
 	}
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by " + first + ". " + intervals}
 	p.Notes = []string{counted(d, p.Series)}
 	if pooled {
-		f.Caption = fmt.Sprintf("Throughput of every accepted trial by %s. The means are over all levels of %s, and "+
-			"have no interval: trials of different cells are no sample of one.", first, strings.Join(others, ", "))
-		p.Notes = []string{"horizontal bars: means over all else"}
+		f.Caption = fmt.Sprintf("Throughput of every accepted trial by %s. %s", first, pooledMeans(others))
+		p.Notes = []string{pooledNote}
 	}
 	return new(f.drawn(d, p, first))
 }

@@ -154,7 +154,7 @@ func drawPaper(d *evidence.Run) ([]drawnFigure, error) {
 		case f.Scenario != "" && f.Scenario != d.Info.Paper.Scenario:
 			one.missing = []string{"it is of the scenario " + f.Scenario + ", which this run is not of"}
 		case f.Kind == papers.Sweep:
-			one.sweep(published.Plotted(f, trials, ofInterval))
+			one.sweep(published.Plotted(f, trials, intervalAt(d)))
 		case f.Kind == papers.Traces:
 			one.overlay(d)
 		case f.Kind == papers.Printed:
@@ -163,6 +163,9 @@ func drawPaper(d *evidence.Run) ([]drawnFigure, error) {
 			one.missing = []string{"it shows how something works, and no measurement"}
 		default:
 			one.missing = []string{f.Why}
+		}
+		for i := range one.panels {
+			one.panels[i].Confidence = words.Percent(d.Level())
 		}
 		out = append(out, one)
 	}

@@ -18,6 +18,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -100,7 +102,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			strings.Join(papers.IDs(), ", "))
 	}
 	out := PaperPage{Drawings: map[string][]byte{}}
-	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule}
+	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule(stats.Confidence)}
 	driven, named := map[[3]string]bool{}, map[string]bool{}
 	for _, run := range runs {
 		d, err := run.read()
@@ -203,7 +205,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 	v := runView{Title: fmt.Sprintf("%s at the scale %s", d.Info.Campaign, scaleOf(d)), Means: ourMeans(d),
 		About: aboutRun(d), Deviations: d.Info.Paper.Deviations}
 	for _, c := range []threats.Check{threats.Emulated, threats.Reduced, threats.FewRepetitions, threats.Undriven,
-		threats.NoConnection, threats.MediumLateness} {
+		threats.NothingTransferred, threats.MediumLateness} {
 		if t, clear := c(d); t != nil {
 			v.Doubts = append(v.Doubts, t.Title+": "+t.Text)
 		} else if clear != "" {
@@ -215,7 +217,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 	if err != nil {
 		return v, err
 	}
-	tables := published.Tables(d.Info.Paper.Scenario, trials, ofInterval)
+	tables := published.Tables(d.Info.Paper.Scenario, trials, intervalAt(d))
 	for _, f := range figures {
 		switch {
 		case len(f.panels) > 0:
@@ -231,7 +233,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 		}
 	}
 	var p publishedView
-	p.claims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials)
+	p.claims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
 	v.Counts, v.Claims, v.NotAsked = p.Counts, p.Claims, p.NotAsked
 	return v, nil
 }
@@ -249,7 +251,12 @@ func aboutRun(d *evidence.Run) [][2]string {
 		clock[1] = fmt.Sprintf("virtual: Linux %s of configuration %s, %d ns a system call", c.Kernel, c.Configuration,
 			c.CallNs)
 	}
-	return append(out, clock, [2]string{"seed", fmt.Sprint(d.Info.Seed)}, [2]string{"trials", attemptsCounted(d)})
+	out = append(out, clock, [2]string{"seed", fmt.Sprint(d.Info.Seed)}, [2]string{"trials", attemptsCounted(d)})
+	if d.Info.Enough != nil {
+		out = append(out, [2]string{"intervals", fmt.Sprintf("at %s instead of %s, for it could stop early",
+			words.Percent(d.Level()), words.Percent(stats.Confidence))})
+	}
+	return out
 }
 
 // put adds a drawing of a figure to the page.
@@ -347,7 +354,8 @@ func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) page
 	for _, motion := range motions {
 		p := t.Plot(motion)
 		panel := figure.Panel{Title: motion, Label: f.Number + ", " + motion, XLabel: "variant",
-			YLabel: axisLabel(papers.Words(t.Metric), t.Unit), XNames: t.Variants}
+			YLabel: axisLabel(papers.Words(t.Metric), t.Unit), XNames: t.Variants,
+			Confidence: words.Percent(d.Level())}
 		for _, c := range p {
 			panel.Curves = append(panel.Curves, curveOf(c, t.Unit))
 		}

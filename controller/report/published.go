@@ -32,6 +32,7 @@ type publishedView struct {
 	Check    string // captures against the field's own word
 	Lacking  string // what captures are not whole, so that numbers are absent
 	Rule     string
+	Interval string // the confidence of each
 	Defined  []metrics.PaperMetric
 	Means    string // how this run came to its numbers
 	Table    string // where the paper's table stands, when it is in another section
@@ -68,10 +69,11 @@ type oursView struct {
 	Trials        int
 }
 
-// ofInterval is the report's own mean and interval.
-func ofInterval(values []float64) (float64, *float64) {
-	s := stats.Summarise(values)
-	return s.Mean, s.HalfWide
+// intervalAt gives the report's own mean and interval, at the run's confidence.
+func intervalAt(d *evidence.Run) papers.Summariser {
+	return func(values []float64) (float64, *float64) {
+		return stats.Summarise(values).Mean, stats.HalfWidth(d.Level(), values)
+	}
 }
 
 func viewPublished(d *evidence.Run) (any, error) {
@@ -86,8 +88,8 @@ func viewPublished(d *evidence.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := publishedView{Paper: paper, Scenario: d.Info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d),
-		Means: ourMeans(d)}
+	v := publishedView{Paper: paper, Scenario: d.Info.Paper.Scenario, Rule: papers.Rule(d.Level()),
+		Interval: words.Percent(d.Level()), Check: fieldCheck(d), Means: ourMeans(d)}
 	if d.Info.Scale != nil {
 		v.Scale = d.Info.Scale.Name
 	}
@@ -99,8 +101,8 @@ func viewPublished(d *evidence.Run) (any, error) {
 	if evidence.AsksP1(d) {
 		v.Table = "The paper's table stands beside ours under “Results”."
 	}
-	v.claims(all.Claims(paper.ID, v.Scenario), trials)
-	for _, t := range all.Tables(v.Scenario, trials, ofInterval) {
+	v.claims(all.Claims(paper.ID, v.Scenario), trials, intervalAt(d))
+	for _, t := range all.Tables(v.Scenario, trials, intervalAt(d)) {
 		v.Tables = append(v.Tables, tableView(t))
 	}
 	if len(v.Tables) == 0 && paper.ID == "p2" {
@@ -115,7 +117,7 @@ func viewPublished(d *evidence.Run) (any, error) {
 			v.Metrics = append(v.Metrics, inPapersUnit(m))
 		}
 	}
-	v.cells(trials)
+	v.cells(trials, intervalAt(d))
 	return v, nil
 }
 
@@ -268,10 +270,10 @@ func weighted(a evidence.Attempt, name string, weight func(flow string) *float64
 	return new(sum / total)
 }
 
-func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial) {
+func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial, s papers.Summariser) {
 	count := map[string]int{}
 	for _, c := range claims {
-		answer := claimView{Answer: papers.Decide(c, trials, ofInterval)}
+		answer := claimView{Answer: papers.Decide(c, trials, s)}
 		count[answer.Verdict]++
 		if answer.Verdict == papers.NotAsked {
 			v.NotAsked = append(v.NotAsked, answer)
@@ -322,7 +324,7 @@ func unitOfMetric(name string) string {
 	return ""
 }
 
-// interval prints a mean with its 95 % interval.
+// interval prints a mean with half of its interval.
 func interval(v papers.Interval, unit string) string {
 	if v.N == 0 {
 		return "—"
@@ -362,22 +364,26 @@ func tableView(t papers.Table) publishedTable {
 	switch {
 	case t.Compared == 0:
 		out.Orders = "No two cells that differ as published were driven: no order can be compared."
-	case t.Turned == 0:
+	case t.Turned+t.Equal == 0:
 		out.Orders = fmt.Sprintf("All %d orders of two variants or protocols that could be compared are as published.",
 			t.Compared)
 	default:
 		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round "+
-			"here: %d.", words.Count(t.Compared, "order"), t.Turned)
+			"here: %d", words.Count(t.Compared, "order"), t.Turned)
+		if t.Equal > 0 {
+			out.Orders += fmt.Sprintf(", equal here: %d", t.Equal)
+		}
+		out.Orders += "."
 	}
 	return out
 }
 
-func (v *publishedView) cells(trials []papers.Trial) {
+func (v *publishedView) cells(trials []papers.Trial, s papers.Summariser) {
 	var names []string
 	for _, m := range v.Metrics {
 		names = append(names, m.Name)
 	}
-	facts, cells := papers.Cells(trials, names, ofInterval)
+	facts, cells := papers.Cells(trials, names, s)
 	v.Facts = facts
 	for _, c := range cells {
 		row := oursView{Facts: c.Facts, Trials: c.Trials}

@@ -189,11 +189,24 @@ func TestRejectedAttemptsAreTold(t *testing.T) {
 	})
 	has(t, html, "4 of 4 planned trials accepted, in 11 attempts (2 rejected, 1 failed, 4 interrupted).",
 		"gps: fix_age_ms_max on car is 3200, limit 1500",
-		"speed: in_band_share_min is 0, limit 0.9", "iperf3: on roadside: did not start", "1 trial had no connection "+
-			"and counts as 0",
+		"speed: in_band_share_min is 0, limit 0.9", "iperf3: on roadside: did not start",
+		"1 trial transferred nothing and counts as 0",
 		"1 accepted trial transferred nothing", "3 attempts rejected or failed", "4 attempts ended from outside",
 		"(3.2 agent_restarted, 3.3 agent_restarted, ", "Of 11 attempts 4 were accepted, 2 rejected, 1 failed and 4 "+
 			"interrupted from outside", "No person decided about an attempt")
+}
+
+// A trial that connected and transferred nothing is not said to have had no connection.
+func TestConnectedTrialsWithoutAByteAreNotWithoutConnection(t *testing.T) {
+	html := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 2,
+		MB: func(x wire.Trial, _ *rand.Rand) float64 {
+			if x.Number <= 2 {
+				return 0
+			}
+			return 20
+		}})
+	has(t, html, "2 trials transferred nothing and count as 0.", "Trials that transferred nothing count as 0")
+	hasNot(t, html, "had no connection", "Trials without a connection")
 }
 
 func TestThreatsThatApply(t *testing.T) {

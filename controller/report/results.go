@@ -72,8 +72,8 @@ func attemptsCounted(d *evidence.Run) string {
 		}
 	}
 	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts), "attempt"), rejected, failed,
-		interrupted)
+		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts)-d.DrivenBeyond(), "attempt"),
+		rejected, failed, interrupted)
 	if d.Stop != nil {
 		text += fmt.Sprintf(" Stopped after block %d: %s.", d.Stop.Blocks, d.Stop.Reason)
 	}
@@ -169,7 +169,8 @@ type resultsView struct {
 	Paper    bool
 	Generic  []genericRow
 	Factors  []string
-	Zero     string // on trials without any connection
+	Zero     string // on trials that transferred nothing
+	Pooled   string // why the means have no interval; empty: they have
 }
 
 type sectionHead struct {
@@ -206,9 +207,9 @@ type genericRow struct {
 func viewResults(d *evidence.Run) (any, error) {
 	v := resultsView{Unit: evidence.RateUnit, Interval: words.Percent(d.Level())}
 	if n := evidence.Zeros(d); n > 0 {
-		v.Zero = words.Count(n, "trial") + " had no connection and counts as 0."
+		v.Zero = words.Count(n, "trial") + " transferred nothing and counts as 0."
 		if n > 1 {
-			v.Zero = words.Count(n, "trial") + " had no connection and count as 0."
+			v.Zero = words.Count(n, "trial") + " transferred nothing and count as 0."
 		}
 	}
 	if !evidence.SpeedBySection(d) {
@@ -226,6 +227,10 @@ func viewResults(d *evidence.Run) (any, error) {
 // the campaign puts P1's question.
 func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) resultsView {
 	v.Paper = evidence.AsksP1(d)
+	over := pooledBySpeed(d)
+	if len(over) > 0 {
+		v.Pooled = pooledMeans(over)
+	}
 	all := d.Planned()
 	names := evidence.Levels(all, evidence.Section)
 	for i, s := range names {
@@ -240,7 +245,11 @@ func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) result
 				return !ok || v != speed || a.Section != s
 			})
 			atSpeed = append(atSpeed, cell...)
-			row.Cells = append(row.Cells, makeCell(d, cell))
+			c := makeCell(d, cell)
+			if len(over) > 0 && !c.Few {
+				c.Interval, c.Few = "no interval", true
+			}
+			row.Cells = append(row.Cells, c)
 			if v.Paper {
 				row.Paper = append(row.Paper, asRate(published.Velocity[s][speed]))
 			}

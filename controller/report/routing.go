@@ -10,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 )
 
@@ -97,7 +98,7 @@ func routingOf(a evidence.Attempt, hopsMost float64) routingRow {
 		row.Ready = fmt.Sprintf("%.1f s", *cost.ReadyS)
 	}
 	if n := len(cost.DiscoveryMs); n > 0 {
-		row.Discovery = fmt.Sprintf("%.0f ms (of %d)", cost.DiscoveryMs[n/2], n)
+		row.Discovery = fmt.Sprintf("%.0f ms (of %d)", stats.Median(cost.DiscoveryMs), n)
 	}
 	if cost.Failed > 0 {
 		row.Discovery += fmt.Sprintf(", %d in vain", cost.Failed)

@@ -6,6 +6,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Beside what routing sent stands who counted it.
@@ -28,5 +29,24 @@ func TestRoutingsCostSaysWhoCountedIt(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
+	}
+}
+
+// Of an even number of discoveries the median is the mean of the middle two, as in metrics.csv.
+func TestDiscoverysMedian(t *testing.T) {
+	p := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
+		{Name: "b", MeshPrefix: "10.0.0.2/24"}}}
+	trial := wire.Trial{Sender: "a", Receiver: "b", DurationS: 10, Routing: wire.Routing{Protocol: "aodv"}}
+	at := func(node string, b wire.Body) wire.Record {
+		return wire.Record{Header: wire.Header{Kind: b.Kind(), Node: node, TBootNs: 5e9}, Body: b}
+	}
+	records := []wire.Record{at("a", &wire.Window{OpenBootNs: 1e9, CloseBootNs: 11e9}),
+		at("a", &wire.RouteChange{Action: "present", AtBootNs: 5e9, Destination: "10.0.0.2/32"})}
+	for _, us := range []float64{20e3, 10e3} {
+		records = append(records, at("a", &wire.RoutingEvent{Report: "discovery_us", AtBootNs: 5e9, Value: &us}))
+	}
+	row := routingOf(evidence.Attempt{Trial: trial, Mesh: topology.Read(p, trial, records)}, 1)
+	if row.Discovery != "15 ms (of 2)" {
+		t.Errorf("discovery took %q", row.Discovery)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -40,7 +42,8 @@ func TestARunThatHadEnough(t *testing.T) {
 	d.Info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
 		Confidence: 0.95}
 	d.Stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
-	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.", "12 of 12 planned trials accepted",
+	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.",
+		"12 of 12 planned trials accepted, in 12 attempts (0 rejected, 0 failed, 0 interrupted)",
 		"every difference between levels of section to ± 10 % of the mean", "There can be 3 looks, from block 3 to "+
 			"block 5",
 		"98.3 % interval", "B − A: ", "8 attempts of later blocks had been driven", "The unit of analysis is the "+
@@ -48,6 +51,27 @@ func TestARunThatHadEnough(t *testing.T) {
 		"It stopped after 3 blocks: precise enough", "All of it is one session")
 	if n := len(d.Results()); n != 12 {
 		t.Errorf("%d results, want those of three blocks", n)
+	}
+	d.Attempts = d.Attempts[1:]
+	says(t, page1(t, d), "11 of 12 planned trials accepted", "1 of 12 planned trials have no accepted attempt")
+}
+
+// Beside a paper, too, every interval is at the run's level, and says so.
+func TestPapersIntervalsAreAtTheRunsLevel(t *testing.T) {
+	d := gathered(t, synthetic.Options{Seed: 3, Paper: "p1", Speeds: []float64{2.8, 8.3}, Repetitions: 5})
+	d.Info.Enough = &plan.StopWhen{Of: plan.StopOfMean, HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
+		Confidence: 0.95}
+	page := page1(t, d)
+	says(t, page, "the 98.3 % t interval of the pairs", "half of the 98.3 % t interval",
+		"ours: mean, 98.3 % interval", "of 60 comparisons without any effect")
+	for _, not := range []string{"95 % t interval", "the 95 % interval", "ours: mean, 95 %"} {
+		if strings.Contains(page, not) {
+			t.Errorf("the page says %q", not)
+		}
+	}
+	values := []float64{1, 2, 4}
+	if _, half := intervalAt(d)(values); *half != *stats.HalfWidth(d.Level(), values) {
+		t.Errorf("half of an interval is %g", *half)
 	}
 }
 

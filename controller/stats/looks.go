@@ -38,6 +38,9 @@ func (l Looks) Each() float64 {
 	return 1 - (1-l.Confidence)/float64(l.Count()*l.Questions)
 }
 
+// PerLook is the confidence of an interval at one look that no other question shares.
+func (l Looks) PerLook() float64 { return 1 - (1-l.Confidence)/float64(l.Count()) }
+
 // Half is half the width of the interval at a look for the mean of what blocks
 // say; absent from fewer than three, or where they do not differ at all.
 func (l Looks) Half(blocks []float64) *float64 {

@@ -22,6 +22,12 @@ func Summarise(values []float64) Summary {
 	return s
 }
 
+// Median of sorted values, of which there is at least one.
+func Median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
 // Correlation is Pearson's; absent below three pairs or without variation.
 func Correlation(x, y []float64) *float64 {
 	if len(x) < 3 || stat.Variance(x, nil) == 0 || stat.Variance(y, nil) == 0 {

@@ -124,10 +124,11 @@ function campaign() {
     ["Packet loss", "packet_loss_percent", "percent", "Of data packets, by the captures at both ends."],
     ["One-way delay", "one_way_delay_mean_ms", "ms", "Of data packets that arrived, by the captures at both ends."],
     ["Goodput", "goodput_ratio", "percentunit", "Packets that brought a new byte ÷ packets sent."],
-    ["Time to connect", "connect_time_ms", "ms", "From the first SYN to the first payload byte at the receiver."],
+    ["Time to connect", "connect_time_ms", "ms", "From the client's asking for its first connection to the first SYN-ACK that it got, the search for a way in it. Attempts without a connection are not in it."],
     ["Routing overhead", "routing_packets_per_s", "packets/s", "Routing packets at IP of all nodes, by their captures."],
   ])
     d.withPanel(matrix(title, cells(field, "variant", "routing"), field, "variant", "routing", { w: 8, h: 7, unit, description: `${description} Mean of the accepted attempts: TCP variant down, routing protocol across. Empty without captures, where it needs them.` }));
+  d.withPanel(matrix("Without a connection", cells("connect_censored_ms", "variant", "routing", { of: "count" }), "connect_censored_ms", "variant", "routing", { w: 24, h: 5, unit: "none", description: "Accepted attempts whose client asked for its first connection in vain until the window closed or it gave up: TCP variant down, routing protocol across. Empty without captures." }));
   return d.withPanel(list("Attempts", [target(attempts(["outcome", "reason", "speed_target_mps", "speed_mean_mps", "distance_mean_m", "throughput_bps", "retransmits", "rtt_mean_ms", "clock_error_ms"], ["trial", "attempt", "section", "unit", "direction", "variant", "routing"], { where: `"section" =~ /^$section$/` }), { format: "table" })], {
     w: 24, h: 12, links: { trial: toLive },
     transformations: order(["Time", "trial", "attempt", "outcome", "reason", "section", "unit", "direction", "variant", "routing"]),
@@ -181,7 +182,7 @@ function results() {
       ["packet loss (%)", "packet_loss_percent"],
       ["one-way delay (ms)", "one_way_delay_mean_ms"],
       ["goodput (packets with a new byte ÷ packets sent)", "goodput_ratio"],
-      ["time to connect (ms)", "connect_time_ms"],
+      ["time to connect\\, where it did (ms)", "connect_time_ms"],
       ["retransmits (segments)", "retransmits"],
       ["routing packets (packets/s)", "routing_packets_per_s"],
       ["longest time without a new byte (s)", "data_outage_s"],

@@ -73,9 +73,9 @@ export function attempts(fields, tags, { where = "", filter = ofRun } = {}) {
   return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
 }
 
-/** cells are the mean of a field over the attempts that count, by two tags. */
-export function cells(field, row, column, { as = field } = {}) {
-  return `SELECT mean("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND ${counted} AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
+/** cells are the mean of a field over the attempts that count, or how many have it, by two tags. */
+export function cells(field, row, column, { as = field, of = "mean" } = {}) {
+  return `SELECT ${of}("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND ${counted} AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
 }
 
 /** tally is one number of the campaign. */

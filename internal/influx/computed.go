@@ -45,7 +45,7 @@ func result() Measurement {
 	return Measurement{
 		Name: ResultName,
 		Meaning: "The outcome of an attempt at a trial: one point for each that was judged. Its time is the opening " +
-			"of the window.",
+			"of the window, or of the first verdict where the sealed attempt does not tell the opening.",
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("direction", "outbound or inbound: heading along the course"),
@@ -65,10 +65,10 @@ func result() Measurement {
 			integer("counts", "", "1 when it is a result of the campaign: accepted, no calibration pass, and driven "+
 				"before the run had enough; else 0"),
 			text("outcome", "accepted, rejected, failed or interrupted"),
-			text("reason", "why not accepted"),
+			text("reason", "why not accepted; empty for an accepted one"),
 			text("place", "rehearsal, road or bench"),
 			text("pass", "calibration; absent for an attempt that answers the campaign's question"),
-			integer("planned_trials", "", "trials that the run is to drive"),
+			integer("planned_trials", "", "trials of the plan, those of all shards together"),
 			float("speed_target_mps", "m/s", "the plan's target speed of the car"),
 			float("speed_mean_mps", "m/s", "the car's GPS speed over the window, weighted by time"),
 			float("in_band_share", "1", "share of the window in which a fresh fix had the car within the speed band"),
@@ -184,6 +184,12 @@ func appendGo(line []byte, t Type, value any) (grown []byte, there bool, err err
 			return line, false, fmt.Errorf("%q is no %s", v, t)
 		}
 		return appendText(line, v), v != "", nil
+	case *string: // there even if it is empty, as it then takes the place of what a server has
+		if v == nil {
+			return line, false, nil
+		}
+		grown, _, err = appendGo(line, t, *v)
+		return grown, true, err
 	}
 	return line, false, fmt.Errorf("%T is no %s", value, t)
 }

@@ -20,9 +20,10 @@ import (
 
 // mayBeEmpty are measurements, and fields of them, of which a rehearsal that
 // goes well on a machine like this has no point: no warning, no time-out, no
-// person's note, no battery, no datagrams at fixed times.
+// person's note, no battery, no datagrams at fixed times, no trial without a
+// connection.
 var mayBeEmpty = regexp.MustCompile(
-	`FROM "(fm_event|fm_tcp_event|fm_note|fm_loss)"|"(battery_percent|temperature_c|alarm|datagrams_lost_percent)"|'(rejected|failed|interrupted)'`)
+	`FROM "(fm_event|fm_tcp_event|fm_note|fm_loss)"|"(battery_percent|temperature_c|alarm|datagrams_lost_percent|connect_censored_ms)"|'(rejected|failed|interrupted)'`)
 
 // unrouted are those of a campaign without a routing protocol.
 var unrouted = regexp.MustCompile(`FROM "(fm_route|fm_routing)"`)

@@ -211,7 +211,11 @@ func Estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
 	for _, n := range c.Nodes {
 		nodes = append(nodes, wire.PlanNode{Name: n.Name, Unit: n.Unit})
 	}
-	return design.Judge(nodes, trials, c.Asks)
+	confidence := stats.Confidence
+	if e := c.Design.StopWhen; e != nil {
+		confidence = stopping.Plan(*e, wire.RunPlan{Trials: trials}).PerLook()
+	}
+	return design.Judge(nodes, trials, c.Asks, confidence)
 }
 
 // effects says what the trials can tell, a row an effect.

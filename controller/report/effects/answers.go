@@ -85,17 +85,8 @@ func (c *Comparison) together(term string) string {
 const perSection = "slope by section"
 
 func (c *Comparison) speedWords(sections []string) {
-	slope, both := c.row(design.Speed), c.rows(design.Interaction)
-	over := ""
-	switch {
-	case len(both) == 0:
-	case len(sections) == 2:
-		over = ", over both sections"
-	default:
-		over = fmt.Sprintf(", over all %d sections", len(sections))
-	}
-	if slope != nil {
-		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s%s: %s", c.together(design.Speed), over,
+	if slope := c.row(design.Speed); slope != nil {
+		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s%s: %s", c.together(design.Speed), c.overSections(", "),
 			c.inWords(*slope)))
 	}
 	c.slopes(sections)
@@ -105,6 +96,19 @@ func (c *Comparison) speedWords(sections []string) {
 			return fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of "+
 				"the slopes, per m/s)", of, less)
 		})
+}
+
+// overSections says, behind a separator, that the slope is that over all sections, where it may differ between
+// them; else it is empty.
+func (c *Comparison) overSections(separator string) string {
+	if len(c.rows(design.Interaction)) == 0 {
+		return ""
+	}
+	i := slices.IndexFunc(c.Terms.List, func(t stats.Term) bool { return t.Name == design.Interaction })
+	if n := len(c.Terms.List[i].Columns) + 1; n > 2 {
+		return fmt.Sprintf("%sover all %d sections", separator, n)
+	}
+	return separator + "over both sections"
 }
 
 // slopeIn begins the name of a section's slope.
@@ -275,10 +279,7 @@ func (c *Comparison) speedHeadline(slope answer) string {
 			c.together(design.Section), strings.Join(each, ", section "), c.n())
 	}
 	told := c.estimated(slope, per) + c.together(design.Speed)
-	over := ""
-	if len(c.rows(design.Interaction)) > 0 {
-		over = " over both sections"
-	}
+	over := c.overSections(" ")
 	switch c.found(slope) {
 	case significant:
 		word := "rises"

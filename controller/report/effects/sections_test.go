@@ -42,6 +42,20 @@ func tells(t *testing.T, sentences []string, patterns ...string) {
 	}
 }
 
+// The first line of the report names all sections, too.
+func TestTheHeadlineIsOverAllSections(t *testing.T) {
+	for _, k := range []struct {
+		slopes []float64
+		want   string
+	}{{[]float64{-1, -1}, "Throughput falls with speed over both sections: "},
+		{[]float64{-1, -1, -1}, "Throughput falls with speed over all 3 sections: "}} {
+		c := Compare(sectioned(t, k.slopes...))
+		if got, _ := c.Headline([]string{design.Speed}); !strings.HasPrefix(got, k.want) {
+			t.Errorf("%q does not begin with %q", got, k.want)
+		}
+	}
+}
+
 // Of three sections the slope is that over all of them, and each contrast of
 // sections and of slopes is told.
 func TestThreeSectionsAreTold(t *testing.T) {

@@ -16,7 +16,7 @@ func (d *Run) Level() float64 {
 	if e == nil {
 		return stats.Confidence
 	}
-	return 1 - (1-e.Confidence)/float64(stopping.Plan(*e, d.Info.Plan).Count())
+	return stopping.Plan(*e, d.Info.Plan).PerLook()
 }
 
 // Beyond reports whether a trial is of a block after that which was enough.

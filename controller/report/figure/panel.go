@@ -51,7 +51,8 @@ type Panel struct {
 	XNames         []string // of the places 1, 2, 3 … on an axis of x without numbers
 	Curves         []Curve
 	Band           *Band
-	Apart          bool // values lie close together: the axis of y need not begin at 0
+	Apart          bool   // values lie close together: the axis of y need not begin at 0
+	Confidence     string // of the intervals: 95 %
 }
 
 // Size and margins of a panel, as wide as a phone's screen; text keeps its size there.
@@ -72,7 +73,6 @@ const (
 	fonts       = `system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif`
 	theirs      = "paper, as published"
 	theirsOfAll = "paper, of all of them"
-	ofInterval  = "ours: mean, 95 % interval"
 )
 
 // frame is where a panel's plot lies, and its scales.
@@ -341,7 +341,7 @@ func (p Panel) legend() [][]entry {
 	}
 	if marks && intervals {
 		all = append(all, entry{sign: fmt.Sprintf(`<path d="M8 -6v12m-3 0h6m-6 -12h6" stroke="%s" fill="none"/>`, soft),
-			text: ofInterval})
+			text: fmt.Sprintf("ours: mean, %s interval", p.Confidence)})
 	}
 	if published {
 		all = append(all, entry{sign: fmt.Sprintf(`<g stroke="%s" fill="none">%s</g>`, ink, cross(8, 0)), text: theirs})

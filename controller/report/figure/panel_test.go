@@ -8,14 +8,14 @@ import (
 // A panel has what it needs in itself, and nothing of what is written into it is
 // markup.
 func TestAPanelStandsByItself(t *testing.T) {
-	p := Panel{Title: "a < b", Label: `of "a"`, XLabel: "x, m", YLabel: "y, s", Apart: true,
+	p := Panel{Title: "a < b", Label: `of "a"`, XLabel: "x, m", YLabel: "y, s", Apart: true, Confidence: "90 %",
 		Curves: []Curve{{Name: "one & two", Dotted: true, Ours: []Mark{{X: 1, Y: 0.96, Low: new(0.95),
 			High: new(0.97), N: 3},
 			{X: 2, Y: 0.97, N: 1, AtLeast: true}}}, {Name: "nothing"},
 			{Name: "three", Theirs: []Mark{{X: 1, Y: 0.9, Low: new(0.9), High: new(0.9)}, {X: 2, Y: 0.95,
 				Low: new(0.95)}}}}}
 	svg := string(p.Draw())
-	for _, want := range []string{">a &lt; b<", "one &amp; two", ">x, m<", ">y, s<", ">0.9<", "ours: mean, 95 % " +
+	for _, want := range []string{">a &lt; b<", "one &amp; two", ">x, m<", ">y, s<", ">0.9<", "ours: mean, 90 % " +
 		"interval",
 		"paper, as published", `stroke-dasharray="4 3"`} {
 		if !strings.Contains(svg, want) {

@@ -35,7 +35,7 @@ func View(d *evidence.Run) (any, error) {
 	var v threatsView
 	for _, c := range []Check{
 		altered, Emulated, Reduced, confoundedUnit, oneSession, SpeedWithDistance, FewRepetitions, Undriven,
-		unevenRejections, interruptions, peopleDecided, NoConnection, withoutNumbers, MediumLateness,
+		unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers, MediumLateness,
 		samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills,
 		strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents, captureDrops,
 	} {
@@ -201,7 +201,7 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 		return nil, "Every trial that was to be driven has an accepted attempt."
 	}
 	return &Threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. "+
-		"The blocks are not whole.", len(open), len(d.Info.Plan.Trials), shortList(open))}, ""
+		"The blocks are not whole.", len(open), len(d.Info.Plan.Trials)-d.Spared(), shortList(open))}, ""
 }
 
 func shortList(all []string) string {
@@ -288,13 +288,13 @@ func WordText(w wire.Word) string {
 	return text
 }
 
-// NoConnection is of accepted trials that transferred nothing.
-func NoConnection(d *evidence.Run) (*Threat, string) {
+// NothingTransferred is of accepted trials that transferred nothing.
+func NothingTransferred(d *evidence.Run) (*Threat, string) {
 	n := evidence.Zeros(d)
 	if n == 0 {
 		return nil, ""
 	}
-	return &Threat{"Trials without a connection count as 0", words.Count(n, "accepted trial") + " transferred " +
+	return &Threat{"Trials that transferred nothing count as 0", words.Count(n, "accepted trial") + " transferred " +
 		"nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that " +
 		"survived. Their spread is not that of the others, which the model does not know."}, ""
 }

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+)
+
+// Trials of one speed and section that differ in another factor are no sample of one cell: their mean has no
+// interval, and it is said why.
+func TestMeansOverUnlikeTrialsHaveNoInterval(t *testing.T) {
+	units := synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 4, Paper: "p1",
+		Units: []string{"laptop-1", "laptop-2"}}
+	variants := synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 4,
+		Change: func(t *wire.Trial) { t.Factors["variant"] = []string{"cubic", "vegas"}[t.Repetition%2] }}
+	for over, options := range map[string]synthetic.Options{"car_unit": units, "variant": variants} {
+		d, err := evidence.Gather(synthetic.Run(t, options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := "The means are over all levels of " + over + ", and have no interval"
+		if f := headFigure(d); !strings.Contains(f.Caption, why) || strings.Contains(f.Caption, "Student") ||
+			strings.Contains(string(f.SVG), "CI") {
+			t.Errorf("%s: the head figure says %q", over, f.Caption)
+		}
+		if over != "car_unit" {
+			continue
+		}
+		published, err := papers.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := resultsView{}.bySpeed(d, published)
+		if !strings.Contains(v.Pooled, why) {
+			t.Errorf("below the table stands %q", v.Pooled)
+		}
+		for _, r := range v.Rows {
+			for _, c := range r.Cells {
+				if c.Interval != "no interval" || !c.Few || c.Mean == "" {
+					t.Errorf("%s m/s: %+v", r.Speed, c)
+				}
+			}
+		}
+	}
+}
