@@ -119,5 +119,7 @@ func (s *set) receiver() {
 	}
 	s.put("", gpsRate, rate.value())
 	s.put("", fixAgeMean, age.value())
-	s.put("", gpsLag, s.at.speedLagS())
+	if car := s.at.trial.Car; car != "" {
+		s.put("", gpsLag, track.SpeedLagS(verdict.Fixes(car, s.at.records)))
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/earth"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -103,14 +105,14 @@ func runUp(hz, lagS float64) []wire.Record {
 func TestLagOfAReceiversSpeed(t *testing.T) {
 	for _, hz := range []float64{1, 5, 10} {
 		for _, lag := range []float64{0, 0.4, 1.2} {
-			got := Attempt{trial: wire.Trial{Car: "car"}, records: runUp(hz, lag)}.speedLagS()
+			got := track.SpeedLagS(verdict.Fixes("car", runUp(hz, lag)))
 			if got == nil || math.Abs(*got-lag) > 0.11 {
 				t.Errorf("%g Hz, %g s behind: %v", hz, lag, show(got))
 			}
 		}
 	}
 	steady := driven("car", 1000*second, 100, 10, 5)
-	if got := (Attempt{trial: wire.Trial{Car: "car"}, records: steady}).speedLagS(); got != nil {
+	if got := track.SpeedLagS(verdict.Fixes("car", steady)); got != nil {
 		t.Errorf("of a car that keeps its speed %g s are told", *got)
 	}
 }

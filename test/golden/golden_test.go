@@ -40,7 +40,7 @@ var archives = []struct {
 	},
 }
 
-// sameResult compares what is told of an attempt at once with all that is computed of it.
+// sameResult compares an attempt's result by itself with that among all its numbers.
 func sameResult(t *testing.T, a *archive.Archive, v wire.Verdict) {
 	t.Helper()
 	rows, err := metrics.Of(a, v.TrialKey)
@@ -50,7 +50,7 @@ func sameResult(t *testing.T, a *archive.Archive, v wire.Verdict) {
 	trial, _ := a.Trial(v.Trial)
 	_, want := metrics.Measured(trial, rows)
 	if _, got, err := metrics.Result(a, v.TrialKey); err != nil || got == nil || want == nil || *got != *want {
-		t.Errorf("trial %d: %v Mbit/s at once, %v of all: %v", v.Trial, got, want, err)
+		t.Errorf("trial %d: %v Mbit/s by itself, %v among all: %v", v.Trial, got, want, err)
 	}
 }
 

@@ -1,11 +1,10 @@
-package metrics
+package track
 
 import (
 	"cmp"
 	"math"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 )
 
@@ -25,13 +24,10 @@ const (
 // speedAt is a speed at a moment, in seconds.
 type speedAt struct{ s, mps float64 }
 
-// speedLagS is by how much the car's reported speeds run behind its positions;
-// nil where the attempt's records hold too little change of speed to tell.
-func (at Attempt) speedLagS() *float64 {
-	if at.trial.Car == "" {
-		return nil
-	}
-	reported, made := speedsOf(verdict.Fixes(at.trial.Car, at.records))
+// SpeedLagS is by how many seconds the reported speeds run behind the positions; nil
+// where the fixes hold too little change of speed to tell.
+func SpeedLagS(fixes []verdict.Fix) *float64 {
+	reported, made := speedsOf(fixes)
 	if len(made) < lagMoments || changeOf(made) < lagChange {
 		return nil
 	}
@@ -75,7 +71,7 @@ func speedsOf(fixes []verdict.Fix) (reported, made []speedAt) {
 				continue
 			}
 			if span <= lagGapS {
-				made = append(made, speedAt{seconds(f) + span/2, track.HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg,
+				made = append(made, speedAt{seconds(f) + span/2, HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg,
 					*g.LonDeg) / span})
 			}
 			break
