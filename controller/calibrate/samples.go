@@ -169,7 +169,7 @@ func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64
 func freeSpaceDb(r wire.Radio) float64 {
 	mhz := 2407 + 5*float64(r.Channel)
 	switch {
-	case r.Standard == "802.11a":
+	case r.Channel > 14:
 		mhz = 5000 + 5*float64(r.Channel)
 	case r.Channel == 14: // IEEE 802.11-2020, 15.4.4.3
 		mhz = 2484

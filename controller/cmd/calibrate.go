@@ -14,7 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 	"fieldmesh.dev/fieldmesh/internal/flags"
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // CalibrateCommand is `fieldmesh calibrate RUN`.
@@ -55,7 +55,7 @@ func CalibrateCommand() *cobra.Command {
 
 // usualDbm is the power that a rehearsal gives a radio where nothing else is said.
 func usualDbm(radio string) float64 {
-	_, dbm := medium.RadioDefaults(radio)
+	_, dbm := phy.RadioDefaults(radio)
 	return dbm
 }
 

@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -83,7 +84,7 @@ func recording(t *testing.T, c channel) *archive.Archive {
 	}
 	t.Cleanup(func() { _ = a.Close() })
 	nodes := []string{"car", "roadside"}
-	cfg := medium.Config{Seed: c.seed, Standard: medium.Standard80211g, Channel: 6, RateMbps: c.rateMbps,
+	cfg := medium.Config{Seed: c.seed, Standard: phy.Standard80211g, Channel: 6, RateMbps: c.rateMbps,
 		Propagation: propagation.Config{Model: "log_distance", Exponent: c.exponent},
 		Shadowing:   propagation.ShadowingConfig{SigmaDb: c.sigmaDb, DecorrelationM: c.d0M},
 		Fading:      propagation.FadingConfig{Model: c.fading}}

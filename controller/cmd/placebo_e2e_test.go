@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -146,7 +147,7 @@ const null = "no significant difference was detected"
 // four statements of several campaigns a few may be wrong, and no more: five
 // and more of 24 happen in one of 160 such tests.
 func TestPlaceboFindsNothing(t *testing.T) {
-	r := road{propagation: propagation.Config{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b,
+	r := road{propagation: propagation.Config{Model: "disc", RangeM: 1000}, standard: phy.Standard80211b,
 		rateMbps: 11}
 	found, statements := 0, 0
 	for seed := uint64(1); seed <= 6; seed++ {
@@ -167,7 +168,7 @@ func TestPlaceboFindsNothing(t *testing.T) {
 
 // weak is a road on which one laptop transmits at a quarter of the power.
 func weak() road {
-	return road{propagation: propagation.Config{Model: "two_ray_ground"}, standard: medium.Standard80211g,
+	return road{propagation: propagation.Config{Model: "two_ray_ground"}, standard: phy.Standard80211g,
 		offsetDb: map[string]float64{"laptop-2": -6}}
 }
 
@@ -224,7 +225,7 @@ func TestCrossedPlanFindsTheUnitAndNoSection(t *testing.T) {
 // 31/2 × 20 µs, long preamble 192 µs for data and ACK, 1536 bytes at
 // 11 Mbit/s, SIFS 10 µs, ACK of 14 bytes at 2 Mbit/s.
 func TestPlaceboLinkIsSaturated(t *testing.T) {
-	r := road{propagation: propagation.Config{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b,
+	r := road{propagation: propagation.Config{Model: "disc", RangeM: 1000}, standard: phy.Standard80211b,
 		rateMbps: 11}
 	trial := synthetic.Plan(synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1}).Trials[0]
 	mb, err := r.drive(trial, 1)

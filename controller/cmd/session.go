@@ -134,6 +134,8 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		if err := check(p.Trials); err != nil {
 			return nil, fmt.Errorf("rehearse %s: %w", file, err)
 		}
+	} else if err := checkRoadRadios(p.Trials); err != nil {
+		return nil, fmt.Errorf("run %s: %w", file, err)
 	}
 	movement, err := c.Movement()
 	if err != nil {
@@ -157,6 +159,17 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
+}
+
+// checkRoadRadios refuses trials whose radio only a rehearsal has.
+func checkRoadRadios(trials []wire.Trial) error {
+	for _, t := range trials {
+		if t.Radio.Emulated() {
+			return fmt.Errorf("trial %d: radio.standard %s is for rehearsals only: the agent sets no radio to its "+
+				"rates; plan 802.11a, 802.11b or 802.11g", t.Number, t.Radio.Standard)
+		}
+	}
+	return nil
 }
 
 // leastRoomBytes is what the disk of the runs must have free when one is begun or

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/radios"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -234,7 +235,7 @@ func (c *check) radio() {
 		}
 		return
 	case "adhoc", "mesh", wire.ModeInfrastructure:
-		c.need("radio.standard", "802.11a, 802.11b or 802.11g")
+		c.need("radio.standard", "802.11a, 802.11b or 802.11g; in a rehearsal also 802.11n or 802.11ac")
 		c.need("radio.channel", "a channel of the standard")
 		c.need("radio.ssid", "text of 1 to 32 bytes")
 	case wire.ModeHotspot:
@@ -253,14 +254,17 @@ func (c *check) radio() {
 		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
 	if channel := c.tree.NumberAt("radio.channel"); channel != nil && standard != "" &&
-		!slices.Contains(channels(standard), *channel) {
+		!slices.Contains(radios.Channels(standard), *channel) {
 		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of %s; allowed: %s",
-			formatNumber(*channel), standard, joinNumbers(channels(standard)))
+			formatNumber(*channel), standard, joinNumbers(radios.Channels(standard)))
 	}
-	if rate := c.tree.NumberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard),
-		*rate) {
+	if rate := c.tree.NumberAt("radio.rate_mbps"); rate != nil && standard != "" &&
+		!slices.Contains(radios.Rates(standard), *rate) {
 		c.add(c.tree.Lookup("radio.rate_mbps").At, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s",
-			formatNumber(*rate), standard, joinNumbers(rates(standard)))
+			formatNumber(*rate), standard, joinNumbers(radios.Rates(standard)))
+	}
+	if (wire.Radio{Standard: standard}).Emulated() {
+		c.unfit("radio.legacy_rates_only", "with "+standard+", whose rates are none of those", "leave it out")
 	}
 	if c.lacks("radio.standard") {
 		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates",
@@ -277,7 +281,7 @@ func (c *check) hotspot() {
 		c.unfit("radio."+key, "with mode hotspot, in which Android sets it", "leave it out: the records say what is "+
 			"in force as far as the phone tells")
 	}
-	channel, all := c.tree.NumberAt("radio.channel"), slices.Concat(channels("802.11g"), channels("802.11a"))
+	channel, all := c.tree.NumberAt("radio.channel"), radios.Channels("802.11n")
 	if channel != nil && !slices.Contains(all, *channel) {
 		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of 2.4 or 5 GHz; allowed: "+
 			"%s", formatNumber(*channel), joinNumbers(all))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/plan/radios"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -37,8 +38,8 @@ func (s schema) fieldModel() object {
 	return object{[]field{
 		optional("radio", radioNames(), "A radio by name, with its error rates, noise figure and usual power: "+
 			"ns2_wavelan (ns-2's, receives to 250 m or range_m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), "+
-			"ofdm_recent (soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for "+
-			"the others"),
+			"ofdm_recent (soft decisions), ht20 and ht40 (802.11n in 20 and 40 MHz), vht80 (802.11ac in 80 MHz), "+
+			"disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for 802.11a and g"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
@@ -77,12 +78,14 @@ func (s schema) fieldModel() object {
 		}}, "Losses in bursts on top of all else; absent: none"),
 		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").
 			or("snr"),
-		optional("basic_rates_mbps", list{1, 8, anyRate(), true}, "Rates that every station knows, at which control "+
-			"and broadcast frames go; absent: 1 of ns2_wavelan, else 1 and 2 of 802.11b, 6, 12 and 24 of the others"),
+		optional("basic_rates_mbps", list{1, 8, legacyRate(), true}, "Rates that every station knows, at which "+
+			"control and broadcast frames go; absent: 1 of ns2_wavelan, else 1 and 2 of 802.11b, 6, 12 and 24 of the "+
+			"others"),
 		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which a frame whose start is "+
-			"noticed keeps the channel busy").or(-82),
+			"noticed keeps the channel busy; with ht40 -79, with vht80 -76").or(-82),
 		optional("energy_detect_dbm", number{-110, 0, false, false, "dBm"}, "Power of any kind at which the "+
-			"channel is busy; absent: -62 dBm of 802.11a and g, -70 to -76 dBm of 802.11b by the own power"),
+			"channel is busy; absent: -62 dBm of 802.11a and g and ht20, -59 of ht40, -56 of vht80, -70 to -76 dBm of "+
+			"802.11b by the own power"),
 		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
 		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most").or(7),
 		optional("long_retry_limit", number{1, 255, false, true, ""},
@@ -91,7 +94,8 @@ func (s schema) fieldModel() object {
 		optional("long_slot", boolean{}, "802.11g: the long slot").or(false),
 		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},
 			"Longer frames are announced by RTS").or(wire.RTSNever),
-		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the interface's queue holds").or(50),
+		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the interface's queue holds; of "+
+			"802.11n and 802.11ac 64").or(50),
 		optional("frame_lost", boolean{},
 			"Whether every lost frame is told on the nodes' feedback sockets as well").or(false),
 		optional("nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, "How often the GPS receivers report").
@@ -148,54 +152,27 @@ func (p *parse) checkField(root *tree.Node) {
 	}
 }
 
-// namedRadio is a radio by name: the standards that it speaks and the keys of the field that it
-// decides.
-type namedRadio struct {
-	name      string
-	standards []string
-	decides   []string
-}
-
-func namedRadios() []namedRadio {
-	ofdm := []string{"802.11a", "802.11g"}
-	receiver := []string{"noise_figure_db"}
-	way := []string{"propagation", "path_loss_exponent", "reference_m"}
-	all := slices.Concat(way, receiver, []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db",
-		"shadowing", "fading", "carrier_sense_dbm", "energy_detect_dbm"})
-	return []namedRadio{
-		{radioNS2, []string{"802.11b"}, append(all, "carrier_sense_m")},
-		{"dsss_orinoco", []string{"802.11b"}, receiver},
-		{"ofdm_2003", ofdm, receiver},
-		{"ofdm_recent", ofdm, receiver},
-		{radioDisc, []string{"802.11a", "802.11b", "802.11g"}, all},
-	}
-}
-
 // DecidesPropagation reports whether a radio by name has its own propagation.
 func DecidesPropagation(radio string) bool {
-	return slices.ContainsFunc(namedRadios(), func(r namedRadio) bool {
-		return r.name == radio && slices.Contains(r.decides, "propagation")
+	return slices.ContainsFunc(radios.Known(), func(r radios.Named) bool {
+		return r.Name == radio && slices.Contains(r.Decides, "propagation")
 	})
 }
 
-const (
-	radioDisc = "disc" // the disc as a radio
-	radioNS2  = "ns2_wavelan"
-	// ns2SenseM is how far ns-2's radio senses at its usual power (ns-2.34, CSThresh_).
-	ns2SenseM = 550
-)
+// ns2SenseM is how far ns-2's radio senses at its usual power (ns-2.34, CSThresh_).
+const ns2SenseM = 550
 
 func radioNames() (out choice) {
-	for _, r := range namedRadios() {
-		out = append(out, r.name)
+	for _, r := range radios.Known() {
+		out = append(out, r.Name)
 	}
 	return out
 }
 
 // fieldRadio is the radio by name that the field has, nil for none.
-func fieldRadio(field *tree.Node) *namedRadio {
-	for _, r := range namedRadios() {
-		if field != nil && field.TextAt("radio") == r.name {
+func fieldRadio(field *tree.Node) *radios.Named {
+	for _, r := range radios.Known() {
+		if field != nil && field.TextAt("radio") == r.Name {
 			return &r
 		}
 	}
@@ -208,10 +185,10 @@ func (p *parse) checkRadio(n *tree.Node) {
 	if r == nil {
 		return
 	}
-	for _, key := range r.decides {
+	for _, key := range r.Decides {
 		if v := n.Child(key); v != nil {
 			p.findings.Add(v.Home, "field.%s: %s is not allowed with radio: %s, which decides it; allowed: leave it "+
-				"out", key, v.Show(), r.name)
+				"out", key, v.Show(), r.Name)
 		}
 	}
 }
@@ -219,28 +196,57 @@ func (p *parse) checkRadio(n *tree.Node) {
 // fieldFits holds the field's radio, basic rates and channels to the trial's standard.
 func (c *check) fieldFits() {
 	field := c.p.fieldTree
+	standard := c.tree.Lookup("radio.standard")
+	r := fieldRadio(field)
+	if r == nil && standard.Fine() {
+		c.hasRadio(standard)
+	}
 	if field == nil || field.Shape != tree.Map {
 		return
 	}
-	standard := c.tree.Lookup("radio.standard")
-	r := fieldRadio(field)
 	switch {
-	case r == nil || len(r.standards) == 3:
+	case r == nil || len(r.Standards) == 3:
 	case standard == nil && !c.p.unsure:
 		c.add(field.Child("radio").Home, "field.radio: %s is not allowed without trial.radio.standard; allowed: %s",
-			r.name, strings.Join(r.standards, " or "))
-	case standard.Fine() && !slices.Contains(r.standards, standard.Text):
+			r.Name, strings.Join(r.Standards, " or "))
+	case standard.Fine() && !slices.Contains(r.Standards, standard.Text):
 		c.add(standard.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: %s",
-			standard.Show(), r.name, strings.Join(r.standards, " or "))
+			standard.Show(), r.Name, strings.Join(r.Standards, " or "))
 	}
 	if !standard.Fine() {
 		return
 	}
+	if r != nil {
+		c.widthFits(*r)
+	}
 	c.basicRates(standard.Text, field.Child("basic_rates_mbps"))
 	for _, e := range field.Child("channels").EntriesOrNone() {
-		if e.Value.Fine() && !slices.Contains(channels(standard.Text), e.Value.Number) {
+		if e.Value.Fine() && !slices.Contains(radios.Channels(standard.Text), e.Value.Number) {
 			c.add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key, e.Value.Show(),
-				standard.Text, joinNumbers(channels(standard.Text)))
+				standard.Text, joinNumbers(radios.Channels(standard.Text)))
+		}
+	}
+}
+
+// hasRadio refuses a standard that only a radio by name has.
+func (c *check) hasRadio(standard *tree.Node) {
+	if have := radios.Of(standard.Text); have != nil && !c.p.fieldTree.Child("radio").AtFault() {
+		c.add(standard.Home, "trial.radio.standard: %s is not allowed without field.radio: %s, for it is for "+
+			"rehearsals only: the agent sets no radio to its rates; allowed: such a field, or 802.11a, 802.11b, "+
+			"802.11g",
+			standard.Show(), strings.Join(have, " or "))
+	}
+}
+
+// widthFits holds rate and channel to the width of a radio.
+func (c *check) widthFits(r radios.Named) {
+	for _, k := range []struct {
+		key     string
+		allowed []float64
+	}{{"rate_mbps", r.Rates}, {"channel", r.Channels}} {
+		if n := c.tree.NumberAt("radio." + k.key); n != nil && k.allowed != nil && !slices.Contains(k.allowed, *n) {
+			c.add(c.tree.Lookup("radio."+k.key).At, "trial.radio.%s: %s is not allowed with field.radio: %s; allowed: "+
+				"%s", k.key, formatNumber(*n), r.Name, joinNumbers(k.allowed))
 		}
 	}
 }
@@ -250,7 +256,10 @@ func (c *check) basicRates(standard string, n *tree.Node) {
 	if !n.Fine() {
 		return
 	}
-	allowed := rates(strings.Replace(standard, "11g", "11a", 1))
+	allowed := radios.Rates("802.11a")
+	if standard == "802.11b" {
+		allowed = radios.Rates(standard)
+	}
 	for _, rate := range n.Items {
 		if !slices.Contains(allowed, rate.Number) {
 			c.add(rate.At, "field.basic_rates_mbps: %s is not a rate of %s; allowed: %s Mbit/s", rate.Show(), standard,
@@ -264,20 +273,20 @@ func (p *parse) checkLoss(n *tree.Node) {
 	f := &p.findings
 	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault()
 	r := fieldRadio(n)
-	if r != nil && r.name == radioDisc {
+	if r != nil && r.Name == radios.Disc {
 		model = "disc"
 	}
 	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
 		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
-		decided := r != nil && (slices.Contains(r.decides, k[0]) || r.name == radioNS2 && k[0] == "range_m")
+		decided := r != nil && (slices.Contains(r.Decides, k[0]) || r.Name == radios.NS2 && k[0] == "range_m")
 		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault && !decided {
 			f.Add(v.Home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.Show(),
 				k[1])
 		}
 	}
-	if reach := n.NumberAt("range_m"); r != nil && r.name == radioNS2 && reach != nil && *reach > ns2SenseM {
+	if reach := n.NumberAt("range_m"); r != nil && r.Name == radios.NS2 && reach != nil && *reach > ns2SenseM {
 		f.Add(n.Child("range_m").At, "field.range_m: %s is not allowed with radio: %s, which senses to %d m; allowed: "+
-			"above 0, to %[3]d m", formatNumber(*reach), radioNS2, ns2SenseM)
+			"above 0, to %[3]d m", formatNumber(*reach), radios.NS2, ns2SenseM)
 	}
 	if model == "disc" {
 		if n.Child("range_m") == nil && !n.Strange {

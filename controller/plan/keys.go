@@ -69,7 +69,7 @@ func (s schema) conditionsKeys() []field {
 func (s schema) radioKeys() []field {
 	return []field{
 		optional("mode", choice{"adhoc", "mesh", "infrastructure", "hotspot", "none"}, "Kind of the network: adhoc, mesh, infrastructure, hotspot or none, which leaves the interface as it is"),
-		optional("standard", choice{"802.11a", "802.11b", "802.11g"}, "Standard of the radio: 802.11a, 802.11b or 802.11g"),
+		optional("standard", choice{"802.11a", "802.11b", "802.11g", "802.11n", "802.11ac"}, "Standard of the radio, 802.11n and 802.11ac in a rehearsal only: 802.11a, 802.11b, 802.11g, 802.11n or 802.11ac"),
 		optional("channel", number{1, maxChannel, false, true, ""}, "Channel, one of the standard's"),
 		optional("ssid", text{32}, "Name of the network"),
 		optional("bssid", ownBSSID(), "BSSID of the ad hoc network"),

@@ -230,7 +230,7 @@ func (r number) check(f *tree.Findings, path string, n *tree.Node) {
 type choice []string
 
 // newer802 are standards that nobody means by a slip of the finger.
-var newer802 = regexp.MustCompile(`^802\.11(n|ac|ax|be)$`)
+var newer802 = regexp.MustCompile(`^802\.11(ax|be)$`)
 
 func (c choice) allowed() string { return strings.Join(c, ", ") }
 
@@ -248,7 +248,7 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 		return
 	}
 	if newer802.MatchString(n.Text) {
-		allowed += " (802.11n and later are not supported: neither the agent nor the emulated radio has their rates)"
+		allowed += " (802.11ax and later are not supported: neither the agent nor the emulated radio has their rates)"
 	} else if near := nearest.Word(n.Text, c); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/radios"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -183,43 +184,15 @@ const (
 	maxPayloadBytes = 1472 // UDP: what fits a 1500-byte MTU in one piece
 )
 
-// Channels of IEEE 802.11-2020: 15.4.4.3 numbers the 2.4 GHz band (14, in
-// Japan, is for DSSS and CCK only), annex E the 20 MHz channels of 5 GHz.
-func channels(standard string) []float64 {
-	switch standard {
-	case "802.11a":
-		return []float64{36, 40, 44, 48, 52, 56, 60, 64, 100, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144,
-			149, 153, 157, 161, 165}
-	case "802.11b":
-		return []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}
-	case "802.11g":
-		return []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}
-	}
-	return nil
-}
-
-// rates are the legacy rates in Mbit/s: IEEE 802.11-2020 clauses 15 and 16
-// (DSSS and CCK) and 17 (OFDM); an 802.11g station has both (clause 18).
-func rates(standard string) []float64 {
-	cck, ofdm := []float64{1, 2, 5.5, 11}, []float64{6, 9, 12, 18, 24, 36, 48, 54}
-	switch standard {
-	case "802.11a":
-		return ofdm
-	case "802.11b":
-		return cck
-	case "802.11g":
-		return append(cck, ofdm...)
-	}
-	return nil
-}
-
 // ownBSSID is an IBSS's id: an individual, locally administered address (IEEE 802.11-2020, 9.2.4.3.4).
 func ownBSSID() pattern {
 	return pattern{regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`),
 		`six pairs of 0-9 and a-f, locally administered and not multicast, such as "02:11:22:33:44:55"`}
 }
 
-func anyRate() numberChoice { return numberChoice{rates("802.11g"), "Mbit/s"} }
+func anyRate() numberChoice { return numberChoice{radios.AllRates(), "Mbit/s"} }
+
+func legacyRate() numberChoice { return numberChoice{radios.Rates("802.11g"), "Mbit/s"} }
 
 // Client ports are a range of their own, so that no server may sit in it.
 const (

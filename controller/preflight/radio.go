@@ -105,6 +105,10 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 	for _, r := range wanted {
 		mode := r.ModeAt(j.name)
 		switch {
+		case r.Emulated():
+			fine = false
+			j.unmet("radio", r.Standard+" is for rehearsals only: the agent sets no radio to its rates",
+				"plan 802.11a, 802.11b or 802.11g")
 		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, mode):
 			fine = false
 			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", mode, strings.Join(caps.Modes, ", ")),

@@ -223,7 +223,7 @@ func (x *PlanNode) bounds(c *checker) {
 func (x *Radio) bounds(c *checker) {
 	c.oneOf("mode", x.Mode, "adhoc", "mesh", "infrastructure", "hotspot", "none")
 	if x.Standard != "" {
-		c.oneOf("standard", x.Standard, "802.11a", "802.11b", "802.11g")
+		c.oneOf("standard", x.Standard, "802.11a", "802.11b", "802.11g", "802.11n", "802.11ac")
 	}
 	c.integer("channel", x.Channel, 0, maxChannel)
 	c.text("ssid", x.SSID, 0, maxSSIDBytes)

@@ -237,7 +237,7 @@ type Gate struct {
 type Radio struct {
 	// kind of the network: adhoc | mesh | infrastructure | hotspot | none, which leaves the interface as it is
 	Mode string `json:"mode"`
-	// standard of the radio: 802.11a | 802.11b | 802.11g
+	// standard of the radio, 802.11n and 802.11ac in a rehearsal only: 802.11a | 802.11b | 802.11g | 802.11n | 802.11ac
 	Standard string `json:"standard,omitempty"`
 	// channel, one of the standard's
 	Channel int `json:"channel,omitempty" min:"0" max:"maxChannel" campaign:"min=1,max=maxChannel"`
@@ -258,6 +258,9 @@ type Radio struct {
 	// the node that is the infrastructure's access point or keeps the hotspot; the others are its stations
 	AccessPoint string `json:"access_point,omitempty" campaign:"rule=s.anyRole()"`
 }
+
+// Emulated reports whether a radio's standard is one that only the emulated radio of a rehearsal has.
+func (r Radio) Emulated() bool { return r.Standard == "802.11n" || r.Standard == "802.11ac" }
 
 // ModeInfrastructure is the radio mode of an access point and its stations:
 // for radios that can be nothing else. All frames go by way of the access point.

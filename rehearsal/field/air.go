@@ -9,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -121,7 +122,7 @@ func CheckRadios(trials []wire.Trial) error {
 // RadioOf is a trial's radio with the standard and the channel that the field takes where the
 // trial names none.
 func RadioOf(r wire.Radio) wire.Radio {
-	r.Standard, r.Channel = or(r.Standard, medium.Standard80211g), or(r.Channel, 6)
+	r.Standard, r.Channel = or(r.Standard, phy.Standard80211g), or(r.Channel, 6)
 	return r
 }
 
@@ -138,10 +139,10 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
 	switch {
-	case c.Propagation != "" || c.Radio == medium.RadioDisc:
+	case c.Propagation != "" || c.Radio == phy.RadioDisc:
 		m.Propagation = propagation.Config{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
-	case c.Radio == medium.RadioNS2WaveLAN:
+	case c.Radio == phy.RadioNS2WaveLAN:
 		m.Propagation.RangeM = c.RangeM
 	}
 	if s := c.Shadowing; s != nil {

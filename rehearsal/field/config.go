@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/field/ledger"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // Config is all that a field needs to be created. The client writes it to
@@ -80,7 +81,7 @@ type Settings struct {
 	ReferenceM       float64 `yaml:"reference_m" json:"reference_m,omitempty"` // of log_distance; default 1
 	// RangeM and CarrierSenseM are disc's radii of reception and of carrier
 	// sense and interference; the second defaults to 2.2 times the first.
-	// medium.RadioNS2WaveLAN has the first, too: 250 m by default.
+	// phy.RadioNS2WaveLAN has the first, too: 250 m by default.
 	RangeM        float64           `yaml:"range_m" json:"range_m,omitempty"`
 	CarrierSenseM float64           `yaml:"carrier_sense_m" json:"carrier_sense_m,omitempty"`
 	Shadowing     *ShadowingConfig  `yaml:"shadowing" json:"shadowing,omitempty"`
@@ -178,11 +179,11 @@ func or[T comparable](v, standard T) T {
 // WithDefaults fills in what is absent and refuses what cannot be. What the
 // medium checks itself is left to it.
 func (c Settings) WithDefaults() (Settings, error) {
-	noiseFigureDb, power := medium.RadioDefaults(c.Radio)
+	noiseFigureDb, power := phy.RadioDefaults(c.Radio)
 	switch c.Radio {
-	case medium.RadioNS2WaveLAN:
+	case phy.RadioNS2WaveLAN:
 		c.AntennaHeightM = or(c.AntennaHeightM, medium.NS2AntennaHeightM)
-	case medium.RadioDisc:
+	case phy.RadioDisc:
 	default:
 		c.Propagation = or(c.Propagation, "two_ray_ground")
 	}

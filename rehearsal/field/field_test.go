@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
@@ -105,7 +106,7 @@ func TestRadioByNameHasItsPowerAndReach(t *testing.T) {
 		rangeM, reachM float64
 	}{{nil, 0, 250}, {&lower, 0, 200}, {nil, 200, 200}} {
 		s, err := NewSketch(Config{Nodes: []Node{{Name: "a"}, {Name: "b"}},
-			Field: Settings{Radio: medium.RadioNS2WaveLAN, TxPowerDbm: v.powerDbm, RangeM: v.rangeM}},
+			Field: Settings{Radio: phy.RadioNS2WaveLAN, TxPowerDbm: v.powerDbm, RangeM: v.rangeM}},
 			wire.Trial{Radio: wire.Radio{Standard: "802.11b"}, DurationS: 1, Course: wire.Course{Kind: "none"}}, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // ofKernel is a channel for the kernel's own radios. Rates, repetitions and RTS are the
@@ -16,7 +17,7 @@ import (
 func ofKernel(m medium.Config, r wire.Radio) medium.Config {
 	m.RateMbps, m.RateControl, m.RTSThresholdBytes, m.ShortRetryLimit, m.LongRetryLimit = 0, "", 0, 0, 0
 	m.BasicRatesMbps = cellRatesMbps(m.Standard, r.RateMbps)
-	m.LongSlot = m.Standard == medium.Standard80211g
+	m.LongSlot = m.Standard == phy.Standard80211g
 	return m
 }
 
@@ -24,7 +25,7 @@ func ofKernel(m medium.Config, r wire.Radio) medium.Config {
 // begin one: those of the standard, and a rate that is fixed.
 func cellRatesMbps(standard string, fixedMbps *float64) []float64 {
 	basic := []float64{1, 2, 5.5, 11}
-	if standard == medium.Standard80211a {
+	if standard == phy.Standard80211a {
 		basic = []float64{6, 12, 24}
 	}
 	if fixedMbps != nil && !slices.Contains(basic, *fixedMbps) {
@@ -54,7 +55,7 @@ func CheckKernelRadios(c Config, trials []wire.Trial) error {
 		set  bool
 		cure string
 	}{
-		{"radio: " + s.Radio, s.Radio == medium.RadioDisc || s.Radio == medium.RadioNS2WaveLAN,
+		{"radio: " + s.Radio, s.Radio == phy.RadioDisc || s.Radio == phy.RadioNS2WaveLAN,
 			"it has no signal that a kernel could report; take another of field.radio"},
 		{"propagation: disc", s.Propagation == "disc",
 			"it has no signal that a kernel could report; take another of field.propagation"},
@@ -91,18 +92,21 @@ func CheckKernelRadios(c Config, trials []wire.Trial) error {
 func checkKernelRadio(t wire.Trial) error {
 	r := t.Radio
 	most := powerMost24GHzDbm
-	standard := cmp.Or(r.Standard, medium.Standard80211g)
-	if standard == medium.Standard80211a {
+	standard := cmp.Or(r.Standard, phy.Standard80211g)
+	if standard == phy.Standard80211a {
 		most = powerMost5GHzDbm
 	}
 	switch {
 	case t.Routing.Overhears():
 		return fmt.Errorf("routing.protocol %s: its nodes overhear one another, for which the kernel's radios would "+
 			"have to be promiscuous; plan another", t.Routing.Protocol)
+	case r.Emulated():
+		return fmt.Errorf("radio.standard %s: the emulated air between the kernel's radios has the rates of 802.11a, "+
+			"b and g only; plan one of these", r.Standard)
 	case r.Mode != "adhoc":
 		return fmt.Errorf("radio.mode %s: so far the emulated air between the kernel's radios carries ad hoc cells "+
 			"only; plan mode adhoc", r.Mode)
-	case standard != medium.Standard80211a && r.Channel > lastAllowed24GHz:
+	case standard != phy.Standard80211a && r.Channel > lastAllowed24GHz:
 		return fmt.Errorf("radio.channel %d: the kernel's radios may use 1 to %d here", r.Channel, lastAllowed24GHz)
 	case r.TxPowerDbm == nil:
 		return errors.New("radio.tx_power_dbm is absent, so that the air would not know what the kernel's radios " +

@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
@@ -24,7 +25,7 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		nodes []Node
 		trial wire.Trial
 	}{
-		{"", Settings{Radio: medium.RadioOFDMRecent, QueueFrames: 50}, nodes, radio(nil)},
+		{"", Settings{Radio: phy.RadioOFDMRecent, QueueFrames: 50}, nodes, radio(nil)},
 		{"", Settings{}, nodes, radio(func(r *wire.Radio) {
 			r.Standard, r.Channel, r.TxPowerDbm = "802.11a", 36, new(23.0)
 		})},
@@ -33,8 +34,8 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"tx_power_dbm is absent", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = nil })},
 		{"20 dBm at most", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = new(20.5) })},
 		{"channel 12", Settings{}, nodes, radio(func(r *wire.Radio) { r.Channel = 12 })},
-		{"field.radio: disc", Settings{Radio: medium.RadioDisc}, nodes, radio(nil)},
-		{"field.radio: ns2", Settings{Radio: medium.RadioNS2WaveLAN}, nodes, radio(nil)},
+		{"field.radio: disc", Settings{Radio: phy.RadioDisc}, nodes, radio(nil)},
+		{"field.radio: ns2", Settings{Radio: phy.RadioNS2WaveLAN}, nodes, radio(nil)},
 		{"field.propagation: disc", Settings{Propagation: "disc"}, nodes, radio(nil)},
 		{"field.rate_control", Settings{RateControl: "minstrel"}, nodes, radio(nil)},
 		{"field.basic_rates_mbps", Settings{BasicRatesMbps: []float64{6}}, nodes, radio(nil)},

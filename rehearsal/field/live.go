@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field/tally"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 )
@@ -21,7 +22,7 @@ type liveRadio struct {
 	lossLog
 
 	mu      sync.Mutex
-	tallies []tally // in order of time, at most maxTallies
+	tallies []tally.Tally // in order of time
 }
 
 // live opens the real-time radio.
@@ -64,7 +65,7 @@ func (r *liveRadio) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.live.Run(ctx) })
 	g.Go(func() error {
-		for pause.For(ctx, tallyEvery) == nil {
+		for pause.For(ctx, tally.Every) == nil {
 			if err := r.tally(); err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ func (r *liveRadio) tally() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tallies = addTally(r.tallies, tally{now, sent})
+	r.tallies = tally.Add(r.tallies, tally.Tally{At: now, ByNode: sent})
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (r *liveRadio) tally() error {
 func (r *liveRadio) Sent(open, closed time.Duration) []map[string]float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return rates(r.tallies, open, closed)
+	return tally.Rates(r.tallies, open, closed)
 }
 
 // SetDead switches the channel off or on.

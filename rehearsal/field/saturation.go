@@ -7,6 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 )
 
 // The datagrams of a saturated link.
@@ -57,7 +58,8 @@ func SaturateApart(cfg Config, t wire.Trial, apartM float64, during time.Duratio
 
 const (
 	// saturationStep is how often the queue is filled up, and saturationQueue more frames
-	// than any radio sends in it: at 54 Mbit/s an exchange takes 0.3 ms.
+	// than any radio sends in it: at 54 Mbit/s an exchange takes 0.3 ms. With A-MPDUs it is as many as
+	// one of these has, which at 390 Mbit/s takes 2 ms.
 	saturationStep  = time.Millisecond
 	saturationQueue = 8
 )
@@ -70,6 +72,9 @@ func (f *Field) saturate(t wire.Trial, opens, during time.Duration, locate mediu
 	}
 	cfg := f.trialConfig(t)
 	cfg.QueueFrames = max(cfg.QueueFrames, saturationQueue)
+	if t.Radio.Emulated() {
+		cfg.QueueFrames = max(cfg.QueueFrames, ht.Window)
+	}
 	sink := &counted{node: to}
 	core, err := medium.NewCore(cfg, locate, sink)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 func pair(settings Settings) Config {
@@ -28,7 +28,7 @@ func leaving(standard string, rateMbps, windowS float64) wire.Trial {
 // written out, and the mean first back-off.
 func theoryMbps(standard string, rate float64) float64 {
 	const mpduBytes, ackBytes = 24 + 8 + 1500 + 4, 14
-	if standard == medium.Standard80211b { // long preamble; ACK at 2 Mbit/s at most
+	if standard == phy.Standard80211b { // long preamble; ACK at 2 Mbit/s at most
 		air := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
 		return 8 * 1472 / (50 + 20*15.5 + air(rate, mpduBytes) + 10 + air(min(rate, 2), ackBytes))
 	}
@@ -45,8 +45,8 @@ func theoryMbps(standard string, rate float64) float64 {
 // Close together, every rate carries what its airtime lets through. The back-off of some
 // hundred frames or more is its mean but for chance: its standard deviation, of a few slots.
 func TestSaturationNearbyIsThatOfTheStandard(t *testing.T) {
-	for standard, rates := range map[string][]float64{medium.Standard80211b: {1, 2, 5.5, 11},
-		medium.Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54}} {
+	for standard, rates := range map[string][]float64{phy.Standard80211b: {1, 2, 5.5, 11},
+		phy.Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54}} {
 		for _, rate := range rates {
 			got, err := SaturateApart(pair(Settings{}), leaving(standard, rate, 1), 10, 10*time.Second)
 			if err != nil {
@@ -64,10 +64,10 @@ func TestSaturationNearbyIsThatOfTheStandard(t *testing.T) {
 // In a disc of 100 m a car that leaves at 10 m/s is within reach for 10 s of a window of 20 s, and
 // what comes over is what comes over in them; a window that opens later has the less.
 func TestSaturationEndsWithTheReach(t *testing.T) {
-	cfg := pair(Settings{Radio: medium.RadioDisc, RangeM: 100})
-	whole := theoryMbps(medium.Standard80211g, 24)
+	cfg := pair(Settings{Radio: phy.RadioDisc, RangeM: 100})
+	whole := theoryMbps(phy.Standard80211g, 24)
 	for _, direction := range []string{"outbound", "inbound"} {
-		trial := leaving(medium.Standard80211g, 24, 20)
+		trial := leaving(phy.Standard80211g, 24, 20)
 		trial.Direction = direction
 		for opensS, share := range map[float64]float64{0: 0.5, 5: 0.25, 9.5: 0.025, 10.5: 0} {
 			got, err := Saturate(cfg, trial, time.Duration(opensS*float64(time.Second)))
@@ -91,7 +91,7 @@ func TestSaturationEndsWithTheReach(t *testing.T) {
 
 // With distance goodput falls, or stays as it is but for the back-off's chance, to nothing.
 func TestSaturationFallsWithDistance(t *testing.T) {
-	trial := leaving(medium.Standard80211g, 0, 1)
+	trial := leaving(phy.Standard80211g, 0, 1)
 	trial.Radio.RateMbps = nil // by its signal
 	before, last := math.Inf(1), Saturation{}
 	for _, apartM := range []float64{10, 100, 200, 300, 400, 600, 800, 1600, 3200} {
@@ -113,7 +113,7 @@ func TestSaturationFallsWithDistance(t *testing.T) {
 func TestSaturationIsDrawnBySeed(t *testing.T) {
 	cfg := pair(Settings{Shadowing: &ShadowingConfig{SigmaDb: 8, DecorrelationM: 20},
 		Fading: &FadingConfig{Model: "rayleigh"}})
-	trial := leaving(medium.Standard80211g, 24, 5)
+	trial := leaving(phy.Standard80211g, 24, 5)
 	seen := map[string]bool{}
 	for range 2 {
 		for seed := range uint64(3) {
@@ -123,7 +123,7 @@ func TestSaturationIsDrawnBySeed(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen[fmt.Sprint(seed, got)] = true
-			if got.GoodputMbps <= 0 || got.GoodputMbps > theoryMbps(medium.Standard80211g, 24) {
+			if got.GoodputMbps <= 0 || got.GoodputMbps > theoryMbps(phy.Standard80211g, 24) {
 				t.Errorf("seed %d: %+v", seed, got)
 			}
 		}
@@ -140,7 +140,7 @@ func TestSaturationIsDrawnBySeed(t *testing.T) {
 
 // What a third node overhears does not count.
 func TestSaturationIsTheReceivers(t *testing.T) {
-	trial := leaving(medium.Standard80211g, 24, 1)
+	trial := leaving(phy.Standard80211g, 24, 1)
 	trial.Routing.Protocol = "dsr-ns2"
 	cfg := pair(Settings{})
 	two, err := SaturateApart(cfg, trial, 10, time.Second)
@@ -155,7 +155,7 @@ func TestSaturationIsTheReceivers(t *testing.T) {
 }
 
 func TestSaturationNeedsItsNodes(t *testing.T) {
-	trial := leaving(medium.Standard80211g, 24, 1)
+	trial := leaving(phy.Standard80211g, 24, 1)
 	trial.Sender = "c"
 	_, err := SaturateApart(pair(Settings{}), trial, 10, time.Second)
 	if err == nil || !strings.Contains(err.Error(), `"c"`) {

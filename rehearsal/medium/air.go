@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -22,15 +23,20 @@ const (
 	kindAck
 	kindRts
 	kindCts
+	kindBlockAck
+	kindRequest // for a block acknowledgement
 )
 
-func (k frameKind) String() string { return [...]string{"data", "ack", "rts", "cts"}[k] }
+func (k frameKind) String() string {
+	return [...]string{"data", "ack", "rts", "cts", "block_ack", "block_ack_request"}[k]
+}
 
 // transmission is one frame on the air.
 type transmission struct {
 	kind       frameKind
 	from, to   int // to: a station, toAll or toNobody
 	frame      *frame
+	burst      []*frame // of an A-MPDU, the first of which is frame; nil: there is none
 	mode       int
 	bytes      int
 	start      time.Duration
@@ -63,6 +69,8 @@ type reception struct {
 	interferenceMw float64       // since upTo
 	logOK          float64       // natural logarithm of the chance of no error up to upTo
 	piece          time.Duration // for which fading stays the same; 0: for the whole frame
+	burstOK        []float64     // by frame of an A-MPDU; logOK is its header's alone then
+	noiseOK        []float64     // the same without interference, where there are pieces
 	logNoiseOK     float64       // logOK without interference, where there are pieces
 }
 
@@ -74,12 +82,12 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 	} else {
 		tx = &transmission{}
 	}
-	m := &c.phy.modes[mode]
-	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.nav = kind, from, to, mode, bytes, nil, 0
-	tx.start, tx.lockSNR = c.now, c.phy.lockSNROf(m)
-	tx.headerEnd = c.now + c.phy.plcp(m)
-	tx.payloadEnd = tx.headerEnd + c.phy.payloadTime(m, bytes)
-	tx.end = tx.payloadEnd + c.phy.extensionOf(m)
+	m := &c.phy.Modes[mode]
+	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.burst, tx.nav = kind, from, to, mode, bytes, nil, nil, 0
+	tx.start, tx.lockSNR = c.now, c.phy.LockSNROf(m)
+	tx.headerEnd = c.now + c.phy.PLCP(m)
+	tx.payloadEnd = tx.headerEnd + c.phy.PayloadTime(m, bytes)
+	tx.end = tx.payloadEnd + c.phy.ExtensionOf(m)
 	return tx
 }
 
@@ -108,12 +116,12 @@ func (c *Core) startTx(tx *transmission) {
 		r.air = append(r.air, a)
 		c.settle(r)
 		if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
-			r.detectAt, opens = c.now+c.phy.detection, true
+			r.detectAt, opens = c.now+c.phy.Detection, true
 		}
 		r.updateCarrier()
 	}
 	if opens {
-		c.events.push(event{at: c.now + c.phy.detection, kind: evDetect, tx: tx})
+		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
@@ -130,7 +138,7 @@ func (c *Core) sensesPreamble(r *station, a arrival) bool {
 	}
 	before := 0.0
 	for i := range r.air {
-		if r.air[i].tx.start+c.phy.detection <= c.now {
+		if r.air[i].tx.start+c.phy.Detection <= c.now {
 			before += r.air[i].powerMw
 		}
 	}
@@ -146,7 +154,10 @@ func (c *Core) energyMw(s *station) float64 {
 		return c.carrierMw
 	}
 	dbm := -62.0
-	if c.cfg.Standard == Standard80211b {
+	if c.phy.HT != nil {
+		dbm = c.phy.HT.EnergyDbm
+	}
+	if c.cfg.Standard == phy.Standard80211b {
 		switch {
 		case s.txPowerMw > 100:
 			dbm = -76
@@ -181,7 +192,7 @@ func (c *Core) interrupt(s *station) {
 	}
 	for i := range s.air { // it sends as they begin, and misses their preambles
 		a := &s.air[i]
-		a.sensed = a.sensed && (c.links.disc != nil || a.tx.start+c.phy.detection <= c.now)
+		a.sensed = a.sensed && (c.links.disc != nil || a.tx.start+c.phy.Detection <= c.now)
 	}
 	if s.rx.tx != nil {
 		s.rx.tx.miss[s.rx.slot] = Collision
@@ -215,7 +226,7 @@ func (c *Core) leastNoticedMw(r *station) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
-	return c.phy.leastLock * r.noiseMw
+	return c.phy.LeastLock * r.noiseMw
 }
 
 // detect ends the detection time of a frame at the receivers that it found with
@@ -240,7 +251,7 @@ func (c *Core) detect(tx *transmission) {
 // valid header. That ends as an error of reception (PHY-RXEND.indication with
 // FormatViolation, 16.2.6 and 17.3.12), so that EIFS follows, as after a bad FCS.
 func (c *Core) resolve(r *station) {
-	opened := r.detectAt - c.phy.detection
+	opened := r.detectAt - c.phy.Detection
 	r.detectAt = 0
 	if c.ns2() {
 		c.hold(r, opened)
@@ -286,6 +297,10 @@ func (s *station) lock(a arrival, interferenceMw float64) {
 	if s.core.fades(s, a.meanMw) {
 		s.rx.piece = s.core.links.steady(a.tx.from, s.index, a.tx.start, a.tx.end)
 	}
+	if n := len(a.tx.burst); n > 0 {
+		s.logs = append(s.logs[:0], make([]float64, 2*n)...)
+		s.rx.burstOK, s.rx.noiseOK = s.logs[:n], s.logs[n:]
+	}
 }
 
 // interference is the power at a receiver of all that is on the air there but
@@ -318,12 +333,15 @@ func (c *Core) settle(r *station) {
 	noise, all := r.noiseMw, r.noiseMw+r.rx.interferenceMw
 	if r.rx.piece == 0 {
 		r.rx.logOK += c.logSuccess(tx, r.rx.powerMw/all, r.rx.upTo, c.now)
+		c.addBurst(r.rx.burstOK, tx, r.rx.powerMw/all, r.rx.upTo, c.now)
 	}
 	for from := r.rx.upTo; r.rx.piece > 0 && from < c.now; {
 		to := min(from+r.rx.piece, c.now)
 		powerMw := r.rx.meanMw * c.links.fadingAt(tx.from, r.index, (from+to)/2)
 		r.rx.logOK += c.logSuccess(tx, powerMw/all, from, to)
 		r.rx.logNoiseOK += c.logSuccess(tx, powerMw/noise, from, to)
+		c.addBurst(r.rx.burstOK, tx, powerMw/all, from, to)
+		c.addBurst(r.rx.noiseOK, tx, powerMw/noise, from, to)
 		from = to
 	}
 	r.rx.upTo = c.now
@@ -331,14 +349,14 @@ func (c *Core) settle(r *station) {
 }
 
 // logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
-// through at an SNR.
+// through at an SNR; of an A-MPDU what lies in its header.
 func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration) (sum float64) {
-	m := &c.phy.modes[tx.mode]
+	m := &c.phy.Modes[tx.mode]
 	if share := overlap(from, to, tx.start, tx.headerEnd); share > 0 {
-		sum += c.phy.headerLogSuccess(m, snr, share)
+		sum += c.phy.HeaderLogSuccess(m, snr, share)
 	}
-	if share := overlap(from, to, tx.headerEnd, tx.payloadEnd); share > 0 {
-		sum += m.logSuccess(snr, share*payloadBits(m, tx.bytes))
+	if share := overlap(from, to, tx.headerEnd, tx.payloadEnd); share > 0 && len(tx.burst) == 0 {
+		sum += m.LogSuccess(snr, share*phy.PayloadBits(m, tx.bytes))
 	}
 	return sum
 }
@@ -409,8 +427,12 @@ func (c *Core) decode(r *station, tx *transmission) {
 	case c.dead:
 		*miss = RadioDead
 	case succeeds(luck, got.logOK):
-		if r.unlucky(tx) {
+		if len(tx.burst) > 0 {
+			*miss = r.decodeBurst(got)
+		} else if r.unlucky(tx) {
 			*miss = ChannelError
+		}
+		if *miss != NotLost {
 			break
 		}
 		r.eifs = false
@@ -424,7 +446,7 @@ func (c *Core) decode(r *station, tx *transmission) {
 		*miss = ChannelError
 	}
 	if c.ns2() && (r.tx == nil || r.tx.end == c.now) {
-		r.ns2SetNAV(c.now + c.phy.eifs)
+		r.ns2SetNAV(c.now + c.phy.EIFS)
 	}
 	// What ends with an own transmission has not been detected.
 	r.eifs = r.tx == nil && r.sentAt != c.now

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -24,7 +25,8 @@ func TestBenchOneHopUnlimited(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	for _, payload := range []int{64, 1500} {
 		delivered := 0
-		c := mustCore(t, testConfig(Standard80211g, 54, 2), line(5), sinkFunc(func(int, time.Duration) { delivered++ }))
+		sink := sinkFunc(func(int, time.Duration) { delivered++ })
+		c := mustCore(t, testConfig(phy.Standard80211g, 54, 2), line(5), sink)
 		frame := ethernet(0, 1, 0, payload)
 		began := time.Now()
 		for time.Since(began) < 2*time.Second {
@@ -50,7 +52,7 @@ func TestBenchGrowthWithNodes(t *testing.T) {
 	}
 	var costs []cost
 	for _, nodes := range []int{10, 20, 50, 100, 150, 200} {
-		cfg := disc(testConfig(Standard80211b, 11, nodes), 550)
+		cfg := disc(testConfig(phy.Standard80211b, 11, nodes), 550)
 		at := grid(10, 200)
 		c := mustCore(t, cfg, func(n int, now time.Duration) (float64, float64) {
 			x, y := at(n, now)
@@ -113,7 +115,7 @@ func grid(columns int, spacingM float64) Locate {
 // shadowing.
 func crowd(t testing.TB) (c *Core, frames *int) {
 	const nodes = 200
-	cfg := testConfig(Standard80211g, 24, nodes)
+	cfg := testConfig(phy.Standard80211g, 24, nodes)
 	cfg.Propagation = propagation.Config{Model: "two_ray_ground"}
 	cfg.Shadowing = propagation.ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
 	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}

@@ -7,14 +7,9 @@ import (
 	"net"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
-)
-
-// The standards that the medium speaks.
-const (
-	Standard80211a = "802.11a"
-	Standard80211b = "802.11b"
-	Standard80211g = "802.11g"
 )
 
 const (
@@ -30,7 +25,7 @@ const (
 // Config is a channel and the radios on it.
 type Config struct {
 	Seed     uint64
-	Standard string // 802.11a | 802.11b | 802.11g
+	Standard string // 802.11a | 802.11b | 802.11g | 802.11n | 802.11ac
 	Channel  int
 	// Radio is a radio by name, or empty: an ideal receiver with noise, differential for DSSS
 	// and CCK and RadioOFDM2003's for OFDM. RadioNS2WaveLAN has its own propagation;
@@ -60,7 +55,8 @@ type Config struct {
 	// preceded by RTS and CTS. 0 turns them off.
 	RTSThresholdBytes int
 	// QueueFrames is the room of the drop-tail interface queue, without the
-	// frame that the MAC is serving. 0 means 50.
+	// frame that the MAC is serving. 0 means 50, and 64 of 802.11n and 802.11ac: as many as one
+	// A-MPDU has, so that one can wait while another is served.
 	QueueFrames int
 	// ShortPreamble uses the 96 µs HR/DSSS preamble (802.11b, not at 1 Mbit/s).
 	ShortPreamble bool
@@ -68,7 +64,8 @@ type Config struct {
 	// standard wants in an IBSS; the default is ERP's short slot of 9 µs.
 	LongSlot bool
 	// CarrierSenseDbm is the power from which on a frame whose preamble is noticed keeps the
-	// channel busy to its end; nil means -82 dBm. One that is being received does so besides.
+	// channel busy to its end; nil means -82 dBm, and with 802.11n and 802.11ac the format's. One that is
+	// being received does so besides.
 	CarrierSenseDbm *float64
 	// EnergyDetectDbm is the summed power of any kind at which the channel counts as busy, at
 	// least CarrierSenseDbm; nil means the standard's (energyDetectDbm).
@@ -110,8 +107,25 @@ type NodeConfig struct {
 // its arguments, or the same seed does not give the same events.
 type Locate func(node int, at time.Duration) (xM, yM float64)
 
+// phy is what the PHY depends on.
+func (cfg Config) phy() phy.Config {
+	return phy.Config{Standard: cfg.Standard, Radio: cfg.Radio, Channel: cfg.Channel,
+		BasicRatesMbps: cfg.BasicRatesMbps, ShortPreamble: cfg.ShortPreamble, LongSlot: cfg.LongSlot, DSSS: cfg.MPDUs}
+}
+
 // validate fills defaults in and says what cannot be.
 func (cfg Config) validate() (Config, error) {
+	carrierSenseDbm := defaultCarrierSenseDbm
+	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
+	if err != nil {
+		return cfg, err
+	}
+	if r.Format != nil {
+		carrierSenseDbm = r.Format.CarrierSenseDbm
+	}
+	if cfg.QueueFrames == 0 && r.Format != nil {
+		cfg.QueueFrames = ht.Window
+	}
 	if cfg.QueueFrames == 0 {
 		cfg.QueueFrames = defaultQueueFrames
 	}
@@ -122,8 +136,7 @@ func (cfg Config) validate() (Config, error) {
 		return cfg, fmt.Errorf("check medium: RTS threshold %d bytes is negative", cfg.RTSThresholdBytes)
 	}
 	if cfg.CarrierSenseDbm == nil {
-		level := defaultCarrierSenseDbm
-		cfg.CarrierSenseDbm = &level
+		cfg.CarrierSenseDbm = &carrierSenseDbm
 	}
 	if e := cfg.EnergyDetectDbm; e != nil && !(*e >= *cfg.CarrierSenseDbm) {
 		return cfg, fmt.Errorf("check medium: energy is detected from %g dBm on, below carrier sense at %g dBm", *e,
@@ -142,9 +155,9 @@ func (cfg Config) validate() (Config, error) {
 	if cfg.LongRetryLimit == 0 {
 		cfg.LongRetryLimit = longRetryLimit
 	}
-	if cfg.Radio == RadioDisc {
+	if cfg.Radio == phy.RadioDisc {
 		if model := cfg.Propagation.Model; model != "" {
-			return cfg, fmt.Errorf("check medium: radio %s with propagation %s: it has its own", RadioDisc, model)
+			return cfg, fmt.Errorf("check medium: radio %s with propagation %s: it has its own", phy.RadioDisc, model)
 		}
 		cfg.Propagation.Model = "disc"
 	}
@@ -163,10 +176,11 @@ func (cfg Config) validateChannel() error {
 	if disc && (cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "") {
 		return fmt.Errorf("check medium: a disc has neither shadowing nor fading")
 	}
-	if _, err := radioNamed(cfg.Radio, cfg.Standard); err != nil {
-		return err
+	if cfg.MPDUs && (cfg.Standard == phy.Standard80211n || cfg.Standard == phy.Standard80211ac) {
+		return fmt.Errorf("check medium: %s with the nodes' own stacks: it has its own block acknowledgements",
+			cfg.Standard)
 	}
-	if cfg.Radio == RadioNS2WaveLAN {
+	if cfg.Radio == phy.RadioNS2WaveLAN {
 		if cfg.MPDUs {
 			return fmt.Errorf("check medium: radio %s with the nodes' own stacks: it has its own channel access",
 				cfg.Radio)
@@ -198,7 +212,7 @@ func (cfg Config) validateNodes() error {
 			return fmt.Errorf("check node %q: address %s is used twice", n.Name, n.MAC)
 		case n.NoiseFigureDb < 0:
 			return fmt.Errorf("check node %q: noise figure %g dB is negative", n.Name, n.NoiseFigureDb)
-		case (cfg.Propagation.Model == "two_ray_ground" || cfg.Radio == RadioNS2WaveLAN) && n.HeightM <= 0:
+		case (cfg.Propagation.Model == "two_ray_ground" || cfg.Radio == phy.RadioNS2WaveLAN) && n.HeightM <= 0:
 			return fmt.Errorf("check node %q: two_ray_ground needs an antenna height above 0 m, not %g", n.Name,
 				n.HeightM)
 		}
@@ -243,16 +257,17 @@ func FrequencyMHz(standard string, channel int) (int, error) {
 // frequencyHz is the centre of a channel (IEEE 802.11-2020, 15.4.4.3 and
 // 17.3.8.4.2).
 func frequencyHz(standard string, channel int) (float64, error) {
-	if standard == Standard80211a {
+	if standard == phy.Standard80211a || standard == phy.Standard80211ac ||
+		standard == phy.Standard80211n && channel > 14 {
 		if channel >= 34 && channel <= 177 {
 			return (5000 + 5*float64(channel)) * 1e6, nil
 		}
-		return 0, fmt.Errorf("check medium: channel %d: 802.11a has 34 to 177", channel)
+		return 0, fmt.Errorf("check medium: channel %d: %s has 34 to 177 at 5 GHz", channel, standard)
 	}
 	switch {
 	case channel >= 1 && channel <= 13:
 		return (2407 + 5*float64(channel)) * 1e6, nil
-	case channel == 14 && standard == Standard80211b:
+	case channel == 14 && standard == phy.Standard80211b:
 		return 2484e6, nil
 	}
 	return 0, fmt.Errorf("check medium: channel %d: %s has 1 to 13", channel, standard)

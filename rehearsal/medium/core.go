@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -24,7 +26,7 @@ type Sink interface {
 type Core struct {
 	cfg    Config
 	mpdus  MPDUSink // nil without Config.MPDUs
-	phy    *phy
+	phy    *phy.PHY
 	links  *links
 	locate Locate
 	sink   Sink
@@ -52,7 +54,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPHY(cfg)
+	p, err := phy.New(cfg.phy())
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +62,12 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
 		byMAC: make(map[MAC]int, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
-		minData:   p.airtime(&p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
-	r, err := radioNamed(cfg.Radio, cfg.Standard)
+		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], mpduBytes(ethernetHeaderBytes))}
+	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
 		return nil, err
 	}
-	c.relocks = r.relocks
+	c.relocks = r.Relocks
 	if c.ns2() {
 		c.carrierMw, c.receiveMw = ns2CarrierSenseMw, ns2LeastReceiveMw(cfg.Propagation.RangeM)
 	}
@@ -77,7 +79,10 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		if c.mpdus, is = sink.(MPDUSink); !is {
 			return nil, errors.New("check medium: frames of 802.11 for a sink that takes Ethernet's only")
 		}
-		c.minData = p.airtime(&p.modes[len(p.modes)-1], ackBytes)
+		c.minData = p.Airtime(&p.Modes[len(p.Modes)-1], phy.ACKBytes)
+	}
+	if p.HT != nil { // a request, after which what waited is handed up, at the fastest of OFDM's rates
+		c.minData = p.Airtime(&p.Modes[p.FirstData-1], ht.RequestBytes)
 	}
 	if c.links, err = newLinks(c); err != nil {
 		return nil, err
@@ -89,18 +94,18 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 }
 
 // ns2 reports whether receivers are ns-2's.
-func (c *Core) ns2() bool { return c.phy.ns2 }
+func (c *Core) ns2() bool { return c.phy.NS2 }
 
 func (c *Core) addStations() error {
 	fixed := -1
 	if c.cfg.RateMbps != 0 {
-		mode, err := c.phy.modeIndex(c.cfg.RateMbps)
+		mode, err := c.phy.ModeIndex(c.cfg.RateMbps)
 		if err != nil {
 			return err
 		}
 		fixed, c.topMode = mode, mode
 	} else {
-		c.topMode = len(c.phy.modes) - 1
+		c.topMode = len(c.phy.Modes) - 1
 	}
 	rates := c.newRateControls(fixed)
 	for i, n := range c.cfg.Nodes {
@@ -186,6 +191,8 @@ func (c *Core) run(e event) {
 		if s := c.stations[e.node]; s.timeoutGen == e.gen {
 			s.timeout()
 		}
+	case evRelease:
+		c.stations[e.node].release(int(e.gen))
 	case evUnheard:
 		if s := c.stations[e.node]; s.navGen == e.gen {
 			s.navEnds(e.at)
@@ -205,8 +212,8 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 		case evDetect:
 			continue // its frame's end is in the queue too
 		case evTxEnd:
-			if e.tx.kind != kindData && !(e.tx.kind == kindAck && c.cfg.MPDUs) {
-				lead = c.phy.sifs + c.minData
+			if e.tx.kind != kindData && e.tx.kind != kindRequest && !(e.tx.kind == kindAck && c.cfg.MPDUs) {
+				lead = c.phy.SIFS + c.minData
 			}
 		case evAccess:
 			s := c.stations[e.node]
@@ -255,4 +262,4 @@ func (c *Core) trace(t Trace) {
 	}
 }
 
-func (c *Core) rate(mode int) float64 { return c.phy.modes[mode].RateMbps }
+func (c *Core) rate(mode int) float64 { return c.phy.Modes[mode].RateMbps }

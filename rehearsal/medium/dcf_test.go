@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -168,15 +169,15 @@ func TestSaturatedStationsAgainstBianchi(t *testing.T) {
 		frame, ack, timeout float64
 	}{
 		// 1000 bytes of MSDU: 1000 + 8 LLC + 28 MAC = 1036 bytes of MPDU.
-		{Standard80211b, 11, 32, 5, 20, 10, 192, 192 + 754, 192 + 56, 10 + 20 + 192},
-		{Standard80211g, 54, 16, 6, 9, 10, 20, 20 + 4*39 + 6, 20 + 8 + 6, 10 + 9 + 20},
+		{phy.Standard80211b, 11, 32, 5, 20, 10, 192, 192 + 754, 192 + 56, 10 + 20 + 192},
+		{phy.Standard80211g, 54, 16, 6, 9, 10, 20, 20 + 4*39 + 6, 20 + 8 + 6, 10 + 9 + 20},
 	} {
 		for _, n := range []int{2, 5, 10, 20} {
 			cfg := testConfig(v.standard, v.rate, n+1)
 			cfg.ShortRetryLimit = math.MaxInt
 			difs := v.sifs + 2*v.slot
 			mbps, failed, fails := contend(t, cfg, n, 1000, 20*time.Second, func(c *Core) {
-				c.phy.eifs = time.Duration(v.timeout * 1e3)
+				c.phy.EIFS = time.Duration(v.timeout * 1e3)
 			})
 			model := dcfModel{n, v.w, v.m, 0, v.slot, v.frame, v.sifs + v.ack + difs, v.timeout}
 			p, frames := model.solve()
@@ -193,8 +194,9 @@ func TestSaturatedStationsAgainstBianchi(t *testing.T) {
 // The standard's seven transmissions, against the model with as many.
 func TestSaturatedStationsWithRetryLimit(t *testing.T) {
 	for _, n := range []int{2, 5, 10, 20} {
-		mbps, failed, fails := contend(t, testConfig(Standard80211b, 11, n+1), n, 1000, 20*time.Second, func(c *Core) {
-			c.phy.eifs = 222 * time.Microsecond
+		cfg := testConfig(phy.Standard80211b, 11, n+1)
+		mbps, failed, fails := contend(t, cfg, n, 1000, 20*time.Second, func(c *Core) {
+			c.phy.EIFS = 222 * time.Microsecond
 		})
 		model := dcfModel{n, 32, 5, shortRetryLimit, 20, 192 + 754, 10 + 192 + 56 + 50, 222}
 		p, frames := model.solve()

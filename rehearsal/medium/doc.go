@@ -13,19 +13,21 @@
 //   - package propagation: loss of power between two antennas; shadowing and fading on
 //     top of it; errors in bursts, of a given mean,
 //   - links: who can hear whom, so that a frame costs by its hearers only,
-//   - Mode: one rate of the PHY with its airtime and its error rate,
+//   - package phy: the rates of a standard with their airtimes and error rates, radios by name,
+//   - package ht: formats, lengths and order of 802.11n and 802.11ac,
 //   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
 //   - air.go: who hears what, interference, capture, carrier sense; ns2.go: the
 //     receiver of ns-2,
-//   - rateControl: which rate a frame goes at,
+//   - ampdu.go: what stations of 802.11n and 802.11ac do beyond others,
+//   - package ratecontrol: which rate a frame goes at,
 //   - MPDU: frames of the nodes' own stacks of 802.11, in place of Ethernet's (mpdu.go),
 //   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //
 // What it leaves out, so that nobody reads it into a result: how well a receiver
 // tracks a channel that changes within a frame (its power does), frequency
 // selectivity, disturbance from other channels, propagation delay (at most 1 µs in 300 m, inside the slot),
-// power save, fragmentation, QoS and aggregation. Between interfaces of Ethernet there
-// are no beacons either, and no DSSS rates of a mixed 802.11g cell: it is pure ERP-OFDM.
+// power save and fragmentation. Between interfaces of Ethernet there are no beacons
+// either, and no DSSS rates of a mixed 802.11g cell: it is pure ERP-OFDM.
 //
 // Where nodes are, how TAP devices and namespaces come to be, and what a trial
 // is, are other packages' business.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -115,7 +116,7 @@ func boundAfterViterbi(code string, p float64) float64 {
 func closedForm(standard string, rate float64, bytes int) func(snr float64) float64 {
 	n := 8 * float64(bytes)
 	lost := func(units, errorRate float64) float64 { return -math.Expm1(units * math.Log1p(-errorRate)) }
-	if standard == Standard80211b {
+	if standard == phy.Standard80211b {
 		// 22 MHz of noise; a symbol is 1 µs for 1 and 2 Mbit/s, 8/11 µs for CCK.
 		return map[float64]func(snr float64) float64{
 			1:   func(snr float64) float64 { return lost(n, 0.5*math.Exp(-22*snr)) },
@@ -134,9 +135,9 @@ func closedForm(standard string, rate float64, bytes int) func(snr float64) floa
 
 func TestErrorCurvesOfEveryRateAgainstClosedForms(t *testing.T) {
 	const bytes = 1000
-	for _, standard := range []string{Standard80211b, Standard80211g} { // 802.11a has 802.11g's
+	for _, standard := range []string{phy.Standard80211b, phy.Standard80211g} { // 802.11a has 802.11g's
 		p := mustPHY(t, standard)
-		for _, m := range p.modes {
+		for _, m := range p.Modes {
 			want := closedForm(standard, m.RateMbps, bytes)
 			for _, share := range []float64{0.9, 0.5, 0.1, 0.01, 0.0005} {
 				low, high := -15.0, 40.0 // the SNR at which theory loses this share
@@ -149,7 +150,7 @@ func TestErrorCurvesOfEveryRateAgainstClosedForms(t *testing.T) {
 					}
 				}
 				snr := propagation.DbToRatio(high)
-				got := -math.Expm1(m.logSuccess(snr, payloadBits(&m, bytes)))
+				got := -math.Expm1(m.LogSuccess(snr, phy.PayloadBits(&m, bytes)))
 				t.Logf("%s %4g Mbit/s at %6.2f dB: %.5f of the frames lost, theory %.5f", standard, m.RateMbps, high,
 					got, share)
 				// Union bounds and asymptotes err upwards, and vanish with the error rate.

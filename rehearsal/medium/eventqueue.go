@@ -13,6 +13,7 @@ const (
 	evRespond                  // SIFS after a reception, or after CTS
 	evAccess                   // a station's backoff ran out
 	evDetect                   // receivers decide which frame they lock on to
+	evRelease                  // frames have waited for those before them for long; gen is their sender
 )
 
 // event is one entry of the queue. Station events carry a generation: raising

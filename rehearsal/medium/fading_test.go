@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -23,7 +24,7 @@ func crossings(t *testing.T, fading propagation.FadingConfig, speedMps float64, 
 	stepS := fadingWaveM / stepsPerWave / speedMps
 	up, below := make([]float64, len(rhos)), make([]float64, len(rhos))
 	for seed := range uint64(links) {
-		cfg := testConfig(Standard80211g, 6, 2)
+		cfg := testConfig(phy.Standard80211g, 6, 2)
 		cfg.Seed, cfg.Fading = seed, fading
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 			if n == 0 {
@@ -129,7 +130,7 @@ func riceBelow(k, rho float64) float64 {
 // says that goes with the power of each moment, and not as its start alone would have it.
 func TestFadingWithinLongFrames(t *testing.T) {
 	const frames, bytes, speedMps, parts = 4000, 1000, 17.0, 400
-	cfg := testConfig(Standard80211b, 1, 2) // 8.6 ms: 1.2 wavelengths
+	cfg := testConfig(phy.Standard80211b, 1, 2) // 8.6 ms: 1.2 wavelengths
 	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 	cfg.Nodes[0].TxPowerDbm = 14
 	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
@@ -137,21 +138,21 @@ func TestFadingWithinLongFrames(t *testing.T) {
 		return 160 * float64(n) * cos, 160 * float64(n) * sin
 	}, newRecorder(2))
 	p, want, byStart := c.phy, 0.0, 0.0
-	m, bits := &p.modes[0], payloadBits(&p.modes[0], mpduBytes(ethernetHeaderBytes+bytes))
+	m, bits := &p.Modes[0], phy.PayloadBits(&p.Modes[0], mpduBytes(ethernetHeaderBytes+bytes))
 	for i := range frames {
 		c.Enqueue(0, ethernet(0, -1, i, bytes))
 		mean := c.links.meanMw(0, 1) / c.stations[1].noiseMw
 		start := mean * c.links.fadingNow(0, 1)
 		moments, whole := 0.0, math.Inf(-1)
 		for k := range parts {
-			at := c.Now() + p.preamble + time.Duration((float64(k)+0.5)/parts*float64(bits)*1e3)
-			moments += m.logSuccess(mean*c.links.fadingAt(0, 1, at), bits/parts)
+			at := c.Now() + p.Preamble + time.Duration((float64(k)+0.5)/parts*float64(bits)*1e3)
+			moments += m.LogSuccess(mean*c.links.fadingAt(0, 1, at), bits/parts)
 		}
-		if start >= p.lockSNR {
-			whole = p.header.logSuccess(start, p.headerBits)
+		if start >= p.LockSNR {
+			whole = p.Header.LogSuccess(start, p.HeaderBits)
 		}
-		want += lostShare(whole+moments) / frames
-		byStart += lostShare(whole+m.logSuccess(start, bits)) / frames
+		want += phy.LostShare(whole+moments) / frames
+		byStart += phy.LostShare(whole+m.LogSuccess(start, bits)) / frames
 		c.Advance(c.Now() + 20*time.Millisecond)
 	}
 	n := c.Counters(0)
@@ -172,7 +173,7 @@ func TestFadingFollowsRelativeMotion(t *testing.T) {
 		speeds [2]float64
 		moves  bool
 	}{{"convoy", [2]float64{16.7, 16.7}, false}, {"pass", [2]float64{16.7, 0}, true}} {
-		cfg := testConfig(Standard80211g, 6, 2)
+		cfg := testConfig(phy.Standard80211g, 6, 2)
 		cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 			return 5*float64(n) + v.speeds[n]*at.Seconds(), 0
@@ -197,7 +198,7 @@ func TestFadingFollowsRelativeMotion(t *testing.T) {
 // error, not out of range; and the share of such losses is that of the error
 // rate averaged over the exponential power of Rayleigh fading.
 func TestFramesLostInFadesAreChannelErrors(t *testing.T) {
-	cfg := testConfig(Standard80211g, 6, 2)
+	cfg := testConfig(phy.Standard80211g, 6, 2)
 	cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
 		sin, cos := math.Sincos(0.1 * at.Seconds())
@@ -217,11 +218,11 @@ func TestFramesLostInFadesAreChannelErrors(t *testing.T) {
 	const parts = 4000
 	for i := range parts {
 		snr := -mean * math.Log((float64(i)+0.5)/parts)
-		if snr < p.lockSNR {
+		if snr < p.LockSNR {
 			want += 1.0 / parts
 			continue
 		}
-		want += p.frameErrorRate(p.modes[0], snr, mpduBytes(bytes)) / parts
+		want += p.FrameErrorRate(p.Modes[0], snr, mpduBytes(bytes)) / parts
 	}
 	got := float64(n.Lost[ChannelError]) / frames
 	t.Logf("%.3f of the frames lost, %.3f by theory", got, want)

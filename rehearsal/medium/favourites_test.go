@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -103,8 +104,8 @@ func TestNoFavourites(t *testing.T) {
 		{Propagation: propagation.Config{Model: "free_space"},
 			Shadowing: propagation.ShadowingConfig{SigmaDb: 4, DecorrelationM: 20},
 			Fading:    propagation.FadingConfig{Model: "rayleigh"}},
-		{Radio: RadioNS2WaveLAN},
-		{Radio: RadioOFDMRecent, Propagation: propagation.Config{Model: "log_distance", Exponent: 3}},
+		{Radio: phy.RadioNS2WaveLAN},
+		{Radio: phy.RadioOFDMRecent, Propagation: propagation.Config{Model: "log_distance", Exponent: 3}},
 	}
 	traffic := []struct {
 		name         string
@@ -112,10 +113,10 @@ func TestNoFavourites(t *testing.T) {
 		rate         float64
 		bytes, limit int
 	}{
-		{"data", Standard80211b, 1, 300, 0},
-		{"data", Standard80211g, 6, 300, 0},
-		{"RTS", Standard80211b, 11, 1000, 1},
-		{"broadcasts", Standard80211b, 11, 92, 0},
+		{"data", phy.Standard80211b, 1, 300, 0},
+		{"data", phy.Standard80211g, 6, 300, 0},
+		{"RTS", phy.Standard80211b, 11, 1000, 1},
+		{"broadcasts", phy.Standard80211b, 11, 92, 0},
 	}
 	sizes := []int{2, 20}
 	// Together the cases find a difference that is not there once in 100 times.
@@ -123,7 +124,7 @@ func TestNoFavourites(t *testing.T) {
 	for _, channel := range channels {
 		for _, v := range traffic {
 			for _, n := range sizes {
-				if _, err := radioNamed(channel.Radio, v.standard); err != nil {
+				if _, err := phy.RadioNamed(channel.Radio, v.standard); err != nil {
 					continue
 				}
 				cfg := testConfig(v.standard, v.rate, n+1)
@@ -160,7 +161,7 @@ func TestNoFavourites(t *testing.T) {
 func TestNearerNodesAdvantageIsItsPlaces(t *testing.T) {
 	var values [][]float64
 	for draw := range uint64(numberDraws) {
-		cfg := testConfig(Standard80211g, 6, 3)
+		cfg := testConfig(phy.Standard80211g, 6, 3)
 		cfg.Seed = draw
 		var near []float64
 		for first := range 2 {
@@ -190,7 +191,7 @@ func TestOrderWithinTheDetectionTimeDoesNotMatter(t *testing.T) {
 		standard    string
 		rate        float64
 		detectionUs int
-	}{{Standard80211b, 1, 15}, {Standard80211g, 6, 4}} {
+	}{{phy.Standard80211b, 1, 15}, {phy.Standard80211g, 6, 4}} {
 		for _, farM := range []float64{10, 60} {
 			for afterUs := 1 - v.detectionUs; afterUs < v.detectionUs; afterUs++ {
 				cfg := testConfig(v.standard, v.rate, 3)
@@ -224,7 +225,7 @@ func TestOrderWithinTheDetectionTimeDoesNotMatter(t *testing.T) {
 // first is on the air already as the second comes.
 func TestFramesOfOneMomentCollideWhoeverIsFirst(t *testing.T) {
 	const at = time.Second
-	sent := starts(t, testConfig(Standard80211b, 1, 3), line(5), 3, 2*time.Second, func(c *Core) {
+	sent := starts(t, testConfig(phy.Standard80211b, 1, 3), line(5), 3, 2*time.Second, func(c *Core) {
 		c.Advance(at)
 		for _, from := range []int{1, 0} {
 			c.Enqueue(from, ethernet(from, -1, 0, 500))

@@ -1,5 +1,22 @@
 package medium
 
+// Sizes of IEEE 802.11-2020 clause 9.3 and of the LLC/SNAP header that replaces
+// the Ethernet header's type (RFC 1042).
+const (
+	ethernetHeaderBytes = 14
+	macHeaderBytes      = 24
+	fcsBytes            = 4
+	llcSnapBytes        = 8
+	ctsBytes            = 14
+	rtsBytes            = 20
+	maxMSDUBytes        = 2304 // 9.2.4.7.1
+)
+
+// mpduBytes is the length on the air of an Ethernet frame.
+func mpduBytes(ethernetBytes int) int {
+	return ethernetBytes - ethernetHeaderBytes + llcSnapBytes + macHeaderBytes + fcsBytes
+}
+
 // frame is a data frame from Enqueue until the MAC is done with it.
 type frame struct {
 	id        uint64
@@ -10,6 +27,7 @@ type frame struct {
 	delivered bool // handed up at its receiver
 	class     Class
 	mpdu      mpdu // with Config.MPDUs
+	ba        blockACKed
 }
 
 const (
@@ -25,6 +43,9 @@ func (c *Core) newFrame(ethernet []byte) *frame {
 	f.mpduBytes = mpduBytes(len(ethernet))
 	f.class = classOf(ethernet)
 	c.address(f, MAC(ethernet[:6]))
+	if c.phy.HT != nil && f.to != toAll {
+		f.mpduBytes += qosBytes
+	}
 	return f
 }
 
@@ -36,7 +57,7 @@ func (c *Core) takeFrame() *frame {
 	}
 	f := c.freeFrames[n-1]
 	c.freeFrames = c.freeFrames[:n-1]
-	f.delivered = false
+	f.delivered, f.ba = false, blockACKed{}
 	return f
 }
 
@@ -83,6 +104,15 @@ func (q *frameQueue) grow() {
 			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
 		}
 		q.ring, q.head = bigger, 0
+	}
+}
+
+// removeIf asks about each frame in turn, and removes those that it is to.
+func (q *frameQueue) removeIf(removes func(*frame) bool) {
+	for range q.len {
+		if f := q.pop(); !removes(f) {
+			q.push(f)
+		}
 	}
 }
 

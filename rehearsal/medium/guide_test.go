@@ -15,7 +15,8 @@ func TestGuideNamesTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	exist := map[string]bool{}
-	for _, folder := range []string{"rehearsal/medium", "rehearsal/medium/propagation", "rehearsal/realtime",
+	for _, folder := range []string{"rehearsal/medium", "rehearsal/medium/propagation",
+		"rehearsal/medium/ratecontrol", "rehearsal/medium/ht", "rehearsal/realtime",
 		"rehearsal/mobility", "rehearsal/field", "test/journeys"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil {

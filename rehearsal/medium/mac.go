@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -76,11 +78,16 @@ type station struct {
 	awaitRx    bool // the time for an answer is over, but something is coming in
 
 	queue     frameQueue
-	head      *frame // in service
-	retries   [2]int // short, long
-	mode      int    // of the head's last attempt
-	rts       bool   // it began with RTS
-	failCause Cause  // of the exchange under way
+	head      *frame    // in service
+	again     []*frame  // of 802.11n and 802.11ac: to be sent again, oldest first
+	burst     []*frame  // in service there: the head, and what goes with it
+	psduBytes int       // of them all
+	missed    []Cause   // why, by frame of the A-MPDU that is being received
+	logs      []float64 // of its reception
+	retries   [2]int    // short, long
+	mode      int       // of the head's last attempt
+	rts       bool      // it began with RTS
+	failCause Cause     // of the exchange under way
 
 	rng   *rand.Rand
 	rate  rateControl
@@ -110,6 +117,9 @@ type peerState struct {
 	retries   uint64
 	failed    uint64
 	markov    propagation.MarkovLink // of frames from that peer
+	next      uint64                 // sequence number of frames to it
+	reorder   ht.Reorder[*frame]     // of those from it
+	releases  bool                   // an evRelease is due
 }
 
 func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng *rand.Rand) *station {
@@ -117,17 +127,17 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	if channel == 0 {
 		channel = c.cfg.Channel
 	}
-	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
+	noiseMw := c.phy.NoiseMw(n.NoiseFigureDb)
 	floorMw := inaudibleRatio * min(noiseMw, c.carrierMw)
 	if c.cfg.Fading.Model != "" {
-		floorMw = min(floorMw, c.phy.leastLock*noiseMw/propagation.FadingHeadroom)
+		floorMw = min(floorMw, c.phy.LeastLock*noiseMw/propagation.FadingHeadroom)
 	}
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
 	}
 	s := &station{core: c, index: index, mac: mac, channel: channel,
 		txPowerDbm: n.TxPowerDbm, txPowerMw: propagation.DbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
-		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.cwMin, slots: noBackoff,
+		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.CWMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 	s.energyMw = c.energyMw(s)
 	return s
@@ -142,11 +152,12 @@ func (s *station) serveNext() {
 		s.ns2Serve()
 		return
 	}
-	if s.head != nil || s.queue.len == 0 {
+	if s.head != nil {
 		return
 	}
-	s.head = s.queue.pop()
-	s.retries = [2]int{}
+	if s.head = s.oldest(); s.head == nil {
+		return
+	}
 	s.state = macContend
 	if s.head.mpdu.beacon {
 		s.delayBeacon()
@@ -175,9 +186,9 @@ func (s *station) draw() int { return s.rng.IntN(s.cw + 1) }
 // be read (10.3.4.2). A good frame ends EIFS (10.3.2.3.7), and so does any other
 // busy period.
 func (s *station) countBase() time.Duration {
-	ifs := s.core.phy.difs
+	ifs := s.core.phy.IFS
 	if s.eifs {
-		ifs = s.core.phy.eifs
+		ifs = s.core.phy.EIFS
 	}
 	return max(max(s.idleFrom, s.nav)+ifs, s.countFrom)
 }
@@ -185,7 +196,7 @@ func (s *station) countBase() time.Duration {
 // retireBackoff forgets a backoff after a transmission that ran out while there
 // was nothing to send.
 func (s *station) retireBackoff() {
-	if s.slots >= 0 && s.countBase()+time.Duration(s.slots)*s.core.phy.slot <= s.core.now {
+	if s.slots >= 0 && s.countBase()+time.Duration(s.slots)*s.core.phy.Slot <= s.core.now {
 		s.slots = noBackoff
 	}
 }
@@ -195,7 +206,7 @@ func (s *station) scheduleAccess() {
 	if s.busy || s.state != macContend || s.core.ns2() {
 		return
 	}
-	wait := time.Duration(max(s.slots, 0)) * s.core.phy.slot
+	wait := time.Duration(max(s.slots, 0)) * s.core.phy.Slot
 	s.pushAccess(max(s.core.now, s.countBase()+wait))
 }
 
@@ -251,7 +262,10 @@ func (s *station) freeze() {
 		s.retireBackoff()
 	}
 	if elapsed := now - s.countBase(); elapsed > 0 && s.slots > 0 {
-		s.slots = max(0, s.slots-int(elapsed/s.core.phy.slot))
+		s.slots = max(0, s.slots-int(elapsed/s.core.phy.Slot))
+	}
+	if s.core.phy.HT != nil && now >= s.countBase() && s.slots > 0 {
+		s.slots-- // EDCA counts down as a slot begins, also when it turns out to be busy (10.23.2.4)
 	}
 	if s.state != macContend || s.accessAt == now {
 		return
@@ -274,10 +288,14 @@ func (s *station) access() {
 	s.slots = noBackoff
 	s.accessGen++
 	s.state = macSending
-	if s.retries != [2]int{} {
+	if s.retries != [2]int{} && s.core.phy.HT == nil {
 		s.countRetry()
 	}
-	s.mode, s.rts = s.pickMode(), s.usesRTS()
+	s.mode = s.pickMode()
+	if s.core.phy.HT != nil {
+		s.gather()
+	}
+	s.rts = s.usesRTS(s.airBytes())
 	s.head.mpdu.try()
 	if s.rts {
 		s.sendRTS()
@@ -302,68 +320,93 @@ func (s *station) pickMode() int {
 	if s.core.cfg.MPDUs {
 		return s.head.mpdu.next().mode
 	}
-	if s.head.to == toAll {
-		return s.core.phy.groupMode()
+	if s.head.to == toAll || s.head.ba.request { // rate_control_send_low of mac80211
+		return s.core.phy.GroupMode()
 	}
-	return s.rate.pick(s.head.to, s.retries[0]+s.retries[1], s.core.now)
+	return s.core.phy.FirstData + s.rate.Pick(s.head.to, s.retries[0]+s.retries[1], s.core.now)
 }
 
-func (s *station) usesRTS() bool {
+func (s *station) usesRTS(bytes int) bool {
 	if s.core.cfg.MPDUs {
 		return s.head.mpdu.next().rts && s.head.to != toAll
 	}
 	limit := s.core.cfg.RTSThresholdBytes
-	return limit > 0 && s.head.to != toAll && s.head.mpduBytes > limit
+	return limit > 0 && s.head.to != toAll && bytes > limit
 }
 
 // leastAirtime is a lower bound on the time from the station's access to the
 // next delivery by anybody. An RTS can fail and let others in soon.
 func (s *station) leastAirtime() time.Duration {
-	if s.head == nil || s.usesRTS() {
+	if s.head == nil || s.usesRTS(s.head.mpduBytes) {
 		return s.core.minData
 	}
 	mode := s.core.topMode
 	switch {
 	case s.core.cfg.MPDUs:
 		mode = s.head.mpdu.next().mode
-	case s.head.to == toAll:
-		mode = s.core.phy.groupMode()
+	case s.core.phy.HT != nil && s.core.cfg.RTSThresholdBytes > 0:
+		return s.core.minData
+	case s.head.to == toAll || s.head.ba.request:
+		mode = s.core.phy.GroupMode()
 	}
-	return s.core.phy.airtime(&s.core.phy.modes[mode], s.head.mpduBytes)
+	return s.core.phy.Airtime(&s.core.phy.Modes[mode], s.head.mpduBytes)
+}
+
+// airBytes is the length of what goes out with the head.
+func (s *station) airBytes() int {
+	if len(s.burst) > 0 {
+		return s.psduBytes
+	}
+	return s.head.mpduBytes
 }
 
 func (s *station) sendRTS() {
 	c, p := s.core, s.core.phy
-	mode := p.modes[s.mode].response
+	mode := p.Modes[s.mode].Response
 	tx := c.newTx(kindRts, s.index, s.head.to, mode, rtsBytes)
 	s.count.OnAir[s.head.class]++
 	tx.class = s.head.class
-	tx.nav = tx.end + 3*p.sifs + p.airtime(&p.modes[mode], ctsBytes) +
-		p.airtime(&p.modes[s.mode], s.head.mpduBytes) + s.ackTime()
+	tx.nav = tx.end + 3*p.SIFS + p.Airtime(&p.Modes[mode], ctsBytes) +
+		p.Airtime(&p.Modes[s.mode], s.airBytes()) + s.ackTime()
 	c.startTx(tx)
 }
 
 func (s *station) sendData() {
 	c, f := s.core, s.head
-	tx := c.newTx(kindData, s.index, f.to, s.mode, f.mpduBytes)
+	kind := kindData
+	if f.ba.request {
+		kind = kindRequest
+	}
+	tx := c.newTx(kind, s.index, f.to, s.mode, s.airBytes())
 	tx.frame = f
+	if len(s.burst) > 1 {
+		tx.burst = s.burst
+	}
 	if f.to != toAll {
-		tx.nav = tx.end + c.phy.sifs + s.ackTime()
+		tx.nav = tx.end + c.phy.SIFS + s.ackTime()
 	}
-	if f.class != Management {
+	switch {
+	case len(s.burst) > 0:
+		s.countBurst()
+	case f.class != Management:
 		s.count.Attempts++
+		fallthrough
+	default:
+		s.count.OnAir[f.class]++
 	}
-	s.count.OnAir[f.class]++
 	if f.to >= 0 {
 		s.peers[f.to].sent, s.peers[f.to].txMode = true, s.mode
 	}
 	c.startTx(tx)
 }
 
-// ackTime is the airtime of the ACK to a frame in the head's mode.
+// ackTime is the airtime of the ACK to what goes out in the present mode.
 func (s *station) ackTime() time.Duration {
-	p := s.core.phy
-	return p.airtime(&p.modes[p.modes[s.mode].response], ackBytes)
+	p, bytes := s.core.phy, phy.ACKBytes
+	if len(s.burst) > 1 || s.head.ba.request {
+		bytes = ht.BlockACKBytes
+	}
+	return p.Airtime(&p.Modes[p.Modes[s.mode].Response], bytes)
 }
 
 // sent is the end of an own transmission.
@@ -373,7 +416,7 @@ func (s *station) sent(tx *transmission) {
 		s.broadcastDone(tx)
 	case s.core.ns2():
 		s.ns2Sent(tx)
-	case tx.kind == kindData:
+	case tx.kind == kindData || tx.kind == kindRequest:
 		s.await(tx, macWaitACK)
 	case tx.kind == kindRts:
 		s.await(tx, macWaitCTS)
@@ -395,9 +438,9 @@ func (s *station) await(tx *transmission, state macState) {
 	p := s.core.phy
 	s.state = state
 	s.failCause = s.missOf(tx)
-	answer := &p.modes[p.modes[s.mode].response]
+	answer := &p.Modes[p.Modes[s.mode].Response]
 	s.timeoutGen++
-	s.core.events.push(event{at: s.core.now + p.sifs + p.slot + p.plcp(answer), kind: evTimeout,
+	s.core.events.push(event{at: s.core.now + p.SIFS + p.Slot + p.PLCP(answer), kind: evTimeout,
 		node: int32(s.index), gen: s.timeoutGen})
 }
 
@@ -435,10 +478,14 @@ func (s *station) timeout() {
 func (s *station) attemptFailed() {
 	s.awaitRx = false
 	s.timeoutGen++
+	if s.core.phy.HT != nil {
+		s.failed()
+		return
+	}
 	if s.head.class != Management {
 		s.count.AttemptsFailed[s.failCause]++
 	}
-	s.rate.result(s.head.to, s.mode, false)
+	s.rate.Result(s.head.to, s.mode, false)
 	kind, limit := 0, s.core.cfg.ShortRetryLimit
 	if s.state == macWaitACK && s.rts {
 		kind, limit = 1, s.core.cfg.LongRetryLimit
@@ -452,25 +499,30 @@ func (s *station) attemptFailed() {
 		s.giveUp()
 		return
 	}
-	s.cw = min(2*s.cw+1, s.core.phy.cwMax)
+	s.cw = min(2*s.cw+1, s.core.phy.CWMax)
 	s.slots, s.countFrom = s.draw(), s.core.now
 	s.state = macContend
 }
 
 func (s *station) giveUp() {
-	c, f := s.core, s.head
+	s.gaveUp(s.head, s.failCause)
+	s.tell(s.head, false)
+	s.finish()
+}
+
+// gaveUp reports a frame that was sent in vain for the last time.
+func (s *station) gaveUp(f *frame, why Cause) {
+	c := s.core
 	if f.class != Management {
 		s.count.TxFailed++
 		if f.to >= 0 {
 			s.peers[f.to].failed++
 		}
 	}
-	if !f.delivered {
-		s.lost(f, f.to, s.failCause, true)
+	if !f.delivered && !f.ba.held {
+		s.lost(f, f.to, why, true)
 	}
 	c.sink.TxFailed(s.index, c.now, f.dst, f.ethernet)
-	s.tell(f, false)
-	s.finish()
 }
 
 func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
@@ -504,12 +556,12 @@ func (s *station) broadcastDone(tx *transmission) {
 // is nothing more to send (10.3.4.3), so that nobody gets two frames in a row.
 func (s *station) finish() {
 	s.core.freeFrame(s.head)
-	s.head = nil
-	s.cw = s.core.phy.cwMin
+	s.head, s.burst = nil, s.burst[:0]
+	s.cw = s.core.phy.CWMin
 	if s.core.ns2() {
 		return // its callers go on
 	}
-	s.state = macIdle
+	s.state, s.retries = macIdle, [2]int{}
 	s.slots, s.countFrom = s.draw(), s.core.now
 	s.serveNext()
 }

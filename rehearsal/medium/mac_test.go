@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
-	cfg := testConfig(Standard80211g, 54, 3)
+	cfg := testConfig(phy.Standard80211g, 54, 3)
 	var sends []Trace
 	cfg.Trace = func(e Trace) {
 		if e.Event == "tx" {
@@ -40,10 +41,10 @@ func TestBasicRatesCanBeSet(t *testing.T) {
 		basic          []float64
 		control, group float64
 	}{
-		{Standard80211b, 11, nil, 2, 1}, {Standard80211b, 11, []float64{1}, 1, 1},
-		{Standard80211b, 11, []float64{5.5, 2}, 5.5, 2}, {Standard80211b, 5.5, []float64{11}, 5.5, 11},
-		{Standard80211g, 54, []float64{6}, 6, 6}, {Standard80211g, 54, []float64{54, 12}, 54, 12},
-		{Standard80211g, 18, []float64{24}, 12, 24},
+		{phy.Standard80211b, 11, nil, 2, 1}, {phy.Standard80211b, 11, []float64{1}, 1, 1},
+		{phy.Standard80211b, 11, []float64{5.5, 2}, 5.5, 2}, {phy.Standard80211b, 5.5, []float64{11}, 5.5, 11},
+		{phy.Standard80211g, 54, []float64{6}, 6, 6}, {phy.Standard80211g, 54, []float64{54, 12}, 54, 12},
+		{phy.Standard80211g, 18, []float64{24}, 12, 24},
 	} {
 		cfg := testConfig(v.standard, v.rate, 2)
 		cfg.RTSThresholdBytes, cfg.BasicRatesMbps = 1, v.basic
@@ -70,7 +71,7 @@ func TestBasicRatesCanBeSet(t *testing.T) {
 
 func TestUnicastToNobodyIsGivenUpAfterSevenAttempts(t *testing.T) {
 	for _, rts := range []int{0, 1} {
-		cfg := testConfig(Standard80211b, 11, 2)
+		cfg := testConfig(phy.Standard80211b, 11, 2)
 		cfg.RTSThresholdBytes = rts
 		var sends int
 		cfg.Trace = func(e Trace) {
@@ -91,7 +92,7 @@ func TestUnicastToNobodyIsGivenUpAfterSevenAttempts(t *testing.T) {
 
 func TestQueueDropsItsTail(t *testing.T) {
 	sink := newRecorder(2)
-	c := mustCore(t, testConfig(Standard80211g, 54, 2), line(5), sink)
+	c := mustCore(t, testConfig(phy.Standard80211g, 54, 2), line(5), sink)
 	taken := 0
 	for i := range 80 {
 		if c.Enqueue(0, ethernet(0, 1, i, 500)) {
@@ -119,7 +120,7 @@ func boolToInt(b bool) int {
 
 func TestDeadRadioDeliversNothing(t *testing.T) {
 	sink := newRecorder(2)
-	c := mustCore(t, testConfig(Standard80211g, 0, 2), line(5), sink)
+	c := mustCore(t, testConfig(phy.Standard80211g, 0, 2), line(5), sink)
 	c.SetDead(true)
 	for i := range 10 {
 		c.Enqueue(0, ethernet(0, i%2*2-1, i, 500))
@@ -139,7 +140,7 @@ func TestDeadRadioDeliversNothing(t *testing.T) {
 
 func TestSNRDrivenRateFollowsDistanceAndPower(t *testing.T) {
 	rateAt := func(distanceM, powerDbm float64) float64 {
-		cfg := testConfig(Standard80211g, 0, 2)
+		cfg := testConfig(phy.Standard80211g, 0, 2)
 		var last float64
 		cfg.Trace = func(e Trace) {
 			if e.Event == "tx" && e.Kind == "data" && e.Peer == 1 {
@@ -178,7 +179,7 @@ func TestCapture(t *testing.T) {
 		farM float64
 		want int
 	}{{10, 0}, {60, 1}} {
-		cfg := testConfig(Standard80211g, 6, 3)
+		cfg := testConfig(phy.Standard80211g, 6, 3)
 		sink := newRecorder(3)
 		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
 			return []float64{-v.farM, 0, 10}[n], 0
@@ -200,7 +201,7 @@ func TestCapture(t *testing.T) {
 // Two senders that cannot hear each other: RTS and CTS must help.
 func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
 	goodput := func(rts int) float64 {
-		cfg := testConfig(Standard80211b, 2, 3)
+		cfg := testConfig(phy.Standard80211b, 2, 3)
 		cfg.RTSThresholdBytes = rts
 		// 6 dB of SNR to the middle, -9 dB to the other end.
 		cfg.Propagation.Exponent = 5
@@ -219,7 +220,7 @@ func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
 // Every frame on the air is of a class: a routing packet to all is one, data
 // with RTS and CTS four, an ARP request to a neighbour two.
 func TestFramesOnTheAirAreCountedByWhatTheyAreFor(t *testing.T) {
-	cfg := testConfig(Standard80211b, 2, 2)
+	cfg := testConfig(phy.Standard80211b, 2, 2)
 	cfg.RTSThresholdBytes = 500
 	c := mustCore(t, cfg, line(10), newRecorder(2))
 	broadcast := ethernetOf(0x0800, ipv4Packet(signalling.ProtocolUDP, 0x02, 0xba, 0x02, 0xba)) // port 698

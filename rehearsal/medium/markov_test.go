@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // On the air: a broadcast is lost as often as the mean says, with that cause,
 // and an acknowledged frame is sent again.
 func TestMarkovChannelOnTheAir(t *testing.T) {
-	cfg := testConfig(Standard80211g, 54, 2)
+	cfg := testConfig(phy.Standard80211g, 54, 2)
 	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.1, BurstFrames: 2}
 	const frames = 20_000
 	for _, to := range []int{-1, 1} {

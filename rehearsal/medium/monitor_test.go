@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -65,7 +66,7 @@ func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 			c.Enqueue(2, ethernet(2, -1, 0, 500))
 		}, FrameLoss{Node: 0, Peer: 1, Flow: flow, Seq: 10, Payload: 496, Cause: Collision}},
 	} {
-		cfg := testConfig(Standard80211g, 6, 4)
+		cfg := testConfig(phy.Standard80211g, 6, 4)
 		var told []FrameLoss
 		cfg.FrameLost = func(l FrameLoss) { told = append(told, l) }
 		if v.change != nil {

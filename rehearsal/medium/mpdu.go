@@ -159,7 +159,7 @@ func (c *Core) mpduFrame(m MPDU) (*frame, Cause) {
 		f.to = toAll
 	}
 	for _, t := range m.Tries {
-		mode, err := c.phy.modeIndex(t.RateMbps)
+		mode, err := c.phy.ModeIndex(t.RateMbps)
 		if err != nil {
 			return f, BadFrame
 		}
@@ -203,7 +203,7 @@ func (s *station) tell(f *frame, acked bool) {
 // whose stations all have one due at the same time: up to twice the least contention
 // window (IEEE 802.11-2020, 11.1.3.5).
 func (s *station) delayBeacon() {
-	s.slots, s.countFrom = s.rng.IntN(2*s.core.phy.cwMin+1), s.core.now
+	s.slots, s.countFrom = s.rng.IntN(2*s.core.phy.CWMin+1), s.core.now
 	s.scheduleAccess()
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
@@ -71,7 +72,8 @@ func TestMPDUsSaturateALinkAsEthernetDoes(t *testing.T) {
 	for _, c := range []struct {
 		standard string
 		rate     float64
-	}{{Standard80211a, 54}, {Standard80211a, 6}, {Standard80211b, 11}, {Standard80211g, 54}, {Standard80211g, 24}} {
+	}{{phy.Standard80211a, 54}, {phy.Standard80211a, 6}, {phy.Standard80211b, 11}, {phy.Standard80211g, 54},
+		{phy.Standard80211g, 24}} {
 		cfg := testConfig(c.standard, c.rate, 2)
 		sink := newRecorder(2)
 		wired := mustCore(t, cfg, line(5), sink)
@@ -100,7 +102,7 @@ func TestMPDUsSaturateALinkAsEthernetDoes(t *testing.T) {
 // A frame goes through its rates in their order, each as often as it says.
 func TestAnMPDUGoesThroughItsRates(t *testing.T) {
 	// At 70 m with the exponent 3 there is too little for 54 Mbit/s, and enough for 6.
-	core, s := mpduCore(t, Standard80211a, 2, line(70), nil)
+	core, s := mpduCore(t, phy.Standard80211a, 2, line(70), nil)
 	tries := []Try{{RateMbps: 54, Times: 2}, {RateMbps: 6, Times: 4}}
 	frame := data80211(ethernet(0, 1, 7, 600))
 	core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: 5})
@@ -120,7 +122,7 @@ func TestAnMPDUGoesThroughItsRates(t *testing.T) {
 	}
 
 	// Out of reach it is given up when the rates are used up.
-	core, s = mpduCore(t, Standard80211a, 2, line(1e5), nil)
+	core, s = mpduCore(t, phy.Standard80211a, 2, line(1e5), nil)
 	core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: 6})
 	core.Advance(time.Second)
 	if len(s.sent) != 1 || s.sent[0].Tried != 6 || s.sent[0].ACK || core.Counters(0).Lost[OutOfRange] != 1 {
@@ -145,7 +147,7 @@ func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
 		{6, ofdm(6, bytes) + 10 + ofdm(6, 14)},
 		{54, ofdm(54, bytes) + 10 + ofdm(24, 14)},
 	} {
-		core, s := mpduCore(t, Standard80211g, 2, line(5), func(cfg *Config) {
+		core, s := mpduCore(t, phy.Standard80211g, 2, line(5), func(cfg *Config) {
 			cfg.BasicRatesMbps, cfg.LongSlot = []float64{1, 2, 5.5, 11}, true
 		})
 		core.Advance(time.Second)
@@ -161,7 +163,7 @@ func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
 // time, and who hears another's first keeps its own back.
 func TestOneBeaconOfACellAtATime(t *testing.T) {
 	const nodes, intervals = 5, 400
-	core, s := mpduCore(t, Standard80211g, nodes, line(5), func(cfg *Config) { cfg.LongSlot = true })
+	core, s := mpduCore(t, phy.Standard80211g, nodes, line(5), func(cfg *Config) { cfg.LongSlot = true })
 	senders, heard := map[int]int{}, 0
 	for i := range intervals {
 		core.Advance(time.Duration(i) * 100 * time.Millisecond)
@@ -199,7 +201,7 @@ func TestOneBeaconOfACellAtATime(t *testing.T) {
 // What the radio has no room or no rate for comes back at once, and what it has left
 // when it is abandoned, then.
 func TestEveryMPDUHasItsEnd(t *testing.T) {
-	core, s := mpduCore(t, Standard80211a, 2, line(5), func(cfg *Config) { cfg.QueueFrames = 2 })
+	core, s := mpduCore(t, phy.Standard80211a, 2, line(5), func(cfg *Config) { cfg.QueueFrames = 2 })
 	frame, tries := data80211(ethernet(0, 1, 0, 100)), []Try{{RateMbps: 6, Times: 1}}
 	for id := range uint64(5) { // one in service, two that wait
 		core.Transmit(0, MPDU{Frame: frame, Tries: tries, ID: id})
@@ -254,7 +256,7 @@ func FuzzTransmit(f *testing.F) {
 	f.Add(beacon80211(1), false)
 	f.Add([]byte{0x88, 0x03}, false)
 	fuzz.Run(f, func(t *testing.T, frame []byte, noACK bool) {
-		core, s := mpduCore(t, Standard80211g, 2, line(5), nil)
+		core, s := mpduCore(t, phy.Standard80211g, 2, line(5), nil)
 		core.Transmit(0, MPDU{Frame: frame, NoACK: noACK, Tries: []Try{{RateMbps: 54, Times: 2}}})
 		core.Advance(time.Second)
 		if len(s.sent) != 1 {

@@ -4,10 +4,11 @@ import (
 	"math"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
-// RadioNS2WaveLAN names ns-2's radio, which most simulations of TCP over ad hoc
+// The radio RadioNS2WaveLAN is ns-2's radio, which most simulations of TCP over ad hoc
 // networks had: Lucent's 914 MHz WaveLAN card over flat ground, antennas 1.5 m high.
 //
 // It is two thresholds and an order of arrival, and no noise (ns-2.35,
@@ -17,24 +18,16 @@ import (
 // end. One that begins meanwhile is not noticed if it is weaker by the capture
 // ratio, and so does no harm; else both are lost. A frame that comes second is thus
 // lost however strong it is.
-const RadioNS2WaveLAN = "ns2_wavelan"
 
 // What ns-2.35 sets by default (tcl/lib/ns-default.tcl: Phy/WirelessPhy, Antenna/OmniAntenna).
 // CPThresh_ is captureRatio.
 const (
-	// NS2TxPowerDbm is Pt_, 0.28183815 W.
-	NS2TxPowerDbm = 24.5
 	// NS2AntennaHeightM is Z_ over the ground; Gt_ and Gr_ are 1.
 	NS2AntennaHeightM = 1.5
 
 	ns2ReceiveMw      = 3.652e-7 // RXThresh_, 3.652e-10 W: 250 m
-	ns2BasicMbps      = 1.0      // basicRate_ (tcl/lan/ns-mac.tcl)
 	ns2CarrierSenseMw = 1.559e-8 // CSThresh_, 1.559e-11 W: 550 m
 	ns2FrequencyHz    = 914e6    // freq_
-
-	// ns2PropagationDelay is DSSS_MaxPropagationDelay (mac/mac-802_11.h), by which a frame may be
-	// late. Light takes as long from end to end of what is sensed.
-	ns2PropagationDelay = 2 * time.Microsecond
 )
 
 // ns2LeastReceiveMw is RXThresh_ for a range: what arrives over it at the usual power
@@ -45,7 +38,7 @@ func ns2LeastReceiveMw(rangeM float64) float64 {
 		return ns2ReceiveMw
 	}
 	loss := propagation.TwoRayGround{FrequencyHz: ns2FrequencyHz}.LossDb(rangeM, NS2AntennaHeightM, NS2AntennaHeightM)
-	return propagation.DbToRatio(NS2TxPowerDbm - loss)
+	return propagation.DbToRatio(phy.NS2TxPowerDbm - loss)
 }
 
 // hold is what resolve is for ns-2's receiver. Of frames that begin within the
@@ -74,7 +67,7 @@ func (c *Core) hold(r *station, opened time.Duration) {
 			continue
 		}
 		if held.powerMw >= captureRatio*a.powerMw {
-			r.ns2SetNAV(a.tx.end + c.phy.eifs)
+			r.ns2SetNAV(a.tx.end + c.phy.EIFS)
 			continue
 		}
 		c.spoil(r)

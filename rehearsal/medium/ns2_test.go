@@ -5,15 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
 // ns2Config is nodes with ns-2's radio.
 func ns2Config(rateMbps float64, nodes int) Config {
-	cfg := testConfig(Standard80211b, rateMbps, nodes)
-	cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, propagation.Config{}
+	cfg := testConfig(phy.Standard80211b, rateMbps, nodes)
+	cfg.Radio, cfg.Propagation = phy.RadioNS2WaveLAN, propagation.Config{}
 	for i := range cfg.Nodes {
-		cfg.Nodes[i].TxPowerDbm, cfg.Nodes[i].HeightM = NS2TxPowerDbm, NS2AntennaHeightM
+		cfg.Nodes[i].TxPowerDbm, cfg.Nodes[i].HeightM = phy.NS2TxPowerDbm, NS2AntennaHeightM
 	}
 	return cfg
 }
@@ -48,21 +49,21 @@ func TestNS2WaveLANReceivesTo250AndSensesTo550(t *testing.T) {
 
 // ns-2's control frames go at 1 Mbit/s (ns-mac.tcl: basicRate_ 1Mb), and so do its broadcasts.
 func TestNS2WaveLANAnswersAtOneMbps(t *testing.T) {
-	p, err := newPHY(ns2Config(11, 2))
+	p, err := phy.New(ns2Config(11, 2).phy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode := range p.modes {
-		if got := p.modes[p.responseMode(mode)].RateMbps; got != 1 {
-			t.Errorf("a frame at %g Mbit/s is answered at %g", p.modes[mode].RateMbps, got)
+	for mode := range p.Modes {
+		if got := p.Modes[p.ResponseMode(mode)].RateMbps; got != 1 {
+			t.Errorf("a frame at %g Mbit/s is answered at %g", p.Modes[mode].RateMbps, got)
 		}
 	}
 	other := ns2Config(11, 2)
 	other.BasicRatesMbps = []float64{1, 2}
-	if p, err = newPHY(other); err != nil {
+	if p, err = phy.New(other.phy()); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.modes[p.responseMode(len(p.modes)-1)].RateMbps; got != 2 {
+	if got := p.Modes[p.ResponseMode(len(p.Modes)-1)].RateMbps; got != 2 {
 		t.Errorf("told to know 2 Mbit/s, it answers at %g", got)
 	}
 }

@@ -1,6 +1,8 @@
 package medium
 
-import "time"
+import (
+	"time"
+)
 
 // ns2Access is what ns-2's channel access has beyond the standard's
 // (ns-2.35, mac/mac-802_11.cc, mac-802_11.h and mac-timers.cc). It differs so:
@@ -29,7 +31,7 @@ type ns2Access struct {
 // ns2Idle is is_idle: nothing comes in, nothing goes out or is awaited, and the NAV is over.
 // What began before that time counts as coming in.
 func (s *station) ns2Idle(before time.Duration) bool {
-	comes := s.rx.tx != nil || s.detectAt != 0 && s.detectAt-s.core.phy.detection < before
+	comes := s.rx.tx != nil || s.detectAt != 0 && s.detectAt-s.core.phy.Detection < before
 	return !comes && s.state == macIdle && s.core.now >= s.nav
 }
 
@@ -46,19 +48,19 @@ func (s *station) ns2Count() {
 	idle := s.ns2Idle(now + 1)
 	switch {
 	case idle && !s.ns2.counts:
-		s.ns2.counts, s.countFrom = true, now+p.difs
-		s.pushAccess(s.countFrom + time.Duration(s.slots)*p.slot)
+		s.ns2.counts, s.countFrom = true, now+p.IFS
+		s.pushAccess(s.countFrom + time.Duration(s.slots)*p.Slot)
 	case !idle && s.ns2.counts && s.accessAt != now:
 		s.ns2.counts = false
 		s.accessGen++
-		s.slots -= int(max(0, now-s.countFrom) / p.slot)
+		s.slots -= int(max(0, now-s.countFrom) / p.Slot)
 	}
 }
 
 // ns2Backoff draws a backoff, which ns2Count lets run.
 func (s *station) ns2Backoff() { s.slots, s.ns2.counts = s.rng.IntN(s.cw), false }
 
-func (s *station) ns2Widen() { s.cw = min(2*s.cw+1, s.core.phy.cwMax) }
+func (s *station) ns2Widen() { s.cw = min(2*s.cw+1, s.core.phy.CWMax) }
 
 // ns2Serve is send: it takes the next frame into service when there is none.
 func (s *station) ns2Serve() {
@@ -66,7 +68,7 @@ func (s *station) ns2Serve() {
 		return
 	}
 	s.head = s.queue.pop()
-	s.ns2.rts, s.ns2.tried = s.usesRTS(), false
+	s.ns2.rts, s.ns2.tried = s.usesRTS(s.head.mpduBytes), false
 	if s.slots == noBackoff && !(s.ns2.defers && s.ns2Free()) {
 		s.ns2Backoff()
 	}
@@ -100,7 +102,7 @@ func (s *station) ns2Send() {
 
 // ns2TryLater backs off from a channel that is not idle, or after a failure.
 func (s *station) ns2TryLater() {
-	s.ns2.rts = s.usesRTS()
+	s.ns2.rts = s.usesRTS(s.head.mpduBytes)
 	s.ns2Widen()
 	s.ns2Backoff()
 	s.ns2Count()
@@ -116,11 +118,11 @@ func (s *station) ns2AwaitACK() {
 }
 
 // ns2AwaitAnswer sets the time-out for CTS or ACK, which last equally long.
-func (s *station) ns2AwaitAnswer() { s.ns2Timer(s.tx.end + s.core.phy.sifs + s.ackTime()) }
+func (s *station) ns2AwaitAnswer() { s.ns2Timer(s.tx.end + s.core.phy.SIFS + s.ackTime()) }
 
 func (s *station) ns2Timer(at time.Duration) {
 	s.timeoutGen++
-	s.core.events.push(event{at: at + 2*ns2PropagationDelay, kind: evTimeout, node: int32(s.index), gen: s.timeoutGen})
+	s.core.events.push(event{at: at + 2*s.core.phy.Detection, kind: evTimeout, node: int32(s.index), gen: s.timeoutGen})
 }
 
 // ns2Sent is the end of an own transmission to one station.
@@ -151,7 +153,7 @@ func (s *station) ns2Timeout() {
 
 // ns2Counter is which retries failed data count among: the long ones, of frames with RTS.
 func (s *station) ns2Counter() int {
-	if s.usesRTS() {
+	if s.usesRTS(s.head.mpduBytes) {
 		return 1
 	}
 	return 0
@@ -163,7 +165,7 @@ func (s *station) ns2Failed(kind int) {
 	if s.head.class != Management {
 		s.count.AttemptsFailed[s.failCause]++
 	}
-	s.rate.result(s.head.to, s.mode, false)
+	s.rate.Result(s.head.to, s.mode, false)
 	s.retries[kind]++
 	if s.retries[kind] >= []int{s.core.cfg.ShortRetryLimit, s.core.cfg.LongRetryLimit}[kind] {
 		s.retries[kind] = 0
@@ -187,7 +189,7 @@ func (s *station) ns2Resume() {
 	case s.head == nil:
 		s.ns2Serve()
 	case s.slots != noBackoff:
-	case s.ns2.rts || !s.usesRTS():
+	case s.ns2.rts || !s.usesRTS(s.head.mpduBytes):
 		s.ns2Backoff()
 	default: // CTS is in
 		s.response = response{kind: kindData}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
-func mustPHY(t testing.TB, standard string) *phy {
+func mustPHY(t testing.TB, standard string) *phy.PHY {
 	t.Helper()
-	p, err := newPHY(Config{Standard: standard})
+	p, err := phy.New(phy.Config{Standard: standard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,19 +60,19 @@ func TestAirtime(t *testing.T) {
 		bytes    int
 		want     time.Duration
 	}{
-		{Standard80211g, 54, 1536, (20 + 4*57 + 6) * time.Microsecond},
-		{Standard80211g, 24, 14, (20 + 4*2 + 6) * time.Microsecond},
-		{Standard80211a, 6, 14, (20 + 4*6) * time.Microsecond},
-		{Standard80211b, 1, 14, (192 + 112) * time.Microsecond},
-		{Standard80211b, 11, 1536, (192 + 1118) * time.Microsecond},
-		{Standard80211b, 5.5, 100, (192 + 146) * time.Microsecond},
+		{phy.Standard80211g, 54, 1536, (20 + 4*57 + 6) * time.Microsecond},
+		{phy.Standard80211g, 24, 14, (20 + 4*2 + 6) * time.Microsecond},
+		{phy.Standard80211a, 6, 14, (20 + 4*6) * time.Microsecond},
+		{phy.Standard80211b, 1, 14, (192 + 112) * time.Microsecond},
+		{phy.Standard80211b, 11, 1536, (192 + 1118) * time.Microsecond},
+		{phy.Standard80211b, 5.5, 100, (192 + 146) * time.Microsecond},
 	} {
 		p := mustPHY(t, v.standard)
-		i, err := p.modeIndex(v.rate)
+		i, err := p.ModeIndex(v.rate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.airtime(&p.modes[i], v.bytes); got != v.want {
+		if got := p.Airtime(&p.Modes[i], v.bytes); got != v.want {
 			t.Errorf("%s %g Mbit/s, %d bytes: %s, want %s", v.standard, v.rate, v.bytes, got, v.want)
 		}
 	}
@@ -79,20 +80,20 @@ func TestAirtime(t *testing.T) {
 
 func TestNoiseFloor(t *testing.T) {
 	// kT at 290 K is -173.98 dBm/Hz; 20 MHz add 73.01 dB.
-	within(t, "noise", propagation.RatioToDb(mustPHY(t, Standard80211g).noiseMw(7)), -173.975+73.010+7, 1e-4)
+	within(t, "noise", propagation.RatioToDb(mustPHY(t, phy.Standard80211g).NoiseMw(7)), -173.975+73.010+7, 1e-4)
 }
 
 func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
-	everyRadio(t, func(standard string, p *phy) {
-		for _, m := range p.modes {
+	everyRadio(t, func(standard string, p *phy.PHY) {
+		for _, m := range p.Modes {
 			last := 1.1
 			for db := -15.0; db <= 40; db += 0.25 {
 				snr := propagation.DbToRatio(db)
-				per := p.frameErrorRate(m, snr, 1500)
+				per := p.FrameErrorRate(m, snr, 1500)
 				if per > last+1e-12 || per < 0 || per > 1 || math.IsNaN(per) {
 					t.Fatalf("%s %g Mbit/s at %g dB: error rate %g after %g", standard, m.RateMbps, db, per, last)
 				}
-				if short := p.frameErrorRate(m, snr, 64); short > per+1e-12 {
+				if short := p.FrameErrorRate(m, snr, 64); short > per+1e-12 {
 					t.Fatalf("%s %g Mbit/s at %g dB: 64 bytes fail more (%g) than 1500 (%g)", standard, m.RateMbps, db,
 						short, per)
 				}
@@ -106,18 +107,18 @@ func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
 }
 
 // everyRadio calls for each radio that has noise, in each of its standards.
-func everyRadio(t *testing.T, f func(what string, p *phy)) {
+func everyRadio(t *testing.T, f func(what string, p *phy.PHY)) {
 	t.Helper()
-	for _, r := range knownRadios() {
-		for _, standard := range r.standards {
-			if r.ownPropagation {
+	for _, r := range phy.KnownRadios() {
+		for _, standard := range r.Standards {
+			if r.OwnPropagation {
 				continue
 			}
-			p, err := newPHY(Config{Standard: standard, Radio: r.name})
+			p, err := phy.New(phy.Config{Standard: standard, Radio: r.Name})
 			if err != nil {
 				t.Fatal(err)
 			}
-			f(strings.TrimSpace(r.name+" "+standard), p)
+			f(strings.TrimSpace(r.Name+" "+standard), p)
 		}
 	}
 }
@@ -125,13 +126,13 @@ func everyRadio(t *testing.T, f func(what string, p *phy)) {
 // Within one radio each faster rate needs more SNR, for short frames and long ones and
 // whatever share of them may be lost.
 func TestFasterModesNeedMoreSNR(t *testing.T) {
-	everyRadio(t, func(what string, p *phy) {
-		for _, bytes := range []int{100, targetBytes} {
-			for _, lost := range []float64{0.5, targetErrorRate, 0.01, 0.001} {
+	everyRadio(t, func(what string, p *phy.PHY) {
+		for _, bytes := range []int{100, phy.TargetBytes} {
+			for _, lost := range []float64{0.5, phy.TargetErrorRate, 0.01, 0.001} {
 				last := 0.0
-				for _, m := range p.modes {
+				for _, m := range p.Modes[p.FirstData:] {
 					needs := errorrate.LeastSNR(lost, func(snr float64) float64 {
-						return p.frameErrorRate(m, snr, bytes)
+						return p.FrameErrorRate(m, snr, bytes)
 					})
 					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
 						bytes, lost, propagation.RatioToDb(needs))
@@ -149,12 +150,12 @@ func TestFasterModesNeedMoreSNR(t *testing.T) {
 // The closed forms once more, written down independently: uncoded DBPSK frame
 // error, and BPSK's Q(√(2 Eb/N0)).
 func TestErrorRateAgainstClosedForms(t *testing.T) {
-	p := mustPHY(t, Standard80211b)
+	p := mustPHY(t, phy.Standard80211b)
 	for _, db := range []float64{-6, -4, -3, -2, 0} {
 		ebN0 := math.Pow(10, db/10) * 22 // 22 MHz of noise, 1 Mbit/s
 		ber := math.Exp(-ebN0) / 2
 		want := 1 - math.Pow(1-ber, 8*1000+48)
-		if got := p.frameErrorRate(p.modes[0], propagation.DbToRatio(db), 1000); math.Abs(got-want) > 1e-9 {
+		if got := p.FrameErrorRate(p.Modes[0], propagation.DbToRatio(db), 1000); math.Abs(got-want) > 1e-9 {
 			t.Errorf("DBPSK at %g dB: %g, want %g", db, got, want)
 		}
 	}
@@ -178,6 +179,7 @@ func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 		errorrate.CodeHalf:          {3},
 		errorrate.CodeTwoThirds:     {3, 1},
 		errorrate.CodeThreeQuarters: {3, 1, 2},
+		errorrate.CodeFiveSixths:    {3, 1, 2, 1, 2},
 	}
 	for code, pattern := range patterns {
 		s := errorrate.CodeSpectrum(code)

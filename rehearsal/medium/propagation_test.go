@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -18,7 +19,7 @@ func TestDiscReceivesWithinItsRangeAndSensesWithinItsOwn(t *testing.T) {
 		{200, 0, 199.9, true, true}, {200, 0, 200.1, false, true}, {200, 200, 200.1, false, false},
 		{200, 300, 299.9, false, true}, {200, 300, 300.1, false, false},
 	} {
-		cfg := testConfig(Standard80211b, 11, 2)
+		cfg := testConfig(phy.Standard80211b, 11, 2)
 		cfg.Propagation = propagation.Config{Model: "disc", RangeM: v.rangeM, CarrierSenseM: v.senseM}
 		// What a disc must not mind.
 		cfg.Nodes[0].TxPowerDbm, cfg.Nodes[1].NoiseFigureDb, cfg.Nodes[0].AntennaGainDbi = -20, 30, -10
@@ -41,7 +42,7 @@ func TestDiscReceivesWithinItsRangeAndSensesWithinItsOwn(t *testing.T) {
 // Any overlap is a collision in a disc, whichever sender is nearer and however
 // sturdy the rate.
 func TestDiscHasNoCapture(t *testing.T) {
-	cfg := testConfig(Standard80211b, 1, 3)
+	cfg := testConfig(phy.Standard80211b, 1, 3)
 	cfg.Propagation = propagation.Config{Model: "disc", RangeM: 250}
 	sink := newRecorder(3)
 	at := []float64{0, 10, 400} // 2 is within carrier sense of 1 only by its radius of 550 m
@@ -61,7 +62,7 @@ func TestDiscHasNoCapture(t *testing.T) {
 // Another seed is another field; the same one comes back when the car does.
 func TestShadowingIsTheSeedsAndThePlaces(t *testing.T) {
 	heard := func(seed uint64, at time.Duration) float64 {
-		cfg := testConfig(Standard80211g, 6, 2)
+		cfg := testConfig(phy.Standard80211g, 6, 2)
 		cfg.Seed, cfg.Shadowing = seed, propagation.ShadowingConfig{SigmaDb: 6, DecorrelationM: 20}
 		// There and back in 10 s.
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {

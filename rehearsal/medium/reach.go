@@ -36,19 +36,19 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 	best := 0.0
 	for i, least := range c.sensitivitiesMw(to) {
 		if signal >= propagation.RatioToDb(least) {
-			best = c.phy.modes[i].RateMbps
+			best = c.phy.Modes[c.phy.FirstData+i].RateMbps
 		}
 	}
 	return best
 }
 
-// sensitivitiesMw is the least power at a node of each mode for the target error
+// sensitivitiesMw is the least power at a node of each mode of unicast data for the target error
 // rate.
 func (c *Core) sensitivitiesMw(node int) []float64 {
 	if c.ns2() {
-		return slices.Repeat([]float64{c.receiveMw}, len(c.phy.modes))
+		return slices.Repeat([]float64{c.receiveMw}, len(c.phy.Modes))
 	}
-	out := c.phy.minSNRs()
+	out := c.phy.MinSNRs()
 	for i := range out {
 		out[i] *= c.stations[node].noiseMw
 	}
@@ -59,7 +59,7 @@ func (c *Core) sensitivitiesMw(node int) []float64 {
 // to noise at most one time in ten at a node like it, without shadowing and
 // fading; 0 when there is none within 1000 km or the rate is not the standard's.
 func (c *Core) ReachM(from int, rateMbps float64) float64 {
-	mode, err := c.phy.modeIndex(rateMbps)
+	mode, err := c.phy.ModeIndex(rateMbps)
 	if err != nil {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (c *Core) ReachM(from int, rateMbps float64) float64 {
 		return c.links.disc.RangeM
 	}
 	s, n := c.stations[from], c.cfg.Nodes[from]
-	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - propagation.RatioToDb(c.sensitivitiesMw(from)[mode])
+	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - propagation.RatioToDb(c.sensitivitiesMw(from)[mode-c.phy.FirstData])
 	near, far := propagation.MinDistanceM, 1e6
 	if c.links.props[from].LossDb(near, n.HeightM, n.HeightM) > budgetDb {
 		return 0
@@ -84,4 +84,4 @@ func (c *Core) ReachM(from int, rateMbps float64) float64 {
 }
 
 // RatesMbps are the standard's rates, ascending.
-func (c *Core) RatesMbps() []float64 { return c.phy.ratesMbps() }
+func (c *Core) RatesMbps() []float64 { return c.phy.RatesMbps() }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -18,7 +19,7 @@ func apart(m float64) Locate {
 // At its reach a rate is just chosen, a little beyond it no more; in free
 // space the reach of 6 Mbit/s is where the closed form has the least SNR.
 func TestReachIsWhereTheRateEnds(t *testing.T) {
-	cfg := Config{Standard: Standard80211g, Channel: 6, Propagation: propagation.Config{Model: "two_ray_ground"},
+	cfg := Config{Standard: phy.Standard80211g, Channel: 6, Propagation: propagation.Config{Model: "two_ray_ground"},
 		Nodes: []NodeConfig{{Name: "a", MAC: "02:00:00:00:00:01", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5},
 			{Name: "b", MAC: "02:00:00:00:00:02", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5}}}
 	probe, err := NewCore(cfg, apart(1), nobody{})

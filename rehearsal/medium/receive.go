@@ -3,6 +3,8 @@ package medium
 import (
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -14,7 +16,7 @@ func (s *station) heard(a arrival, snr float64) {
 	if tx.kind == kindData {
 		p.heardData, p.rxMode = true, tx.mode
 	}
-	s.rate.heard(tx.from, snr, s.core.now)
+	s.rate.Heard(tx.from, snr, s.core.now)
 }
 
 // received takes a whole frame: the one dispatch of frame kinds.
@@ -24,25 +26,43 @@ func (s *station) received(tx *transmission) {
 		RateMbps: c.rate(tx.mode)})
 	if tx.to == toAll {
 		s.heardBeacon(tx.frame)
-		s.deliver(tx)
+		s.deliver(tx.from, tx.mode, tx.frame)
 		return
 	}
 	if tx.to != s.index {
 		s.overhear(tx)
 		if tx.kind == kindData && c.cfg.Promiscuous {
-			c.sink.Deliver(s.index, c.now, tx.frame.ethernet) // one that is not taken was not for this node
+			s.overhearData(tx)
 		}
 		return
 	}
 	switch tx.kind {
 	case kindData:
+		if len(tx.burst) > 0 {
+			s.receivedBurst(tx)
+			return
+		}
 		s.receivedData(tx)
+	case kindRequest:
+		s.receivedRequest(tx)
 	case kindRts:
 		s.receivedRTS(tx)
 	case kindCts:
 		s.receivedCTS()
-	case kindAck:
+	case kindAck, kindBlockAck:
 		s.receivedACK()
+	}
+}
+
+// overhearData hands up what a node overheard for others. What is not taken was not for it.
+func (s *station) overhearData(tx *transmission) {
+	if len(tx.burst) == 0 {
+		s.core.sink.Deliver(s.index, s.core.now, tx.frame.ethernet)
+	}
+	for i, f := range tx.burst {
+		if s.missed[i] == NotLost {
+			s.core.sink.Deliver(s.index, s.core.now, f.ethernet)
+		}
 	}
 }
 
@@ -63,8 +83,8 @@ func (s *station) overhear(tx *transmission) {
 		return
 	}
 	p := s.core.phy
-	mode := &p.modes[tx.mode]
-	wait := 2*p.sifs + p.airtime(mode, ctsBytes) + p.plcp(mode) + 2*p.slot
+	mode := &p.Modes[tx.mode]
+	wait := 2*p.SIFS + p.Airtime(mode, ctsBytes) + p.PLCP(mode) + 2*p.Slot
 	s.core.events.push(event{at: s.core.now + wait, kind: evUnheard, node: int32(s.index), gen: s.navGen})
 	s.rtsAt = s.core.now
 }
@@ -83,11 +103,15 @@ func (s *station) navEnds(now time.Duration) {
 }
 
 func (s *station) receivedData(tx *transmission) {
-	ack := response{kind: kindAck, to: tx.from, mode: s.core.phy.modes[tx.mode].response, class: tx.frame.class}
+	ack := response{kind: kindAck, to: tx.from, mode: s.core.phy.Modes[tx.mode].Response, class: tx.frame.class}
 	switch {
 	case !s.core.ns2():
 		s.answer(ack)
 	case !s.ns2Acknowledges(tx, ack):
+		return
+	}
+	if s.core.phy.HT != nil {
+		s.receivedInOrder(tx.from, tx.frame)
 		return
 	}
 	p := &s.peers[tx.from]
@@ -98,12 +122,12 @@ func (s *station) receivedData(tx *transmission) {
 		return
 	}
 	p.lastFrame = tx.frame.id
-	s.deliver(tx)
+	s.deliver(tx.from, tx.mode, tx.frame)
 }
 
 // receivedRTS answers unless another exchange holds the channel here.
 func (s *station) receivedRTS(tx *transmission) {
-	cts := response{kind: kindCts, to: tx.from, mode: s.core.phy.modes[tx.mode].response, nav: tx.nav, class: tx.class}
+	cts := response{kind: kindCts, to: tx.from, mode: s.core.phy.Modes[tx.mode].Response, nav: tx.nav, class: tx.class}
 	switch {
 	case s.core.ns2():
 		s.ns2Clears(cts)
@@ -131,8 +155,12 @@ func (s *station) receivedACK() {
 	if s.state != macWaitACK {
 		return
 	}
+	if s.core.phy.HT != nil {
+		s.acknowledged()
+		return
+	}
 	s.endWait()
-	s.rate.result(s.head.to, s.mode, true)
+	s.rate.Result(s.head.to, s.mode, true)
 	s.tell(s.head, true)
 	if s.core.ns2() {
 		s.retries[s.ns2Counter()] = 0
@@ -148,34 +176,34 @@ func (s *station) endWait() {
 	s.awaitRx = false
 }
 
-func (s *station) deliver(tx *transmission) {
+func (s *station) deliver(from, mode int, f *frame) {
 	c := s.core
-	tx.frame.delivered = true
-	c.trace(Trace{At: c.now, Event: "deliver", Node: s.index, Peer: tx.from, Frame: tx.frame.id, Kind: "data"})
-	if !s.handUp(tx) {
-		c.stations[tx.from].lost(tx.frame, s.index, HostRefused, false)
+	f.delivered = true
+	c.trace(Trace{At: c.now, Event: "deliver", Node: s.index, Peer: from, Frame: f.id, Kind: "data"})
+	if !s.handUp(from, mode, f) {
+		c.stations[from].lost(f, s.index, HostRefused, false)
 		return
 	}
-	if tx.frame.class != Management {
+	if f.class != Management {
 		s.count.Delivered++
 	}
 }
 
 // handUp gives a frame to the node's host, which reports whether it took it.
-func (s *station) handUp(tx *transmission) bool {
+func (s *station) handUp(from, mode int, f *frame) bool {
 	c := s.core
 	if !c.cfg.MPDUs {
-		return c.sink.Deliver(s.index, c.now, tx.frame.ethernet)
+		return c.sink.Deliver(s.index, c.now, f.ethernet)
 	}
-	return c.mpdus.Heard(s.index, c.now, Reception{Frame: tx.frame.mpdu.bytes, RateMbps: c.rate(tx.mode),
-		SignalDbm: propagation.RatioToDb(s.peers[tx.from].powerMw)})
+	return c.mpdus.Heard(s.index, c.now, Reception{Frame: f.mpdu.bytes, RateMbps: c.rate(mode),
+		SignalDbm: propagation.RatioToDb(s.peers[from].powerMw)})
 }
 
 // answer sets what goes out a SIFS from now; it asks nobody for the channel.
 func (s *station) answer(r response) {
 	s.response = r
 	s.respondGen++
-	s.core.events.push(event{at: s.core.now + s.core.phy.sifs, kind: evRespond,
+	s.core.events.push(event{at: s.core.now + s.core.phy.SIFS, kind: evRespond,
 		node: int32(s.index), gen: s.respondGen})
 }
 
@@ -191,11 +219,15 @@ func (s *station) respond() {
 		}
 		return
 	}
-	tx := c.newTx(r.kind, s.index, r.to, r.mode, ackBytes)
+	bytes := phy.ACKBytes // and ctsBytes
+	if r.kind == kindBlockAck {
+		bytes = ht.BlockACKBytes
+	}
+	tx := c.newTx(r.kind, s.index, r.to, r.mode, bytes)
 	tx.nav = r.nav
 	s.count.OnAir[r.class]++
 	c.startTx(tx)
 	if c.ns2() && r.kind == kindCts {
-		s.ns2Timer(r.nav - c.phy.sifs - c.phy.airtime(&c.phy.modes[r.mode], ackBytes))
+		s.ns2Timer(r.nav - c.phy.SIFS - c.phy.Airtime(&c.phy.Modes[r.mode], phy.ACKBytes))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -30,7 +31,7 @@ func randomField(rng *rand.Rand, nodes int, sideM float64) Locate {
 
 // randomConfig is any radio that the package has.
 func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
-	standard := []string{Standard80211a, Standard80211b, Standard80211g}[rng.IntN(3)]
+	standard := []string{phy.Standard80211a, phy.Standard80211b, phy.Standard80211g}[rng.IntN(3)]
 	cfg := testConfig(standard, 0, nodes)
 	cfg.Seed = seed
 	cfg.RTSThresholdBytes = []int{0, 400}[rng.IntN(2)]
@@ -44,8 +45,8 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 		cfg.Shadowing = []propagation.ShadowingConfig{{}, {SigmaDb: 6, DecorrelationM: 20}}[rng.IntN(2)]
 		cfg.Fading = []propagation.FadingConfig{{}, {Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}}[rng.IntN(3)]
 	}
-	if standard == Standard80211b && rng.IntN(2) == 0 {
-		cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, propagation.Config{}
+	if standard == phy.Standard80211b && rng.IntN(2) == 0 {
+		cfg.Radio, cfg.Propagation = phy.RadioNS2WaveLAN, propagation.Config{}
 		cfg.Shadowing, cfg.Fading = propagation.ShadowingConfig{}, propagation.FadingConfig{}
 	}
 	errors := []propagation.ChannelErrorConfig{{}, {Mean: 0.1, BurstFrames: 3}, {Mean: 0.1, BurstS: 0.02}}
@@ -53,7 +54,7 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].TxPowerDbm += float64(rng.IntN(7)) - 3
 		cfg.Nodes[i].NoiseFigureDb += float64(rng.IntN(4))
-		if standard != Standard80211a && rng.IntN(4) == 0 {
+		if standard != phy.Standard80211a && rng.IntN(4) == 0 {
 			cfg.Nodes[i].Channel = 11
 		}
 	}
@@ -87,7 +88,7 @@ func (w *airWatch) see(e Trace) {
 	}
 	w.live = slices.DeleteFunc(w.live, func(o onAir) bool { return o.end <= e.At })
 	got, any := w.cts[e.Node]
-	free := e.Kind == "ack" || e.Kind == "cts" || e.Kind == "data" && any && e.At == got+w.c.phy.sifs
+	free := e.Kind == "ack" || e.Kind == "cts" || e.Kind == "data" && any && e.At == got+w.c.phy.SIFS
 	for _, o := range w.live {
 		if o.node == e.Node {
 			w.t.Errorf("seed %d: node %d sends twice at %s", w.seed, e.Node, e.At)
@@ -115,18 +116,18 @@ func (w *airWatch) senses(node, other int) bool {
 }
 
 func (w *airWatch) endOf(e Trace) time.Duration {
-	bytes := ackBytes
+	bytes := phy.ACKBytes
 	switch e.Kind {
 	case "rts":
 		bytes = rtsBytes
 	case "data":
 		bytes = w.c.stations[e.Node].head.mpduBytes
 	}
-	i, err := w.c.phy.modeIndex(e.RateMbps)
+	i, err := w.c.phy.ModeIndex(e.RateMbps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return e.At + w.c.phy.airtime(&w.c.phy.modes[i], bytes)
+	return e.At + w.c.phy.Airtime(&w.c.phy.Modes[i], bytes)
 }
 
 // Random fields with every kind of radio: each frame ends once, with a cause
@@ -229,12 +230,12 @@ func audible(c *Core, locate Locate, i, j int) bool {
 		dbm += c.links.shadow.AtDb(x, y, c.links.shadow.Cell(px, py),
 			c.links.shadow.Cell(qx, qy))
 	}
-	if c.cfg.Radio == RadioNS2WaveLAN {
+	if c.cfg.Radio == phy.RadioNS2WaveLAN {
 		return dbm >= propagation.RatioToDb(1.559e-8)
 	}
 	floorDbm := math.Min(propagation.RatioToDb(c.stations[j].noiseMw), -82) - 13.0103
 	if c.cfg.Fading.Model != "" { // a fade upwards lets it be noticed
-		floorDbm = math.Min(floorDbm, propagation.RatioToDb(c.stations[j].noiseMw*c.phy.lockSNR)-10)
+		floorDbm = math.Min(floorDbm, propagation.RatioToDb(c.stations[j].noiseMw*c.phy.LockSNR)-10)
 	}
 	return dbm >= floorDbm
 }
@@ -242,7 +243,7 @@ func audible(c *Core, locate Locate, i, j int) bool {
 // What goes on on one channel changes nothing on another.
 func TestChannelsAreIndependent(t *testing.T) {
 	log := func(other bool) []byte {
-		cfg := testConfig(Standard80211g, 0, 6)
+		cfg := testConfig(phy.Standard80211g, 0, 6)
 		var out bytes.Buffer
 		cfg.Trace = func(e Trace) {
 			if e.Node < 3 {
@@ -283,7 +284,7 @@ func TestChannelsAreIndependent(t *testing.T) {
 
 // Two pairs far apart do not pay for each other: each carries what one does.
 func TestSpatialReuse(t *testing.T) {
-	cfg := testConfig(Standard80211g, 54, 20)
+	cfg := testConfig(phy.Standard80211g, 54, 20)
 	var flows []flow
 	for i := 0; i < 20; i += 2 {
 		flows = append(flows, flow{i, i + 1})
@@ -291,7 +292,7 @@ func TestSpatialReuse(t *testing.T) {
 	got := goodputs(t, cfg, func(n int, _ time.Duration) (float64, float64) {
 		return float64(n/2) * 5000, float64(n%2) * 5
 	}, 1472, flows...)
-	within(t, "ten pairs out of earshot", sum(got), 10*theoreticalMbps(Standard80211g, 54, 1472, false), 0.02)
+	within(t, "ten pairs out of earshot", sum(got), 10*theoreticalMbps(phy.Standard80211g, 54, 1472, false), 0.02)
 }
 
 // The same seed gives the same events with everything switched on, and another

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/schemas"
 )
 
@@ -43,8 +44,8 @@ func TestCampaignSchemaNamesTheRadios(t *testing.T) {
 		t.Fatal(err)
 	}
 	var known []string
-	for _, r := range knownRadios()[1:] {
-		known = append(known, r.name)
+	for _, r := range phy.KnownRadios()[1:] {
+		known = append(known, r.Name)
 	}
 	if named := schema.Properties.Field.Properties.Radio.Enum; !slices.Equal(named, known) {
 		t.Errorf("a campaign may name the radios %q, there are %q", named, known)

@@ -3,6 +3,8 @@ package medium
 import (
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // A frame whose preamble was missed keeps the channel busy by its energy only: from -62 dBm on for
@@ -14,8 +16,8 @@ func TestEnergyKeepsTheChannelBusyByTheStandardsLevels(t *testing.T) {
 		ownDbm, levelDbm float64
 		set              *float64
 	}{
-		{Standard80211g, 20, -62, nil}, {Standard80211a, 20, -62, nil}, {Standard80211b, 20, -73, nil},
-		{Standard80211b, 15, -70, nil}, {Standard80211b, 23, -76, nil}, {Standard80211g, 20, -68, &field},
+		{phy.Standard80211g, 20, -62, nil}, {phy.Standard80211a, 20, -62, nil}, {phy.Standard80211b, 20, -73, nil},
+		{phy.Standard80211b, 15, -70, nil}, {phy.Standard80211b, 23, -76, nil}, {phy.Standard80211g, 20, -68, &field},
 	} {
 		for _, aboveDb := range []float64{-1, 1} {
 			waited := waitsForEnergy(t, v.standard, v.ownDbm, v.levelDbm+aboveDb, v.set)
@@ -60,8 +62,8 @@ func TestLateCaptureIsTheRadios(t *testing.T) {
 		radio    string
 		farM     float64
 		received int
-	}{{RadioOFDMRecent, 30, 1}, {RadioOFDMRecent, 18, 0}, {RadioOFDM2003, 30, 0}, {"", 30, 0}} {
-		cfg := testConfig(Standard80211g, 6, 3)
+	}{{phy.RadioOFDMRecent, 30, 1}, {phy.RadioOFDMRecent, 18, 0}, {phy.RadioOFDM2003, 30, 0}, {"", 30, 0}} {
+		cfg := testConfig(phy.Standard80211g, 6, 3)
 		deaf := 0.0 // nobody defers
 		cfg.Radio, cfg.CarrierSenseDbm = v.radio, &deaf
 		cfg.Nodes[2].NoiseFigureDb = 80 // nor reads the other

@@ -12,7 +12,7 @@ import (
 func (c *Core) Caps(node int) wire.Caps {
 	s := c.stations[node]
 	return wire.Caps{Driver: "medium", MAC: s.mac.String(), Standard: c.cfg.Standard,
-		Channel: s.channel, TxPowerDbm: ptr(s.txPowerDbm), RatesMbps: c.phy.ratesMbps()}
+		Channel: s.channel, TxPowerDbm: ptr(s.txPowerDbm), RatesMbps: c.phy.RatesMbps()}
 }
 
 // Stations is a node's view of every peer that it has heard or sent to.

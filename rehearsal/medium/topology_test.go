@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -42,7 +43,7 @@ func sum(values []float64) (total float64) {
 // middle; beside it the same with carrier sense over 500 m.
 func TestHiddenTerminal(t *testing.T) {
 	lossOf := func(rate float64, udpBytes, rts int) (share float64) {
-		cfg := testConfig(Standard80211b, rate, 3)
+		cfg := testConfig(phy.Standard80211b, rate, 3)
 		cfg.RTSThresholdBytes = rts
 		hidden := sum(goodputs(t, disc(cfg, 250), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
 		open := sum(goodputs(t, disc(cfg, 500), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
@@ -67,12 +68,12 @@ func TestHiddenTerminal(t *testing.T) {
 // 0 ← 1   2 → 3: the senders hear each other and defer, though their receivers
 // would be well; two senders out of earshot carry twice as much.
 func TestExposedTerminalDefers(t *testing.T) {
-	cfg := disc(testConfig(Standard80211b, 2, 4), 250)
+	cfg := disc(testConfig(phy.Standard80211b, 2, 4), 250)
 	near := goodputs(t, cfg, line(200), 1472, flow{1, 0}, flow{2, 3})
 	far := goodputs(t, cfg, func(n int, _ time.Duration) (float64, float64) {
 		return []float64{0, 200, 2000, 2200}[n], 0
 	}, 1472, flow{1, 0}, flow{2, 3})
-	alone := theoreticalMbps(Standard80211b, 2, 1472, false)
+	alone := theoreticalMbps(phy.Standard80211b, 2, 1472, false)
 	t.Logf("exposed %.3f Mbit/s, apart %.3f, one alone %.3f", near, far, alone)
 	within(t, "apart", sum(far), 2*alone, 0.02)
 	within(t, "exposed", sum(near), alone, 0.1)
@@ -153,7 +154,7 @@ func TestChainThroughputFallsAsInLiEtAl(t *testing.T) {
 	t.Log("hops  Mbit/s  of a hop  Mbit/s  of a hop  Mbit/s  of a hop  Li et al., where their text has a number")
 	var rows [most + 1][3]float64
 	for hops := 1; hops <= most; hops++ {
-		cfg := testConfig(Standard80211b, 2, hops+1)
+		cfg := testConfig(phy.Standard80211b, 2, hops+1)
 		cfg.RTSThresholdBytes, cfg.QueueFrames = 1, 50
 		ns2 := ns2Config(2, hops+1)
 		ns2.RTSThresholdBytes, ns2.QueueFrames = 1, 50

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // starts runs a channel and returns when each node began to send data or RTS.
@@ -37,7 +39,7 @@ func TestEIFSFollowsAFrameThatCannotBeRead(t *testing.T) {
 		// The least of many backoffs is none; broadcasts, so that no ACK comes.
 		least := time.Hour
 		for seed := range uint64(200) {
-			cfg := disc(testConfig(Standard80211b, 2, 3), 550)
+			cfg := disc(testConfig(phy.Standard80211b, 2, 3), 550)
 			cfg.Seed = seed
 			cfg.Propagation.RangeM = 250
 			sent := starts(t, cfg, func(n int, _ time.Duration) (float64, float64) {
@@ -69,7 +71,7 @@ func leastWait(t *testing.T, places []float64, senseDbm float64, at time.Duratio
 	last := len(places) - 1
 	least := time.Hour
 	for seed := range uint64(200) {
-		cfg := testConfig(Standard80211b, 11, len(places))
+		cfg := testConfig(phy.Standard80211b, 11, len(places))
 		cfg.Seed, cfg.ShortRetryLimit = seed, 1
 		cfg.CarrierSenseDbm, cfg.EnergyDetectDbm = &senseDbm, &senseDbm
 		sent := starts(t, cfg, func(n int, _ time.Duration) (float64, float64) { return places[n], 0 }, len(places),
@@ -134,7 +136,7 @@ func TestNAVAfterRTS(t *testing.T) {
 	} {
 		least := time.Hour
 		for seed := range uint64(200) {
-			cfg := testConfig(Standard80211b, 2, 3)
+			cfg := testConfig(phy.Standard80211b, 2, 3)
 			cfg.Seed, cfg.RTSThresholdBytes = seed, 500
 			sent := starts(t, cfg, line(5), 3, time.Second, func(c *Core) {
 				c.Advance(time.Millisecond)
@@ -153,7 +155,7 @@ func TestNAVAfterRTS(t *testing.T) {
 // Retry limits are the standard's unless set.
 func TestRetryLimitsCanBeSet(t *testing.T) {
 	for _, limit := range []int{1, 3, 12} {
-		cfg := testConfig(Standard80211b, 11, 2)
+		cfg := testConfig(phy.Standard80211b, 11, 2)
 		cfg.ShortRetryLimit = limit
 		sent := starts(t, cfg, line(5), 2, 10*time.Second, func(c *Core) { c.Enqueue(0, ethernet(0, 77, 0, 100)) })
 		if len(sent[0]) != limit || !slices.IsSorted(sent[0]) {

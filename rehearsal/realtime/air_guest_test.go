@@ -17,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 	guest "fieldmesh.dev/fieldmesh/test/testnet/hwsim"
@@ -35,7 +36,7 @@ func TestGuestAirBetweenTheKernelsRadios(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	cfg := medium.Config{Seed: 1, Standard: medium.Standard80211g, Channel: 6, LongSlot: true,
+	cfg := medium.Config{Seed: 1, Standard: phy.Standard80211g, Channel: 6, LongSlot: true,
 		BasicRatesMbps: []float64{1, 2, 5.5, 11},
 		Propagation:    propagation.Config{Model: "log_distance", Exponent: 3}}
 	var nodes []*testnet.NS

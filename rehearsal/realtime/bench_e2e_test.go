@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -35,7 +36,7 @@ func (f *field) share(t *testing.T, seconds int, load func()) (percent float64, 
 
 func TestBenchSaturatedHop(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
-	f := newField(t, testConfig(medium.Standard80211g, 54, 2))
+	f := newField(t, testConfig(phy.Standard80211g, 54, 2))
 	var got iperfResult
 	percent, p99 := f.share(t, 10, func() { got = f.iperf3(t, 10, "-u", "-b", "40M", "-l", "1472") })
 	row("saturated hop at 54 Mbit/s", fmt.Sprintf("%.1f %% of a core, p99 %.0f us", percent, p99), "<= 25 %")
@@ -51,7 +52,7 @@ func onDisc(cfg medium.Config) medium.Config {
 
 func TestBenchChainOfSix(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
-	cfg := onDisc(testConfig(medium.Standard80211b, 11, 6))
+	cfg := onDisc(testConfig(phy.Standard80211b, 11, 6))
 	f := newFieldAt(t, cfg, line(200))
 	for i := range 6 {
 		run(t, f.in(i, "/usr/sbin/sysctl", "-qw", "net.ipv4.ip_forward=1",
@@ -91,7 +92,7 @@ func (f *field) udpIn(t *testing.T, node int) *net.UDPConn {
 func TestBenchLatenessOfFiftyNodes(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	const nodes, flows, during = 50, 10, 10 * time.Second
-	cfg := onDisc(testConfig(medium.Standard80211g, 54, nodes))
+	cfg := onDisc(testConfig(phy.Standard80211g, 54, nodes))
 	memory := testnet.ResidentMB(t)
 	began := time.Now()
 	f := newFieldAt(t, cfg, grid(10, 200))

@@ -24,6 +24,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -216,7 +217,7 @@ func (p *pauses) see(e medium.Trace) {
 const udpLimitMbps = 8 * 1472 / (28 + 7.5*9 + 254 + 10 + 34)
 
 func TestRealTrafficCrossesTheMedium(t *testing.T) {
-	cfg, source := testConfig(medium.Standard80211g, 54, 2), &pauses{}
+	cfg, source := testConfig(phy.Standard80211g, 54, 2), &pauses{}
 	cfg.Trace = source.see
 	f := newField(t, cfg)
 	if got := f.ping(t, 0, "10.7.0.2", 20, 5*time.Second); got != 20 {
@@ -250,7 +251,7 @@ func TestRealTrafficCrossesTheMedium(t *testing.T) {
 }
 
 func TestIdleMediumSleeps(t *testing.T) {
-	f := newField(t, testConfig(medium.Standard80211b, 11, 2))
+	f := newField(t, testConfig(phy.Standard80211b, 11, 2))
 	late := f.measured(t, "idle", func() { time.Sleep(2 * time.Second) })
 	if late.Events > 100 {
 		t.Errorf("%d deliveries in an idle field", late.Events)
@@ -320,7 +321,7 @@ func TestProcessorsStayAwake(t *testing.T) {
 }
 
 func TestFeedbackSpeaksToAnUnprivilegedReader(t *testing.T) {
-	f := newField(t, testConfig(medium.Standard80211g, 54, 2))
+	f := newField(t, testConfig(phy.Standard80211g, 54, 2))
 	if conn, err := dialAs(1, f.sockets[0]); err == nil {
 		_ = conn.Close()
 		t.Error("a stranger may read the feedback socket")

@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -63,7 +64,7 @@ func keepRunning(t *testing.T, live *Channel) {
 }
 
 func TestChannelCarriesFrames(t *testing.T) {
-	live, hosts, _ := start(t, testConfig(medium.Standard80211g, 54, 3), false)
+	live, hosts, _ := start(t, testConfig(phy.Standard80211g, 54, 3), false)
 	from := live.now()
 	sent := ethernet(0, 1, 42, 300)
 	if _, err := unix.Write(hosts[0], sent); err != nil {
@@ -90,7 +91,7 @@ func TestChannelCarriesFrames(t *testing.T) {
 }
 
 func TestChannelGoesOnWithoutADeviceThatIsGone(t *testing.T) {
-	live, hosts, _ := start(t, testConfig(medium.Standard80211g, 54, 3), false)
+	live, hosts, _ := start(t, testConfig(phy.Standard80211g, 54, 3), false)
 	if err := unix.Shutdown(hosts[2], unix.SHUT_RDWR); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestChannelGoesOnWithoutADeviceThatIsGone(t *testing.T) {
 // A reader that does not read loses lines, is told how many, and holds nobody
 // up.
 func TestFeedbackToASlowReaderIsDroppedAndCounted(t *testing.T) {
-	live, _, ports := start(t, testConfig(medium.Standard80211g, 54, 2), true)
+	live, _, ports := start(t, testConfig(phy.Standard80211g, 54, 2), true)
 	next := testnet.Feedback(t, ports[0].FeedbackSocket)
 	feed := live.feeds[0]
 	for feed.active.Load() == 0 {
@@ -173,10 +174,10 @@ func TestFeedbackByWish(t *testing.T) {
 }
 
 func TestPortsMustMatchNodes(t *testing.T) {
-	if _, err := New(testConfig(medium.Standard80211g, 54, 2), line(5), nil, Options{}); err == nil {
+	if _, err := New(testConfig(phy.Standard80211g, 54, 2), line(5), nil, Options{}); err == nil {
 		t.Error("no ports for two nodes, and no error")
 	}
-	cfg := testConfig(medium.Standard80211g, 54, 2)
+	cfg := testConfig(phy.Standard80211g, 54, 2)
 	if _, err := New(cfg, line(5), []Port{{FD: -1}, {FD: -1}}, Options{}); err == nil {
 		t.Error("a descriptor that is none, and no error")
 	}

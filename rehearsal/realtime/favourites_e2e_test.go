@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // Kernels behind TAP devices have no favourites either: senders on a circle, whose numbers are
@@ -23,7 +24,7 @@ func TestE2ELiveNodesHaveNoFavourites(t *testing.T) {
 	for draw := range uint64(draws) {
 		t.Run(fmt.Sprint("draw ", draw), func(t *testing.T) {
 			order := rand.New(rand.NewPCG(draw, 6)).Perm(senders)
-			cfg := testConfig(medium.Standard80211b, 11, senders+1)
+			cfg := testConfig(phy.Standard80211b, 11, senders+1)
 			cfg.Seed, cfg.RTSThresholdBytes = draw, 1
 			f := newFieldAt(t, cfg, func(n int, _ time.Duration) (float64, float64) {
 				if n == senders {

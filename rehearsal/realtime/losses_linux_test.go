@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // A loss at a forwarding node is told there and at the node that the flow
 // starts at, and nowhere when nobody asked.
 func TestFrameLostOnTheFeedbackSockets(t *testing.T) {
 	for _, asked := range []bool{true, false} {
-		cfg := testConfig(medium.Standard80211g, 54, 3)
+		cfg := testConfig(phy.Standard80211g, 54, 3)
 		live, hosts, ports3 := startWith(t, cfg, true, Options{NoFIFO: true, FrameLost: asked})
 		var lines []*bufio.Scanner
 		for _, p := range ports3 {

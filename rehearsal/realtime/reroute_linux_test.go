@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -15,7 +15,7 @@ import (
 // it, or the one where the flow begins, has another route there; for what is
 // lost right after, that is told at once.
 func TestALossBecomesARouteChanges(t *testing.T) {
-	live, hosts, feeds := startWith(t, testConfig(medium.Standard80211g, 54, 3), true,
+	live, hosts, feeds := startWith(t, testConfig(phy.Standard80211g, 54, 3), true,
 		Options{NoFIFO: true, FrameLost: true})
 	next := testnet.Feedback(t, feeds[0].FeedbackSocket)
 	for live.watchers.Load() != 1 {

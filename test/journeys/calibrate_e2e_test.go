@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -30,7 +30,7 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 	said := fieldmesh(t, "calibrate", k.Dir())
 	t.Logf("%s", said)
 	r, err := calibrate.Run(k.Archive, func(radio string) float64 {
-		_, dbm := medium.RadioDefaults(radio)
+		_, dbm := phy.RadioDefaults(radio)
 		return dbm
 	})
 	if err != nil {

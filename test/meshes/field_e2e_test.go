@@ -19,6 +19,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -56,7 +57,7 @@ func newField(t *testing.T, nodes int, rateMbps float64, locate medium.Locate) *
 	t.Helper()
 	testnet.Need(t, "iperf3")
 	f := &field{dir: testnet.Folder(t)}
-	cfg := medium.Config{Seed: 1, Standard: medium.Standard80211b, Channel: 1, RateMbps: rateMbps,
+	cfg := medium.Config{Seed: 1, Standard: phy.Standard80211b, Channel: 1, RateMbps: rateMbps,
 		Propagation: propagation.Config{Model: "disc", RangeM: rangeM}}
 	var ports []realtime.Port
 	for i := range nodes {

@@ -14,7 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
-	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
 // assume says what of the field the file leaves to the defaults, and what makes no draw differ
@@ -38,7 +38,7 @@ func (p *Prediction) assume(c *plan.Campaign, s field.Settings, cells []kind) er
 	if s.Propagation != "log_distance" {
 		unused = append(unused, "path_loss_exponent", "reference_m")
 	}
-	if s.Propagation == "disc" || s.Radio == medium.RadioDisc {
+	if s.Propagation == "disc" || s.Radio == phy.RadioDisc {
 		unused = append(unused, "antenna_height_m", "noise_figure_db", "tx_power_dbm")
 	}
 	if !slices.ContainsFunc(cells, func(k kind) bool { return k.trials[0].Radio.TxPowerDbm == nil }) {

@@ -81,7 +81,8 @@ func (r Settings) Fault() (reason, cure string) {
 	case !slices.Contains(Modes(), r.Mode):
 		return fmt.Sprintf("mode %q is none of %s", r.Mode, strings.Join(Modes(), ", ")), ""
 	case !known:
-		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g", r.Standard), ""
+		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g, to whose rates the agent sets radios",
+			r.Standard), "plan one of these; 802.11n and 802.11ac are for rehearsals only"
 	case len(r.SSID) < 1 || len(r.SSID) > 32:
 		return fmt.Sprintf("an SSID of %d bytes; 1 to 32 are allowed", len(r.SSID)), ""
 	case nl80211.Frequency(r.Channel) == 0 || (r.Channel > 14) != (r.Standard == "802.11a"):

@@ -18,6 +18,7 @@ const (
 	QPSK
 	QAM16
 	QAM64
+	QAM256
 )
 
 // DecidedBits is how many bits one decision of the receiver is of: a CCK symbol's, else one.
@@ -32,7 +33,7 @@ func (m Modulation) DecidedBits() float64 {
 }
 
 // CodeRate is a rate of the K = 7 convolutional code of IEEE 802.11-2020,
-// 17.3.5.6 (generators 133 and 171 octal, punctured).
+// 17.3.5.6 (generators 133 and 171 octal, punctured) and 19.3.11.6 (5/6).
 type CodeRate uint8
 
 // The rates of the code; DSSS and CCK have none.
@@ -41,6 +42,7 @@ const (
 	CodeHalf
 	CodeTwoThirds
 	CodeThreeQuarters
+	CodeFiveSixths
 )
 
 const (
@@ -124,8 +126,10 @@ func SubcarrierBER(m Modulation, snr float64) float64 {
 		return 0.5 * math.Erfc(math.Sqrt(snr/2))
 	case QAM16:
 		return 3.0 / 8 * math.Erfc(math.Sqrt(snr/10))
-	default:
+	case QAM64:
 		return 7.0 / 24 * math.Erfc(math.Sqrt(snr/42))
+	default:
+		return 15.0 / 64 * math.Erfc(math.Sqrt(snr/170))
 	}
 }
 
@@ -152,9 +156,12 @@ func CodeSpectrum(c CodeRate) Spectrum {
 	case CodeTwoThirds:
 		return Spectrum{6, 1, 2, [10]float64{3, 70, 285, 1276, 6160, 27128, 117019, 498835, 2103480, 8781268},
 			[10]float64{1, 16, 48, 158, 642, 2435, 9174, 34701, 131533, 499312}}
-	default:
+	case CodeThreeQuarters:
 		return Spectrum{5, 1, 3, [10]float64{42, 201, 1492, 10469, 62935, 379546, 2252394, 13064540, 75080308,
 			427474864}, [10]float64{8, 31, 160, 892, 4512, 23297, 120976, 624304, 3229885, 16721329}}
+	default:
+		return Spectrum{4, 1, 5, [10]float64{92, 528, 8694, 79453, 791795, 7369828, 67809347, 609896348, 5416271481,
+			47544368592}, [10]float64{14, 69, 654, 4996, 39677, 314973, 2503576, 19875546, 157824153, 1253169531}}
 	}
 }
 
@@ -193,8 +200,10 @@ func thresholds(m Modulation) (stepsShare []float64, perStep float64) {
 		return []float64{1}, 2
 	case QAM16:
 		return []float64{3.0 / 4, 1.0 / 4}, 10
-	default:
+	case QAM64:
 		return []float64{7.0 / 12, 1.0 / 4, 1.0 / 12, 1.0 / 12}, 42
+	default:
+		return []float64{15.0 / 32, 7.0 / 32, 3.0 / 32, 3.0 / 32, 1.0 / 32, 1.0 / 32, 1.0 / 32, 1.0 / 32}, 170
 	}
 }
 

@@ -14,7 +14,7 @@ type Config struct {
 	// ReferenceM is log-distance's close-in distance; 0 means 1 m.
 	ReferenceM float64
 	// RangeM is the disc's radius of reception; powers and antennas do not
-	// matter in it. medium.RadioNS2WaveLAN at its usual power receives so far; 0 means its 250 m.
+	// matter in it. phy.RadioNS2WaveLAN at its usual power receives so far; 0 means its 250 m.
 	RangeM float64
 	// CarrierSenseM is the disc's radius of carrier sense and interference, at
 	// least RangeM; 0 means 2.2 times RangeM, the ratio of ns-2's 550 m to its 250 m.

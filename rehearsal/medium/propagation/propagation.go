@@ -67,7 +67,7 @@ func (p TwoRayGround) LossDb(distanceM, txHeightM, rxHeightM float64) float64 {
 // Disc is the unit disc of ns-2-era studies: whoever is within RangeM gets a frame whole, unless another radio within
 // CarrierSenseM of him sends at the same time; within CarrierSenseM the channel is sensed busy, and a frame that cannot
 // be read is followed by EIFS. Powers, antennas and noise do not matter in it. Its overlaps are harsher than those of
-// ns-2's radio, for which see medium.RadioNS2WaveLAN: there a frame survives a later one that is 10 dB weaker, and here
+// ns-2's radio, for which see phy.RadioNS2WaveLAN: there a frame survives a later one that is 10 dB weaker, and here
 // none.
 type Disc struct{ RangeM, CarrierSenseM float64 }
 

@@ -1,4 +1,4 @@
-package medium
+package ratecontrol
 
 import (
 	"math/rand/v2"
@@ -12,11 +12,11 @@ const (
 	minstrelKeep       = 0.75                   // EWMA_LEVEL 96 of 128: weight of the past
 	minstrelLookaround = 0.10                   // lookaround_rate: share of frames that sample
 	minstrelHopeless   = 0.10                   // below it a rate's throughput counts as none
-	minstrelBytes      = 1200                   // frame that throughputs are compared for
+	MinstrelBytes      = 1200                   // frame that throughputs are compared for
 	minstrelTries      = 2                      // attempts at each stage of the retry chain
 )
 
-// minstrel samples rates and goes by what was acknowledged, and by nothing that
+// Minstrel samples rates and goes by what was acknowledged, and by nothing that
 // the receiver measured: a rate control that works from transmission success
 // alone. A tenth of the frames looks around at a random other rate; the others
 // go through a retry chain of four: best throughput, second best, surest,
@@ -24,8 +24,8 @@ const (
 //
 // It leaves out the driver's limit of a chain's time (6 ms for a stage) and the fewer
 // tries of rates that nearly always or never succeed.
-type minstrel struct {
-	airtime []time.Duration // by mode, of minstrelBytes
+type Minstrel struct {
+	airtime []time.Duration // by mode, of MinstrelBytes
 	rng     *rand.Rand
 	peers   []*minstrelPeer
 }
@@ -49,22 +49,20 @@ type minstrelRate struct {
 	known        bool
 }
 
-func newMinstrel(p *phy, peers int, rng *rand.Rand) *minstrel {
-	m := &minstrel{rng: rng, peers: make([]*minstrelPeer, peers)}
-	for i := range p.modes {
-		m.airtime = append(m.airtime, p.airtime(&p.modes[i], minstrelBytes))
-	}
-	return m
+// NewMinstrel is one for a station, by the airtimes of MinstrelBytes at each mode.
+func NewMinstrel(airtime []time.Duration, peers int, rng *rand.Rand) *Minstrel {
+	return &Minstrel{airtime: airtime, rng: rng, peers: make([]*minstrelPeer, peers)}
 }
 
-func (m *minstrel) peer(i int, at time.Duration) *minstrelPeer {
+func (m *Minstrel) peer(i int, at time.Duration) *minstrelPeer {
 	if m.peers[i] == nil {
 		m.peers[i] = &minstrelPeer{updated: at, rates: make([]minstrelRate, len(m.airtime)), sampling: -1}
 	}
 	return m.peers[i]
 }
 
-func (m *minstrel) pick(peer, attempt int, at time.Duration) int {
+// Pick is the mode for the next attempt.
+func (m *Minstrel) Pick(peer, attempt int, at time.Duration) int {
 	if peer < 0 {
 		return 0
 	}
@@ -79,7 +77,7 @@ func (m *minstrel) pick(peer, attempt int, at time.Duration) int {
 }
 
 // lookAround decides whether a frame samples, and which rate.
-func (m *minstrel) lookAround(p *minstrelPeer) {
+func (m *Minstrel) lookAround(p *minstrelPeer) {
 	p.frames++
 	p.sampling = -1
 	if float64(p.samples) >= minstrelLookaround*float64(p.frames) || len(p.rates) == 1 {
@@ -106,7 +104,7 @@ func (p *minstrelPeer) chain(stage int) int {
 	return normal[min(stage, len(normal)-1)]
 }
 
-func (m *minstrel) update(p *minstrelPeer, at time.Duration) {
+func (m *Minstrel) update(p *minstrelPeer, at time.Duration) {
 	p.updated = at
 	for i := range p.rates {
 		r := &p.rates[i]
@@ -134,16 +132,18 @@ func (m *minstrel) update(p *minstrelPeer, at time.Duration) {
 }
 
 // throughput is frames a second, were there nothing but the frame's airtime.
-func (m *minstrel) throughput(p *minstrelPeer, mode int) float64 {
+func (m *Minstrel) throughput(p *minstrelPeer, mode int) float64 {
 	if p.rates[mode].chance < minstrelHopeless {
 		return 0
 	}
 	return p.rates[mode].chance / m.airtime[mode].Seconds()
 }
 
-func (m *minstrel) heard(int, float64, time.Duration) {}
+// Heard is of no use to it.
+func (m *Minstrel) Heard(int, float64, time.Duration) {}
 
-func (m *minstrel) result(peer, mode int, ok bool) {
+// Result counts an attempt.
+func (m *Minstrel) Result(peer, mode int, ok bool) {
 	if peer < 0 || m.peers[peer] == nil {
 		return
 	}
