@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,8 +135,6 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		if err := check(p.Trials); err != nil {
 			return nil, fmt.Errorf("rehearse %s: %w", file, err)
 		}
-	} else if err := checkRoadRadios(p.Trials); err != nil {
-		return nil, fmt.Errorf("run %s: %w", file, err)
 	}
 	movement, err := c.Movement()
 	if err != nil {
@@ -159,17 +158,6 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
-}
-
-// checkRoadRadios refuses trials whose radio only a rehearsal has.
-func checkRoadRadios(trials []wire.Trial) error {
-	for _, t := range trials {
-		if t.Radio.Emulated() {
-			return fmt.Errorf("trial %d: radio.standard %s is for rehearsals only: the agent sets no radio to its "+
-				"rates; plan 802.11a, 802.11b or 802.11g", t.Number, t.Radio.Standard)
-		}
-	}
-	return nil
 }
 
 // leastRoomBytes is what the disk of the runs must have free when one is begun or
@@ -263,6 +251,10 @@ func (f *runFlags) findBegun(file string) (string, error) {
 var errAcross = errors.New("a flow is led across a relay of another (across), which only the links of an emulated " +
 	"field tell; name its ends, or rehearse it")
 
+// errEmulated is of a campaign whose radios only an emulated field has.
+var errEmulated = errors.New("radio.standard is 802.11n or 802.11ac, which are for rehearsals only: the agent sets " +
+	"no radio to their rates; plan 802.11a, 802.11b or 802.11g, or rehearse it")
+
 // errNoSite is of a campaign that only a rehearsal can place on Earth.
 var errNoSite = errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
 	"give course.site_lat_deg and course.site_lon_deg")
@@ -281,6 +273,8 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 		return p, errNoSite
 	} else if c.Crosses() {
 		return p, errAcross
+	} else if slices.ContainsFunc(p.Trials, func(t wire.Trial) bool { return t.Radio.Emulated() }) {
+		return p, errEmulated
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort

@@ -113,6 +113,29 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 	}
 }
 
+func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
+	text, err := os.ReadFile(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text = []byte(strings.NewReplacer("standard: 802.11g\n    legacy_rates_only: true", "standard: 802.11n", "field:\n",
+		"field:\n  radio: ht20\n").Replace(string(text)))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := scene.Read(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]error{archive.PlaceRoad: errEmulated, archive.PlaceBench: errEmulated,
+		archive.PlaceRehearsal: nil} {
+		if _, err := runPlan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
+			t.Errorf("at the place %s: %v, want %v", place, err, want)
+		}
+	}
+}
+
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 	for draws, want := range map[string]string{"": environment.DrawsPerCampaign,

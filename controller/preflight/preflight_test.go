@@ -121,6 +121,9 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"no such rate": {func(_ *wire.RunPlan, n *Told) {
 			n.Status.Radio.RatesMbps = []float64{1, 2}
 		}, "radio", "no rate of 6"},
+		"rates of the emulated radio": {func(p *wire.RunPlan, _ *Told) {
+			p.Trials[0].Radio.Standard = "802.11n"
+		}, "radio", "802.11n is for rehearsals only"},
 		"not beside": {beside(0, nil), "radio", "cannot be in adhoc mode beside wlan0, which is managed: at once it " +
 			"can have one interface only; name wlan0 itself as `interface`"},
 		"mesh beside": {beside(0, map[string]int{"mesh": 1}), "radio", "or plan mode mesh"},

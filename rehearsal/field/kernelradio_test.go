@@ -29,6 +29,9 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"", Settings{}, nodes, radio(func(r *wire.Radio) {
 			r.Standard, r.Channel, r.TxPowerDbm = "802.11a", 36, new(23.0)
 		})},
+		{"the rates of 802.11a, b and g only", Settings{Radio: phy.RadioHT20}, nodes, radio(func(r *wire.Radio) {
+			r.Standard = phy.Standard80211n
+		})},
 		{"trial 4: radio.mode mesh", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "mesh" })},
 		{"radio.mode infrastructure", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "infrastructure" })},
 		{"tx_power_dbm is absent", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = nil })},

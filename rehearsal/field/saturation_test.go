@@ -32,6 +32,11 @@ func theoryMbps(standard string, rate float64) float64 {
 		air := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
 		return 8 * 1472 / (50 + 20*15.5 + air(rate, mpduBytes) + 10 + air(min(rate, 2), ackBytes))
 	}
+	if standard == phy.Standard80211n { // in 20 MHz, MCS 7: as many frames as 5.484 ms and 65,535 bytes let through
+		frames := 28.0
+		ampdu := 36 + 4*math.Ceil((22+8*(27*1544+1542))/260) + 6
+		return frames * 8 * 1472 / (37 + 9*7.5 + ampdu + 10 + 20 + 4*math.Ceil((22+8*32)/96.0) + 6)
+	}
 	air := func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + 6 }
 	control := 6.0
 	for _, basic := range []float64{12, 24} {
@@ -46,9 +51,13 @@ func theoryMbps(standard string, rate float64) float64 {
 // hundred frames or more is its mean but for chance: its standard deviation, of a few slots.
 func TestSaturationNearbyIsThatOfTheStandard(t *testing.T) {
 	for standard, rates := range map[string][]float64{phy.Standard80211b: {1, 2, 5.5, 11},
-		phy.Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54}} {
+		phy.Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54}, phy.Standard80211n: {65}} {
 		for _, rate := range rates {
-			got, err := SaturateApart(pair(Settings{}), leaving(standard, rate, 1), 10, 10*time.Second)
+			settings := Settings{}
+			if standard == phy.Standard80211n {
+				settings.Radio = phy.RadioHT20
+			}
+			got, err := SaturateApart(pair(settings), leaving(standard, rate, 1), 10, 10*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -428,14 +428,29 @@ func TestAFrameThatIsGivenUpIsSaid(t *testing.T) {
 }
 
 func TestNextEffectIsALowerBound(t *testing.T) {
-	cfg := testConfig(phy.Standard80211g, 0, 4)
-	cfg.RTSThresholdBytes = 700
+	configs := []Config{testConfig(phy.Standard80211g, 0, 4)}
+	for _, h := range htSets() {
+		cfg := h.config(t, 0, 4)
+		cfg.RateMbps, cfg.Propagation = 0, configs[0].Propagation
+		cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.3, BurstFrames: 2}
+		configs = append(configs, cfg)
+	}
+	for _, cfg := range configs {
+		for _, threshold := range []int{0, 700} {
+			cfg.RTSThresholdBytes = threshold
+			checkNextEffect(t, cfg)
+		}
+	}
+}
+
+func checkNextEffect(t *testing.T, cfg Config) {
+	t.Helper()
 	var bound time.Duration
 	var delivered int
 	check := sinkFunc(func(_ int, at time.Duration) {
 		delivered++
 		if at < bound {
-			t.Errorf("delivery at %s before the bound %s", at, bound)
+			t.Errorf("%s: delivery at %s before the bound %s", cfg.Radio, at, bound)
 		}
 	})
 	c := mustCore(t, cfg, line(40), check)
@@ -453,7 +468,7 @@ func TestNextEffectIsALowerBound(t *testing.T) {
 		c.Advance(next)
 	}
 	if delivered < 1000 {
-		t.Fatalf("only %d frames delivered", delivered)
+		t.Fatalf("%s: only %d frames delivered", cfg.Radio, delivered)
 	}
 }
 

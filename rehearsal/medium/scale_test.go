@@ -58,6 +58,15 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 			cfg.Nodes[i].Channel = 11
 		}
 	}
+	if cfg.Radio == "" && rng.IntN(4) == 0 {
+		h := htSets()[rng.IntN(len(htSets()))]
+		cfg.Standard, cfg.Radio, cfg.Channel = h.standard, h.radio, h.channel
+		for i := range cfg.Nodes {
+			if cfg.Nodes[i].Channel != 0 && h.channel == 36 {
+				cfg.Nodes[i].Channel = 149
+			}
+		}
+	}
 	return cfg
 }
 
@@ -88,7 +97,8 @@ func (w *airWatch) see(e Trace) {
 	}
 	w.live = slices.DeleteFunc(w.live, func(o onAir) bool { return o.end <= e.At })
 	got, any := w.cts[e.Node]
-	free := e.Kind == "ack" || e.Kind == "cts" || e.Kind == "data" && any && e.At == got+w.c.phy.SIFS
+	free := slices.Contains([]string{"ack", "block_ack", "cts"}, e.Kind) ||
+		e.Kind == "data" && any && e.At == got+w.c.phy.SIFS
 	for _, o := range w.live {
 		if o.node == e.Node {
 			w.t.Errorf("seed %d: node %d sends twice at %s", w.seed, e.Node, e.At)
@@ -121,13 +131,18 @@ func (w *airWatch) endOf(e Trace) time.Duration {
 	case "rts":
 		bytes = rtsBytes
 	case "data":
-		bytes = w.c.stations[e.Node].head.mpduBytes
+		bytes = w.c.stations[e.Node].airBytes()
+	case "block_ack":
+		bytes = 32
+	case "block_ack_request":
+		bytes = 24
 	}
-	i, err := w.c.phy.ModeIndex(e.RateMbps)
-	if err != nil {
-		w.t.Fatal(err)
+	p, modes := w.c.phy, w.c.phy.Modes[w.c.phy.FirstData:]
+	if p.FirstData > 0 && (e.Kind != "data" || e.Peer == toAll) {
+		modes = p.Modes[:p.FirstData]
 	}
-	return e.At + w.c.phy.Airtime(&w.c.phy.Modes[i], bytes)
+	i := slices.IndexFunc(modes, func(m phy.Mode) bool { return m.RateMbps == e.RateMbps })
+	return e.At + p.Airtime(&modes[i], bytes)
 }
 
 // Random fields with every kind of radio: each frame ends once, with a cause

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"bytes"
+	"encoding/binary"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -87,6 +89,34 @@ func TestChannelCarriesFrames(t *testing.T) {
 	}
 	if c := live.Counters(2); c.Delivered != 0 {
 		t.Errorf("node 2 was handed a frame for node 1: %+v", c)
+	}
+}
+
+// Frames of 802.11n go through a host's device in order, also when several come in one moment.
+func TestChannelCarriesAMPDUsInOrder(t *testing.T) {
+	cfg := testConfig(phy.Standard80211n, 65, 2)
+	cfg.Radio, cfg.QueueFrames = phy.RadioHT20, 400
+	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.2, BurstFrames: 1}
+	_, hosts, _ := start(t, cfg, false)
+	const frames = 400
+	for i := range frames {
+		if i%50 == 0 {
+			time.Sleep(20 * time.Millisecond) // in which some 80 go over the air
+		}
+		if _, err := unix.Write(hosts[0], ethernet(0, 1, i, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buf := make([]byte, 2048)
+	for last, got := -1, 0; last < frames-1; got++ {
+		if _, err := unix.Read(hosts[1], buf); err != nil {
+			t.Fatalf("after %d frames, the last of which was number %d: %v", got, last, err)
+		}
+		number := int(binary.BigEndian.Uint32(buf[14:]))
+		if number <= last {
+			t.Fatalf("number %d came after %d", number, last)
+		}
+		last = number
 	}
 }
 
