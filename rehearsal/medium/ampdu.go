@@ -259,7 +259,10 @@ func (s *station) receivedBurst(tx *transmission) {
 	for i, f := range tx.burst {
 		if s.missed[i] == NotLost {
 			s.receivedInOrder(tx.from, f)
+			continue
 		}
+		s.core.trace(Trace{At: s.core.now, Event: "rx_fail", Node: s.index, Peer: tx.from, Frame: f.id, Kind: "data",
+			RateMbps: s.core.rate(tx.mode), Cause: s.missed[i]})
 	}
 }
 

@@ -376,6 +376,86 @@ func TestHiddenAMPDUsCollide(t *testing.T) {
 	}
 }
 
+// Behind a frame that was given up the others wait for the sender's request, which follows at once, and
+// not for the 100 ms: with one try for each frame all that was not lost arrives, and soon.
+func TestARequestFollowsWhatIsGivenUp(t *testing.T) {
+	h := htSets()[1]
+	cfg := h.config(t, 7, 2)
+	cfg.ShortRetryLimit = 1
+	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.2, BurstFrames: 1}
+	requests := 0
+	cfg.Trace = func(e Trace) { requests += boolToInt(e.Event == "tx" && e.Kind == "block_ack_request") }
+	sink := newInOrder(t, "requests")
+	c := mustCore(t, cfg, line(1), sink)
+	number := 0
+	for c.Now() < 2*time.Second {
+		for c.QueueRoom(0) > 0 {
+			number++
+			c.Enqueue(0, ethernet(0, 1, number, 1500))
+		}
+		c.Advance(c.Now() + time.Millisecond)
+	}
+	k, alone := c.Counters(0), 0.0
+	alone, _ = h.saturationMbps(7, 1500)
+	got := float64(sink.count[[2]int{0, 1}]) * 8 * 1500 / 2e6
+	t.Logf("%d of %d frames given up, %d requests, %.2f Mbit/s, without losses %.2f, longest silence %s",
+		k.Lost[ChannelError], k.Attempts, requests, got, alone, sink.longest)
+	if k.Retries != 0 || requests < 100 || got < 0.7*alone || sink.longest > 20*time.Millisecond {
+		t.Error("the others waited, or there was nothing to wait for")
+	}
+}
+
+// A frame that begins while an A-MPDU is on the air breaks those of its frames that it covers, and one
+// that covers the preamble breaks all.
+func TestACollisionBreaksWhatItCovers(t *testing.T) {
+	h := htSets()[1]
+	const frames, mcs = 10, 3
+	air, _ := h.ppduUs(mcs, frames, 1538)
+	for _, v := range []struct {
+		fromUs float64 // when the other begins, from the A-MPDU's start on
+		want   int     // frames that come through at once
+	}{{-20, 0}, {10, 0}, {air / 2, frames / 2}, {air + 1, frames}} {
+		cfg := h.config(t, mcs, 4)
+		cfg.Propagation = propagation.Config{Model: "disc", RangeM: 100, CarrierSenseM: 100}
+		causes := map[Cause]int{}
+		cfg.Trace = func(e Trace) {
+			if e.Event == "rx_fail" && e.Node == 1 {
+				causes[e.Cause]++
+			}
+		}
+		sink := newRecorder(4)
+		c := mustCore(t, cfg, func(node int, _ time.Duration) (float64, float64) {
+			return []float64{0, 90, 180, 270}[node], 0
+		}, sink)
+		const start = 10 * time.Millisecond // the channel has been idle, so both go at once
+		other := func() { c.Enqueue(2, ethernet(2, -1, 99, 2000)) }
+		at := start + time.Duration(v.fromUs*1000)
+		if at < start {
+			c.Advance(at)
+			other()
+		}
+		c.Advance(start)
+		for i := range frames {
+			c.Enqueue(0, ethernet(0, 1, i, 1500))
+		}
+		if at >= start {
+			c.Advance(at)
+			other()
+		}
+		c.Advance(start + time.Duration(air*1000) + time.Microsecond)
+		got := 0
+		for i := range frames {
+			got += sink.delivered[[2]int{1, i}]
+		}
+		t.Logf("the other begins at %.0f of %.0f µs: %d of %d frames came through; %v", v.fromUs, air, got, frames,
+			causes)
+		if got < v.want-1 || got > v.want || causes[ChannelError] > 0 ||
+			got > 0 && causes[Collision] != frames-got {
+			t.Errorf("the other begins at %g µs: %d frames came through, want %d; %v", v.fromUs, got, v.want, causes)
+		}
+	}
+}
+
 // Frames for two receivers each go in A-MPDUs of their own, and neither waits for the other's to be repeated.
 func TestAMPDUsAreForOneReceiver(t *testing.T) {
 	h := htSets()[1]
