@@ -163,7 +163,9 @@ func rawTerminal(path string) (terminal, error) {
 func (t terminal) start(command []string) error {
 	c := exec.Command(command[0], command[1:]...) //nolint:gosec // the launcher's
 	c.Stdout, c.Stderr = t.File, os.Stderr
-	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"}
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8",
+		// The host allows a program 65,530 pieces of memory, of a page each in the worst case.
+		"GOMEMLIMIT=192MiB"}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("boot: start %s: %w", command[0], err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -75,10 +76,14 @@ func goSeesTheClock(t *testing.T) {
 	monotonicAt := kernelClock(t, unix.CLOCK_MONOTONIC)
 	base := time.Now() // its monotonic reading lies between the two of the kernel
 	monotonicBy := kernelClock(t, unix.CLOCK_MONOTONIC)
+	const together = time.Microsecond // some system calls: the agent reads the boot clock once, and Go's then
 	for i := range 2000 {
 		if i%20 == 0 {
 			time.Sleep(time.Millisecond)
 		}
+		bootBefore := kernelClock(t, unix.CLOCK_BOOTTIME)
+		agents := time.Unix(0, clock.System{}.BootNs())
+		between(t, "the agent's boot clock", bootBefore.Add(-together), agents, kernelClock(t, unix.CLOCK_BOOTTIME), 1)
 		wall, monotonic := kernelClock(t, unix.CLOCK_REALTIME), kernelClock(t, unix.CLOCK_MONOTONIC)
 		now := time.Now()
 		monotonicAfter, wallAfter := kernelClock(t, unix.CLOCK_MONOTONIC), kernelClock(t, unix.CLOCK_REALTIME)
