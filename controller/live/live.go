@@ -17,10 +17,11 @@ import (
 )
 
 // The archive is read once a second, and less often when reading it is much
-// work: never more than a quarter of the time.
+// work: in less than 15 % of the time, unless a rest would be longer than restMax.
 const (
 	readEvery = time.Second
-	restTimes = 3
+	restTimes = 6
+	restMax   = 5 * time.Second
 )
 
 // Board is the newest state of a run, for any number of viewers.
@@ -55,7 +56,7 @@ func (b *Board) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		b.look()
-		_ = pause.For(ctx, max(readEvery, restTimes*time.Since(began)))
+		_ = pause.For(ctx, max(readEvery, min(restTimes*time.Since(began), restMax)))
 	}
 }
 

@@ -264,6 +264,30 @@ func TestTwoHundredNodesAreThinned(t *testing.T) {
 	}
 }
 
+// Of a long window a viewer is sent no more than of one of two minutes, and all of its throughput.
+func TestALongWindowIsToldInCoarserSteps(t *testing.T) {
+	const windowS = 300
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := synthetic.Long(dir, synthetic.Options{Seed: 6, Speeds: []float64{2.8}, Repetitions: 1,
+		WindowS: func(wire.Trial) float64 { return windowS }}); err != nil {
+		t.Fatal(err)
+	}
+	c := stateIn(t, dir).Current
+	last := c.Timeline[len(c.Timeline)-1]
+	if n := len(c.Timeline); n > momentsMax || n < momentsMax/2 || last.S < windowS-1 {
+		t.Fatalf("%d moments, the last at %g s", n, last.S)
+	}
+	var mb float64
+	for _, m := range c.Timeline {
+		if m.Bps != nil {
+			mb += *m.Bps * c.StepS / 8e6
+		}
+	}
+	if mb < 19.8 || mb > 20.2 {
+		t.Errorf("%.2f MB are told, of 20", mb)
+	}
+}
+
 func TestThinningKeepsTheNewest(t *testing.T) {
 	var track [][]float64
 	for i := range 25 {

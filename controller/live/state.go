@@ -18,6 +18,7 @@ const (
 	trackPointsMax = 500  // of an end of the trial
 	relayPointsMax = 2000 // of all relays together, but
 	relayPointsMin = 10   // of each
+	momentsMax     = 1200 // of the timeline: two minutes at 10 Hz, and longer windows in coarser steps
 	eventsMax      = 50   // the newest
 )
 
@@ -62,6 +63,7 @@ type Current struct {
 	BandMps   *float64          `json:"band_mps,omitempty"` // half width of the band round the target
 	Outcome   wire.Outcome      `json:"outcome,omitempty"`
 	Nodes     []Node            `json:"nodes"`
+	StepS     float64           `json:"step_s"`   // from a moment of the timeline to the next
 	Timeline  []Moment          `json:"timeline"` // since the window opened
 	Events    []Mark            `json:"events,omitempty"`
 }
@@ -171,7 +173,8 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 		c.Timeline = append(c.Timeline, Moment{S: p.S, Bps: p.ThroughputBps, Mps: p.SpeedMps, Dbm: p.SignalDbm,
 			Cwnd: p.CwndSegments, Metres: p.DistanceM})
 	}
-	c.Timeline = untilNow(c.Timeline)
+	step := (metrics.Ticks(t.DurationS) + momentsMax - 1) / momentsMax
+	c.Timeline, c.StepS = coarser(untilNow(c.Timeline), step), float64(step)/metrics.TickHz
 	byNode := map[string][]wire.Record{}
 	for _, r := range at.Records() {
 		byNode[r.Node] = append(byNode[r.Node], r)
@@ -210,6 +213,24 @@ func untilNow(points []Moment) []Moment {
 		n--
 	}
 	return points[:n]
+}
+
+// coarser leaves the last of each step moments, with the mean of their throughput.
+func coarser(points []Moment, step int) []Moment {
+	out := points[:0]
+	for some := range slices.Chunk(points, step) {
+		m, sum, known := some[len(some)-1], 0.0, 0
+		for _, p := range some {
+			if p.Bps != nil {
+				sum, known = sum+*p.Bps, known+1
+			}
+		}
+		if m.Bps = nil; known > 0 {
+			m.Bps = new(sum / float64(known))
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // nodeNow is a node as its own records tell so far, and what happened at it.

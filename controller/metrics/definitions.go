@@ -85,7 +85,8 @@ var (
 	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean " +
 		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
 	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
-		"mean over the window at 10 Hz; absent where it was not known throughout"}
+		"mean over the window at 10 Hz; absent where it was not known throughout. Pairs are every two nodes of a " +
+		"trial of up to 50, and of a larger one those that a flow joins"}
 
 	distOpen = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS " +
 		"positions when the window opens, interpolated between the fixes on either side, or extrapolated from the " +

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -16,10 +17,6 @@ type Pair struct {
 	RelativeSpeedMps *float64
 }
 
-// relativeSpan is over how long a relative speed is taken: the difference of
-// two positions of one receiver errs by some decimetres.
-const relativeSpan = 2.0
-
 // Between gives two nodes' standing to each other at moments since the window
 // opened; nil while either's position is not known. Both tracks are aligned by
 // their own nodes' windows.
@@ -31,8 +28,8 @@ func between(a, b track.Track) func(s float64) *Pair {
 	apart := func(s float64) (northM, eastM float64, ok bool) {
 		p, okA := a.Place(s)
 		q, okB := b.Place(s)
-		north, east := (q.Lat-p.Lat)*track.MetresPerDeg, (q.Lon-p.Lon)*track.MetresPerDeg
-		return north, east * math.Cos(p.Lat*math.Pi/180), okA && okB
+		north, east := track.OffsetM(p.Lat, p.Lon, q.Lat, q.Lon)
+		return north, east, okA && okB
 	}
 	return func(s float64) *Pair {
 		north, east, ok := apart(s)
@@ -43,59 +40,67 @@ func between(a, b track.Track) func(s float64) *Pair {
 		to, _ := b.Place(s)
 		p := &Pair{DistanceM: track.HaversineM(from.Lat, from.Lon, to.Lat, to.Lon),
 			BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
-		n0, e0, ok0 := apart(s - relativeSpan/2)
-		n1, e1, ok1 := apart(s + relativeSpan/2)
-		first, last := s-relativeSpan/2, s+relativeSpan/2
+		n0, e0, ok0 := apart(s - track.RelativeSpanS/2)
+		n1, e1, ok1 := apart(s + track.RelativeSpanS/2)
+		first, last := s-track.RelativeSpanS/2, s+track.RelativeSpanS/2
 		if ok0 && ok1 && a.Holds(first, last) && b.Holds(first, last) {
-			p.RelativeSpeedMps = new(math.Hypot(n1-n0, e1-e0) / relativeSpan)
+			p.RelativeSpeedMps = new(math.Hypot(n1-n0, e1-e0) / track.RelativeSpanS)
 		}
 		return p
 	}
 }
 
-// standing puts the standing of the car and the roadside node to each other, and
-// of every two nodes where there are more.
+// pairsOfMost is up to how many nodes every two of them are pairs: 200 would make 19,900.
+const pairsOfMost = 50
+
+// standing puts the standing of the car and the roadside node to each other, and,
+// where there are more nodes, of every two, or of those that a flow joins.
 func (s *set) standing() {
 	t, seconds := s.at.trial, s.at.windowSeconds()
 	if t.Car != "" && t.Roadside != "" {
-		s.pairOf("", s.at.Between(t.Roadside, t.Car), seconds)
+		s.pairOf("", s.at.walk(t.Roadside, seconds), s.at.walk(t.Car, seconds), seconds)
 	}
 	nodes := t.Nodes()
 	if len(nodes) < 3 {
 		return
 	}
-	tracks := make([]track.Track, len(nodes)) // each read once: it goes through all records
-	for i, node := range nodes {
-		tracks[i] = s.at.track(node)
+	joined := func(a, b string) bool {
+		return len(nodes) <= pairsOfMost || slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool {
+			return f.From == a && f.To == b || f.From == b && f.To == a
+		})
+	}
+	walks := map[string]track.Walk{} // each made once: it goes through all records
+	walkOf := func(node string) track.Walk {
+		if _, made := walks[node]; !made {
+			walks[node] = s.at.walk(node, seconds)
+		}
+		return walks[node]
 	}
 	for i, a := range nodes {
-		for j := i + 1; j < len(nodes); j++ {
-			b, apart := nodes[j], between(tracks[i], tracks[j])
-			s.pairOf(a+"/"+b, apart, seconds)
-			s.put(a+"/"+b, pairDistance, meanThroughout(seconds, func(at float64) *float64 {
-				if p := apart(at); p != nil {
-					return &p.DistanceM
-				}
-				return nil
-			}))
+		for _, b := range nodes[i+1:] {
+			if joined(a, b) {
+				s.put(a+"/"+b, pairDistance, s.pairOf(a+"/"+b, walkOf(a), walkOf(b), seconds))
+			}
 		}
 	}
 }
 
-func (s *set) pairOf(subject string, between func(float64) *Pair, seconds float64) {
-	if p := between(0); p != nil {
+func (at Attempt) walk(node string, seconds float64) track.Walk {
+	return at.track(node).Walk(Ticks(seconds), TickHz)
+}
+
+// pairOf puts what is known about a pair, and returns its mean distance.
+func (s *set) pairOf(subject string, a, b track.Walk, seconds float64) *float64 {
+	apart := between(a.Track, b.Track)
+	if p := apart(0); p != nil {
 		s.put(subject, bearingOpen, &p.BearingDeg)
 	}
-	if p := between(seconds); p != nil {
+	if p := apart(seconds); p != nil {
 		s.put(subject, bearingClose, &p.BearingDeg)
 	}
-	var all mean
-	for i := range Ticks(seconds) {
-		if p := between(float64(i) / TickHz); p != nil && p.RelativeSpeedMps != nil {
-			all.add(*p.RelativeSpeedMps)
-		}
-	}
-	s.put(subject, relativeSpeed, all.value())
+	distanceM, relativeMps := track.Apart(a, b)
+	s.put(subject, relativeSpeed, relativeMps)
+	return distanceM
 }
 
 // receiver puts how often the car's GPS told, and how old what it told was.

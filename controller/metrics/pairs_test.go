@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -114,5 +115,30 @@ func TestLagOfAReceiversSpeed(t *testing.T) {
 	steady := driven("car", 1000*second, 100, 10, 5)
 	if got := track.SpeedLagS(verdict.Fixes("car", steady)); got != nil {
 		t.Errorf("of a car that keeps its speed %g s are told", *got)
+	}
+}
+
+// In a trial of many nodes only those that a flow joins are pairs: the 19,900 of 200 nodes
+// made a report of two windows of half an hour take 8 minutes.
+func TestOfManyNodesOnlyThoseOfAFlowArePairs(t *testing.T) {
+	trial := wire.Trial{Sender: "n00", Receiver: "n01", DurationS: 10,
+		Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "n00", To: "n01"},
+			{Name: "back", Kind: "iperf3_tcp", From: "n07", To: "n03", Background: true}}}
+	var records []wire.Record
+	for i := range pairsOfMost + 1 {
+		name := fmt.Sprintf("n%02d", i)
+		if i > 1 {
+			trial.Relays = append(trial.Relays, name)
+		}
+		records = append(records, driven(name, int64(i+1)*second, float64(10*i), 1, 1)...)
+	}
+	told := map[string]bool{}
+	for _, r := range (Attempt{trial: trial, records: records}).Rows() {
+		if r.Name == pairDistance.name {
+			told[r.Flow] = true
+		}
+	}
+	if len(told) != 2 || !told["n00/n01"] || !told["n03/n07"] {
+		t.Errorf("the pairs are %v", told)
 	}
 }

@@ -28,7 +28,8 @@ type Options struct {
 	Raw         []byte    // the campaign file; nil: a line that is none
 
 	NoField bool // a road: no records of an emulated field
-	Relays  int  // nodes that stand in rows of ten beside the road, besides the two
+	Relays  int  // nodes in rows of ten beside the road, besides the two
+	Roam    bool // they go round their places, and are sampled once a second; else they stand, at 10 Hz
 	Enough  int  // blocks after which the run had enough, and went on; 0: it never had
 
 	// MB gives the megabytes of a trial; nil: 20, less 0.4 for each m/s in
@@ -108,6 +109,9 @@ func Plan(o Options) wire.RunPlan {
 		order.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 		for _, t := range cells {
 			t.Number, t.Relays = len(p.Trials)+1, relays
+			if o.Roam {
+				t.RelaySampleHz = new(1)
+			}
 			if o.WindowS != nil {
 				t.DurationS = o.WindowS(t)
 				t.Traffic[0].DurationS = t.DurationS

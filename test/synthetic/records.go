@@ -147,17 +147,24 @@ func (m *maker) compare(ms float64) {
 		UncertaintyNs: 800_000, RTTNs: 1_600_000, Exchanges: 8})
 }
 
-// relay stands at its place in the rows.
+// relay stands at its place in the rows, or goes round it once in a minute.
 func (m *maker) relay(t wire.Trial, i int) {
 	durationMs := t.DurationS * 1000
 	m.add(-leadMs, &wire.TrialState{State: wire.StateArmed})
 	m.add(0, &wire.Window{OpenBootNs: relayBootNs, CloseBootNs: relayBootNs + int64(durationMs*1e6), GoPath: "mesh"})
 	lat := siteLatDeg + float64(20*(i/10))/earthRadiusM*180/math.Pi
 	lon := siteLonDeg + float64(15+10*(i%10))/(earthRadiusM*math.Cos(lat*math.Pi/180))*180/math.Pi
-	for ms := -float64(leadMs); ms <= durationMs+tailMs; ms += tick {
+	every, roundM, mps := float64(tick), 0.0, 0.1
+	if t.RelaySampleHz != nil {
+		every, roundM, mps = 1000/float64(*t.RelaySampleHz), 40, 40*2*math.Pi/60
+	}
+	for ms := -float64(leadMs); ms <= durationMs+tailMs; ms += every {
 		g := &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(40 + math.Mod(ms+leadMs, 200))}
 		if *g.FixAgeMs < tick {
-			g.FixBootNs, g.LatDeg, g.LonDeg, g.SpeedMps = new(relayBootNs+int64((ms-40)*1e6)), &lat, &lon, new(0.1)
+			at := ms/60_000*2*math.Pi + float64(i)
+			g.FixBootNs, g.SpeedMps = new(relayBootNs+int64((ms-40)*1e6)), &mps
+			g.LatDeg = new(lat + roundM*math.Sin(at)/earthRadiusM*180/math.Pi)
+			g.LonDeg = new(lon + roundM*math.Cos(at)/(earthRadiusM*math.Cos(lat*math.Pi/180))*180/math.Pi)
 		}
 		m.add(ms, g)
 		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: new(-60.0), TxBitrateMbps: new(54.0),

@@ -121,7 +121,7 @@ function map(current) {
   const { place, scale } = projection(seen.flatMap((n) => n.track), w, h);
   const top = Math.max(1, ...current.timeline.filter((p) => known(p.bps)).map((p) => p.bps));
   const colour = (p) => {
-    const bps = known(p[2]) ? current.timeline[Math.round(p[2] * 10)]?.bps : undefined;
+    const bps = known(p[2]) ? current.timeline[Math.floor(Math.round(p[2] * 10) / Math.round(current.step_s * 10))]?.bps : undefined;
     return known(bps) ? COLOURS[Math.min(4, Math.floor((5 * bps) / top))] : GREY;
   };
   for (const n of seen) dots(svg, n.track, place, colour);
@@ -152,8 +152,8 @@ const cellOf = (factors) => Object.entries(factors ?? {}).map(([k, v]) => `${k} 
 
 // newest is the last moment in which a value is known, if that is not long ago.
 function newest(current, key) {
-  const end = current.timeline.length - 1;
-  for (let i = end; i >= 0 && i > end - 20; i--) if (known(current.timeline[i][key])) return current.timeline[i][key];
+  const all = current.timeline, end = all.length - 1;
+  for (let i = end; i >= 0 && all[end].s - all[i].s < Math.max(2, current.step_s); i--) if (known(all[i][key])) return all[i][key];
 }
 
 const GPS = ["no answer", "no fix", "2-D", "3-D"];
