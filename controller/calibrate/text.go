@@ -5,16 +5,18 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
+
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // Write tells the result to a person: what is known with its interval, then
 // what is not, and why.
 func (r *Result) Write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var t screen.Table
+	t.Row("number", "estimate", "interval")
 	row := func(what string, e *Estimate, unit string) {
 		if e != nil {
-			fmt.Fprintf(t, "%s\t%.2f%s\t%.2f to %.2f\n", what, e.Value, unit, e.Low, e.High)
+			t.Row(what, fmt.Sprintf("%.2f%s", e.Value, unit), fmt.Sprintf("%.2f to %.2f", e.Low, e.High))
 		}
 	}
 	row("path-loss exponent", r.Exponent, "")
@@ -28,11 +30,12 @@ func (r *Result) Write(w io.Writer) error {
 	for _, u := range slices.Sorted(maps.Keys(r.AntennaDb)) {
 		row("antenna of "+u+" against the units' mean", new(r.AntennaDb[u]), " dB")
 	}
-	if err := t.Flush(); err != nil {
+	columns := screen.Columns(w)
+	if err := t.Write(w, columns); err != nil {
 		return err
 	}
 	for _, o := range r.notes() {
-		if _, err := fmt.Fprintln(w, o); err != nil {
+		if _, err := io.WriteString(w, screen.Fold(o+"\n", columns)); err != nil {
 			return err
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/reference"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // ExplainCommand is `fieldmesh explain KEY`.
@@ -47,12 +47,18 @@ func ExplainCommand() *cobra.Command {
 }
 
 func listFormats(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	var t screen.Table
+	t.Row("format", "what it is")
 	for _, f := range reference.Formats() {
-		fmt.Fprintf(t, "%s\t%s\n", f[0], f[1])
+		t.Row(f[0], f[1])
 	}
-	fmt.Fprintf(t, "\n`fieldmesh explain FORMAT` lists what is in one, `fieldmesh explain KEY` explains a key.\n")
-	return t.Flush()
+	columns := screen.Columns(w)
+	if err := t.Write(w, columns); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, screen.Fold("\n`fieldmesh explain FORMAT` lists what is in one, `fieldmesh explain "+
+		"KEY` explains a key.\n", columns))
+	return err
 }
 
 // explain prints a key with what lies below it, or a list of several.
@@ -69,15 +75,15 @@ func explain(w io.Writer, all, found []reference.Entry) error {
 		fmt.Fprintf(&b, "  %s.\n", strings.TrimSuffix(e.Meaning, "."))
 		if below := reference.Below(all, e); len(below) > 0 && len(found) == 1 {
 			b.WriteString("\nIn it:\n")
-			t := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+			longest := 0
 			for _, one := range below {
-				fmt.Fprintf(t, "  %s\t%s\n", one.Key, one.Meaning)
+				longest = max(longest, len(one.Key))
 			}
-			if err := t.Flush(); err != nil {
-				return err
+			for _, one := range below {
+				fmt.Fprintf(&b, "  %-*s  %s\n", longest, one.Key, one.Meaning)
 			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, screen.Fold(b.String(), screen.Columns(w)))
 	return err
 }

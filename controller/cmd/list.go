@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // runSummary is a line of `fieldmesh runs`.
@@ -74,15 +74,15 @@ func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 }
 
 func writeRuns(out io.Writer, all []runSummary) error {
-	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "run\tcampaign\tplace\tbegun\taccepted\tstate")
+	var t screen.Table
+	t.Row("run", "campaign", "place", "begun", "accepted", "state")
 	for _, s := range all {
 		state := "complete"
 		if !s.Complete {
 			state = fmt.Sprintf("%d left", s.Left)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\n", s.Run, s.Campaign, s.Place,
-			s.Begun.Local().Format("2006-01-02 15:04"), s.Accepted, s.Accepted+s.GivenUp+s.Left, state)
+		t.Row(s.Run, s.Campaign, s.Place, s.Begun.Local().Format("2006-01-02 15:04"),
+			fmt.Sprintf("%d of %d", s.Accepted, s.Accepted+s.GivenUp+s.Left), state)
 	}
-	return w.Flush()
+	return t.Write(out, screen.Columns(out))
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // ErrPreflight is returned when a need is not met; the table has said which.
@@ -90,22 +89,22 @@ func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 func preflightTable(out io.Writer, r preflight.Report) error {
 	states := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
 		preflight.Unneeded: "-"}
+	columns := screen.Columns(out)
 	out = terminal.Writer(out) // a node's words may be anybody's
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
+	var table screen.Table
+	table.Row("NODE", "NEED", "", "FOUND")
 	unmet := 0
 	for _, i := range r.Items {
-		// nolint:errcheck // as above
-		fmt.Fprintln(table, strings.Join([]string{cmp.Or(i.Node, "-"), i.Need, states[i.State], i.Found}, "\t"))
+		table.Row(cmp.Or(i.Node, "-"), i.Need, states[i.State], i.Found)
 		switch {
 		case i.State == preflight.Unmet:
 			unmet++
-			fmt.Fprintln(table, "\t\t\t→ "+i.Cure) //nolint:errcheck // as above
+			table.Row("", "", "", "→ "+i.Cure)
 		case i.Cure != "":
-			fmt.Fprintln(table, "\t\t\t  "+i.Cure) //nolint:errcheck // as above
+			table.Row("", "", "", "  "+i.Cure)
 		}
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Write(out, columns); err != nil {
 		return err
 	}
 	verdict := "every need is met that can be looked at from here"

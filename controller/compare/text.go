@@ -3,30 +3,28 @@ package compare
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // Write tells the comparison to a person.
 func (t *Table) Write(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s (%s) and %s (%s), accepted trials; mean ± half of its 95 %% interval (number of "+
-		"trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place); err != nil {
+	columns := screen.Columns(w)
+	head := fmt.Sprintf("%s (%s) and %s (%s), accepted trials; mean ± half of its 95 %% interval (number of "+
+		"trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place)
+	if _, err := io.WriteString(w, screen.Fold(head, columns)); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintf(table, "cell\tnumber\t%s\t%s\tdifference\tthe second is\n", t.A.Run, t.B.Run); err != nil {
-		return err
-	}
+	var table screen.Table
+	table.Row("cell", "number", t.A.Run, t.B.Run, "difference", "the second is")
 	for _, d := range t.Differences {
-		if _, err := fmt.Fprintf(table, "%s\t%s, %s\t%s\t%s\t%s\t%s\n", d.Cell, d.Number.Name, d.Number.Unit,
-			d.A.told(), d.B.told(), d.told(), d.surely()); err != nil {
-			return err
-		}
+		table.Row(d.Cell, d.Number.Name+", "+d.Number.Unit, d.A.told(), d.B.told(), d.told(), d.surely())
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Write(w, columns); err != nil {
 		return err
 	}
 	for _, n := range t.Notes {
-		if _, err := fmt.Fprintf(w, "note: %s\n", n); err != nil {
+		if _, err := io.WriteString(w, screen.Fold("note: "+n+"\n", columns)); err != nil {
 			return err
 		}
 	}

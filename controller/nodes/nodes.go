@@ -11,12 +11,12 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -31,7 +31,7 @@ func Show(ctx context.Context, f *fleet.Fleet, identity keys.Identity, asJSON bo
 		return errors.Join((&watching{out: out, asJSON: true, before: map[string]line{}}).show(reports, time.Now()),
 			notWell(reports))
 	}
-	return printTable(out, reports)
+	return printTable(out, reports, screen.Columns(out))
 }
 
 // report is what came of asking one node.
@@ -71,27 +71,25 @@ func ask(ctx context.Context, client *fleet.Client) report {
 	return r
 }
 
-// printTable writes the table and, under it, every problem with its cure.
-func printTable(out io.Writer, reports []report) error {
+// printTable writes the table and, under it, every problem with its cure, for a terminal
+// of so many columns.
+func printTable(out io.Writer, reports []report, columns int) error {
 	out = terminal.Writer(out) // a node's words may be anybody's
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK " +
-		"FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}
+	var table screen.Table
+	table.Row("NODE", "UNIT", "LABELS", "REACHED", "VERSION", "KERNEL", "RADIO", "GPS", "CLOCK", "DISK FREE", "BATTERY",
+		"HEAT", "UNDO PENDING", "PROBLEMS")
 	var problems []string
 	for _, r := range reports {
-		lines = append(lines, r.row())
+		table.Row(r.row()...)
 		problems = append(problems, r.problems()...)
 	}
-	if _, err := fmt.Fprintln(table, strings.Join(lines, "\n")); err != nil {
-		return fmt.Errorf("print nodes: %w", err)
-	}
-	if err := table.Flush(); err != nil {
+	if err := table.Write(out, columns); err != nil {
 		return fmt.Errorf("print nodes: %w", err)
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "\n%s\n", strings.Join(problems, "\n")); err != nil {
+	if _, err := fmt.Fprint(out, screen.Fold("\n"+strings.Join(problems, "\n")+"\n", columns)); err != nil {
 		return fmt.Errorf("print nodes: %w", err)
 	}
 	return ErrNotWell
@@ -107,18 +105,18 @@ func notWell(reports []report) error {
 	return nil
 }
 
-func (r report) row() string {
+func (r report) row() []string {
 	s := r.status
 	if s.Node == "" && r.err != nil {
-		return strings.Join([]string{r.node.Name, cmp.Or(r.node.Unit, "-"), labelsCell(r.node.Labels), "no", "-", "-",
-			"-", "-", "-", "-", "-", "-", "-", "-"}, "\t")
+		return []string{r.node.Name, cmp.Or(r.node.Unit, "-"), labelsCell(r.node.Labels), "no", "-", "-", "-", "-", "-",
+			"-", "-", "-", "-", "-"}
 	}
-	return strings.Join([]string{
+	return []string{
 		r.node.Name, cmp.Or(r.node.Unit, "-"), labelsCell(r.node.Labels), "yes",
 		cmp.Or(s.Version, "-"), cmp.Or(s.Kernel, "-"), radioCell(s), gpsCell(s), clockCell(r.clock),
 		bytesCell(s.Spool.FreeBytes), batteryCell(s.Machine), heatCell(s.Machine), undoCell(s.Host),
 		fmt.Sprint(len(s.Problems)),
-	}, "\t")
+	}
 }
 
 func (r report) problems() []string {

@@ -38,10 +38,34 @@ func TestCellsAreShort(t *testing.T) {
 func TestWhatNodesTellMovesNoTerminal(t *testing.T) {
 	var out strings.Builder
 	r := report{node: fleet.Node{Name: "car"}, err: errors.New("it said \x1b]52;c;cm0=\x07")}
-	if err := printTable(&out, []report{r}); !errors.Is(err, ErrNotWell) {
+	if err := printTable(&out, []report{r}, 0); !errors.Is(err, ErrNotWell) {
 		t.Error(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07") || !strings.Contains(out.String(), `it said \x1b]52`) {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// The table's 14 columns fit a terminal; what is the same everywhere stands below.
+func TestTheTableFitsTheTerminal(t *testing.T) {
+	var reports []report
+	for _, name := range []string{"alpha", "bravo"} {
+		reports = append(reports, report{node: fleet.Node{Name: name, Unit: "laptop-of-" + name},
+			clock: &wire.Clock{WallOffsetNs: 1_234_567, UncertaintyNs: int64(1000 * len(reports))},
+			status: wire.NodeStatus{Node: name, Version: "0.1.0", Kernel: "6.12.74+deb13-amd64", Interface: "wlan0",
+				InterfaceUp: new(true), GPS: &wire.GPS{Connected: true, Mode: 3}, GPSRateHz: new(10.0),
+				Spool: wire.SpoolStatus{FreeBytes: 123e9}, Host: wire.HostStatus{Reached: true},
+				Machine: &wire.Machine{BatteryPercent: new(71.0 + float64(len(reports))), TemperatureC: new(55.0)}}})
+	}
+	const want = `NODE   UNIT             CLOCK            BATTERY
+alpha  laptop-of-alpha  +1.23 ms ± 0 µs  71 %
+bravo  laptop-of-bravo  +1.23 ms ± 1 µs  72 %
+the same in every row: LABELS -; REACHED yes; VERSION 0.1.0;
+  KERNEL 6.12.74+deb13-amd64; RADIO wlan0 up; GPS 3-D 10 Hz; DISK FREE 123 GB;
+  HEAT 55 °C; UNDO PENDING 0; PROBLEMS 0
+`
+	var out strings.Builder
+	if err := printTable(&out, reports, 80); err != nil || out.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
 	}
 }

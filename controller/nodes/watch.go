@@ -20,6 +20,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 )
 
 // line is a node's state without what changes all the time, so that a
@@ -169,7 +170,7 @@ func (w *watching) show(reports []report, at time.Time) error {
 			lines.WriteString("\x1b[H\x1b[2J") // to the top left, and all cleared
 		}
 		fmt.Fprintf(&lines, "%s\n\n", at.Format(time.TimeOnly))
-		if err := printTable(&lines, reports); err != nil && !errors.Is(err, ErrNotWell) {
+		if err := printTable(&lines, reports, screen.Columns(w.out)); err != nil && !errors.Is(err, ErrNotWell) {
 			return err
 		}
 		if !w.terminal {

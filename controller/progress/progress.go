@@ -2,6 +2,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -9,11 +10,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -41,14 +44,7 @@ func New(out io.Writer, lanes []string) *Display {
 }
 
 // width is the terminal's, which may change at any time.
-func (p *Display) width() int {
-	if f, ok := p.out.(interface{ Fd() uintptr }); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			return w
-		}
-	}
-	return 80
-}
+func (p *Display) width() int { return cmp.Or(screen.Columns(p.out), 80) }
 
 // timeLeft estimates how long a run still takes: by the trials that it has
 // decided since it was begun or resumed, and before the first by the plan.
@@ -110,12 +106,12 @@ func (p *Display) Step(s run.Progress) {
 	}
 	p.erase()
 	if s.Verdict != nil || s.Phase == "looked" {
-		fmt.Fprintln(p.out, line)
+		fmt.Fprintln(p.out, screen.Fold(line, p.width()))
 	}
 	switch {
 	case s.Phase == "looked": // of no lane
 	case s.Verdict == nil:
-		if len(line) >= p.width() {
+		if utf8.RuneCountInString(line) >= p.width() {
 			line = terminal.Text(stepLine(s, left, false))
 		}
 		p.now[s.Lane], p.at[s.Lane] = line, number(s)
@@ -163,8 +159,7 @@ func (p *Display) drawn() int {
 func (p *Display) draw() {
 	for _, l := range p.lanes {
 		if line := p.now[l]; line != "" {
-			line = line[:min(len(line), p.width()-1)]
-			fmt.Fprintln(p.out, line)
+			fmt.Fprintln(p.out, screen.Cut(line, p.width()-1))
 		}
 	}
 }

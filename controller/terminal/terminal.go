@@ -40,6 +40,14 @@ type writer struct {
 	rest []byte // of a character
 }
 
+// Fd is that of the terminal behind, if there is one.
+func (w *writer) Fd() uintptr {
+	if f, ok := w.to.(interface{ Fd() uintptr }); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0) // of no file
+}
+
 func (w *writer) Write(p []byte) (int, error) {
 	text := append(w.rest, p...)
 	whole := len(text)

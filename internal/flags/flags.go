@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"fieldmesh.dev/fieldmesh/internal/nearest"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/internal/version"
 )
 
@@ -23,6 +25,15 @@ func Root(c *cobra.Command) {
 	c.SetFlagErrorFunc(Explain)
 	c.Args, c.DisableFlagsInUseLine = Below, true
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		out := c.OutOrStdout()
+		var text strings.Builder
+		c.SetOut(&text)
+		help(c, args)
+		c.SetOut(out)
+		_, _ = io.WriteString(out, screen.Fold(text.String(), screen.Columns(out))) // nobody could be told
+	})
 }
 
 // expected is what a flag of a type wants, by pflag's names of types.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
@@ -100,7 +101,7 @@ func writeProbe(w io.Writer, p probed) error {
 	lines = append(lines, routing)
 	lines = append(lines, confinementLines(p.Confinement)...)
 	lines = append(lines, transportLines(p.Transport)...)
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	_, err := io.WriteString(w, screen.Fold(strings.Join(lines, "\n")+"\n", screen.Columns(w)))
 	return err
 }
 

@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -183,8 +183,8 @@ func printCells(out io.Writer, factors []string, cells map[string]*cell, unit st
 	slices.SortFunc(sorted, func(x, y *cell) int {
 		return slices.CompareFunc(x.labels, y.labels, compareLabels)
 	})
-	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\ttrials\tmean %s\teach\n", strings.Join(factors, "\t"), unit)
+	var t screen.Table
+	t.Row(slices.Concat(factors, []string{"trials", "mean " + unit, "each"})...)
 	for _, c := range sorted {
 		var sum float64
 		var each []string
@@ -192,10 +192,13 @@ func printCells(out io.Writer, factors []string, cells map[string]*cell, unit st
 			sum += v
 			each = append(each, fmt.Sprintf("%.2f", v))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), sum/float64(len(c.values)),
-			strings.Join(each, " "))
+		t.Row(slices.Concat(c.labels, []string{fmt.Sprint(len(c.values)),
+			fmt.Sprintf("%.2f", sum/float64(len(c.values))), strings.Join(each, " ")})...)
 	}
-	return w.Flush()
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return t.Write(out, screen.Columns(out))
 }
 
 // compareLabels puts numbers in the order of their size and words in that of

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
@@ -78,37 +78,40 @@ func (c Cell) name() string {
 
 // Write writes the prediction for people.
 func (p *Prediction) Write(w io.Writer, c *plan.Campaign) error {
-	out := &strings.Builder{}
+	out, columns := &strings.Builder{}, screen.Columns(w)
 	fmt.Fprintf(out, "%s: %s\n\nThis is %s.\n", c.Name, c.Title, p.What)
 	fmt.Fprintf(out, "Goodput is payload, in packets of %d bytes. Within reach is when on average over fading the two "+
 		"carry each other's frames.\n", p.DatagramBytes)
 	fmt.Fprintf(out, "Means and, in brackets, their %g %% intervals are over %d draws of the field (seeds from "+
-		"%d on), and know nothing\nof what a road adds.\n", 100*p.Confidence, len(p.Seeds), p.Seeds[0])
+		"%d on), and know nothing of what a road adds.\n", 100*p.Confidence, len(p.Seeds), p.Seeds[0])
 	if len(p.Without) > 0 {
 		fmt.Fprintf(out, "The field has no %s.\n", strings.Join(p.Without, " and no "))
 	}
 	if len(p.Defaults) > 0 {
 		fmt.Fprintf(out, "Defaults, which the file does not give: %s.\n", p.defaults())
 	}
-	if err := p.cellTable(out); err != nil {
+	if _, err := io.WriteString(w, screen.Fold(out.String(), columns)); err != nil {
+		return err
+	}
+	if err := p.cellTable(w, columns); err != nil {
 		return err
 	}
 	for _, r := range p.Distances {
-		if err := r.table(out); err != nil {
+		if err := r.table(w, columns); err != nil {
 			return err
 		}
 	}
+	out.Reset()
 	for i, o := range p.Open {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "not predicted: %s\n", o.words())
 	}
-	if err := show.Summary(out, c); err != nil {
+	if _, err := io.WriteString(w, screen.Fold(out.String(), columns)); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return show.Summary(w, c)
 }
 
 func (p *Prediction) defaults() string {
@@ -119,29 +122,36 @@ func (p *Prediction) defaults() string {
 	return strings.Join(out, ", ")
 }
 
-func (p *Prediction) cellTable(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\ncell\tmotion\tspeed m/s\twindow s\tapart m\twithin reach %\tgoodput Mbit/s\ttrials")
+func (p *Prediction) cellTable(w io.Writer, columns int) error {
+	var table screen.Table
+	table.Row("cell", "motion", "speed m/s", "window s", "apart m", "within reach %", "goodput Mbit/s", "trials")
 	for _, c := range p.Cells {
 		speed := "-"
 		if c.SpeedMps != nil {
 			speed = fmt.Sprintf("%.1f", *c.SpeedMps)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%.1f\t%.0f..%.0f\t%s\t%s\t%d\n", cmp.Or(c.name(), "-"), c.Motion,
-			speed, c.WindowS, c.NearestM, c.FarthestM, c.WithinReach.in(100, 0), c.GoodputMbps.in(1, 2), c.Trials)
+		table.Row(cmp.Or(c.name(), "-"), c.Motion, speed, fmt.Sprintf("%.1f", c.WindowS),
+			fmt.Sprintf("%.0f..%.0f", c.NearestM, c.FarthestM), c.WithinReach.in(100, 0), c.GoodputMbps.in(1, 2),
+			fmt.Sprint(c.Trials))
 	}
-	return table.Flush()
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return table.Write(w, columns)
 }
 
-func (r Radio) table(w io.Writer) error {
-	fmt.Fprintf(w, "\n%s to %s, standing, with the radio of trial %d%s\n", r.Sender, r.Receiver, r.Trial,
+func (r Radio) table(w io.Writer, columns int) error {
+	head := fmt.Sprintf("\n%s to %s, standing, with the radio of trial %d%s\n", r.Sender, r.Receiver, r.Trial,
 		radioText(r.Radio))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "apart m\tgoodput Mbit/s")
-	for _, p := range r.Points {
-		fmt.Fprintf(table, "%.0f\t%s\n", p.DistanceM, p.GoodputMbps.in(1, 2))
+	if _, err := io.WriteString(w, screen.Fold(head, columns)); err != nil {
+		return err
 	}
-	return table.Flush()
+	var table screen.Table
+	table.Row("apart m", "goodput Mbit/s")
+	for _, p := range r.Points {
+		table.Row(fmt.Sprintf("%.0f", p.DistanceM), p.GoodputMbps.in(1, 2))
+	}
+	return table.Write(w, columns)
 }
 
 func radioText(r wire.Radio) string {

@@ -8,13 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
 	"fieldmesh.dev/fieldmesh/protocols/manet/aodv"
@@ -134,7 +134,7 @@ func simulateRouting(c *cobra.Command, f *simulateFlags) error {
 			return fmt.Errorf("simulate routing: %w", err)
 		}
 	}
-	table := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	var table screen.Table
 	for i, n := range f.nodes {
 		if err := c.Context().Err(); err != nil {
 			return err
@@ -152,11 +152,11 @@ func simulateRouting(c *cobra.Command, f *simulateFlags) error {
 		if err != nil {
 			return err
 		}
-		if err := printScale(c.OutOrStdout(), table, f.json, i == 0, &result, ended-began); err != nil {
+		if err := printScale(c.OutOrStdout(), &table, f.json, i == 0, &result, ended-began); err != nil {
 			return fmt.Errorf("print result: %w", err)
 		}
 	}
-	return table.Flush()
+	return table.Write(c.OutOrStdout(), screen.Columns(c.OutOrStdout()))
 }
 
 // processorTime is what this process has used, in all of its threads: how fast a
@@ -185,23 +185,20 @@ func (f *simulateFlags) run(proactive, last bool) (simulation.ScaleResult, error
 	return result, err
 }
 
-func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *simulation.ScaleResult,
+func printScale(w io.Writer, table *screen.Table, asJSON, first bool, r *simulation.ScaleResult,
 	took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
 	if first {
-		if _, err := fmt.Fprintln(table, "nodes\tneighbours\tconverged s\tdiscovery "+
-			"ms\tpackets/s\tbytes/s\tmessages/s a node\tdelivered\thops\tdelay ms\t× real time"); err != nil {
-			return err
-		}
+		table.Row("nodes", "neighbours", "converged s", "discovery ms", "packets/s", "bytes/s", "messages/s a node",
+			"delivered", "hops", "delay ms", "× real time")
 	}
-	_, err := fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.2f\t%.0f\t%s\t%s\t%s\t%s\t%.1f\n", r.Nodes, r.NeighborsMean,
-		known(r.ConvergedS, "%.1f", 1), known(r.DiscoveryMs, "%.1f", 1), r.PacketsPerS, r.BytesPerS,
-		byKind(r.MessagesPerS),
-		known(r.DeliveredShare, "%.1f %%", 100), known(r.HopsMean, "%.1f", 1), known(r.DelayMs, "%.1f", 1),
-		r.DurationS/took.Seconds())
-	return err
+	table.Row(fmt.Sprint(r.Nodes), fmt.Sprintf("%.1f", r.NeighborsMean), known(r.ConvergedS, "%.1f", 1),
+		known(r.DiscoveryMs, "%.1f", 1), fmt.Sprintf("%.2f", r.PacketsPerS), fmt.Sprintf("%.0f", r.BytesPerS),
+		byKind(r.MessagesPerS), known(r.DeliveredShare, "%.1f %%", 100), known(r.HopsMean, "%.1f", 1),
+		known(r.DelayMs, "%.1f", 1), fmt.Sprintf("%.1f", r.DurationS/took.Seconds()))
+	return nil
 }
 
 func known(v *float64, format string, times float64) string {

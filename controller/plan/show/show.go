@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/design"
@@ -18,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
+	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -28,7 +28,7 @@ func Plan(w io.Writer, c *plan.Campaign, refused error) error {
 	if err != nil {
 		return err
 	}
-	estimate := c.Estimate()
+	estimate, columns := c.Estimate(), screen.Columns(w)
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%s: %s\n", c.Name, c.Title)
 	if c.Scale != nil {
@@ -36,13 +36,15 @@ func Plan(w io.Writer, c *plan.Campaign, refused error) error {
 	}
 	fmt.Fprintf(out, "sha256 %s\n\n", c.SHA256)
 	deviations(out, c.Paper)
-	if err := trialTable(out, c, trials, estimate); err != nil {
+	head := screen.Fold(out.String(), columns)
+	out.Reset()
+	if err := trialTable(out, c, trials, estimate, columns); err != nil {
 		return err
 	}
-	if err := summary(out, c, trials, refused); err != nil {
+	if err := summary(out, c, trials, refused, columns); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, out.String())
+	_, err = io.WriteString(w, head+out.String())
 	return err
 }
 
@@ -52,12 +54,16 @@ func Summary(w io.Writer, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	return summary(w, c, trials, nil)
+	return summary(w, c, trials, nil, screen.Columns(w))
 }
 
-func summary(w io.Writer, c *plan.Campaign, trials []wire.Trial, refused error) error {
-	totals(w, c, trials, c.Estimate(), refused)
-	return effects(w, Estimable(c, trials))
+func summary(w io.Writer, c *plan.Campaign, trials []wire.Trial, refused error, columns int) error {
+	text := &strings.Builder{}
+	totals(text, c, trials, c.Estimate(), refused)
+	if _, err := io.WriteString(w, screen.Fold(text.String(), columns)); err != nil {
+		return err
+	}
+	return effects(w, Estimable(c, trials), columns)
 }
 
 // deviations says in what the campaign is not as its paper has it.
@@ -73,16 +79,17 @@ func deviations(w io.Writer, of *plan.Paper) {
 }
 
 // trialTable is a row per trial; what a trial has not is a dash.
-func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) error {
+func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate,
+	columns int) error {
 	labels := factorLabels(c, trials)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var table screen.Table
 	head := append([]string{"trial", "block"}, labels...)
 	head = append(head, "car", "sends", "receives", "speed m/s", "direction", "course", "window s", "drive s", "road m")
 	crosses := c.Crosses()
 	if crosses {
 		head = append(head, "flows across others")
 	}
-	fmt.Fprintln(table, strings.Join(head, "\t"))
+	table.Row(head...)
 	for i, t := range trials {
 		row := []string{fmt.Sprint(t.Number), fmt.Sprint(t.Block)}
 		for _, l := range labels {
@@ -101,9 +108,9 @@ func trialTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Esti
 		if crosses {
 			row = append(row, cmp.Or(across(t), "-"))
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
+		table.Row(row...)
 	}
-	return table.Flush()
+	return table.Write(w, columns)
 }
 
 // across are a trial's flows that are led over relays of others.
@@ -219,24 +226,25 @@ func Estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
 }
 
 // effects says what the trials can tell, a row an effect.
-func effects(w io.Writer, e design.Estimable) error {
+func effects(w io.Writer, e design.Estimable, columns int) error {
 	fmt.Fprintln(w)
 	if e.Trials > 0 {
-		if err := effectTable(w, e); err != nil {
+		if err := effectTable(w, e, columns); err != nil {
 			return err
 		}
 	}
 	for _, warning := range e.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
+		fmt.Fprint(w, screen.Fold(fmt.Sprintf("warning: %s\n", warning), columns))
 	}
 	return nil
 }
 
-func effectTable(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", words.Count(e.Trials, "trial"), sessionsText(e),
-		words.Count(e.ResidualDF, "residual degree")+" of freedom")
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "effect\tcontrasts\tdf\tleast found\tconfounded with")
+func effectTable(w io.Writer, e design.Estimable, columns int) error {
+	fmt.Fprint(w, screen.Fold(fmt.Sprintf("what %s can tell, if each is accepted: %s, %s\n",
+		words.Count(e.Trials, "trial"), sessionsText(e), words.Count(e.ResidualDF, "residual degree")+" of freedom"),
+		columns))
+	var table screen.Table
+	table.Row("effect", "contrasts", "df", "least found", "confounded with")
 	for _, f := range e.Effects {
 		df := "no interval"
 		switch {
@@ -252,15 +260,16 @@ func effectTable(w io.Writer, e design.Estimable) error {
 		if f.LeastFoundSD != nil {
 			least = fmt.Sprintf("%.2g SD", *f.LeastFoundSD)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", f.Name, f.Contrasts, df, least,
-			cmp.Or(strings.Join(f.ConfoundedWith, ", "), "-"))
+		table.Row(f.Name, fmt.Sprint(f.Contrasts), df, least, cmp.Or(strings.Join(f.ConfoundedWith, ", "), "-"))
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Write(w, columns); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(e.Effects, func(f design.Effect) bool { return f.LeastFoundSD != nil }) {
-		fmt.Fprintf(w, "least found: an effect so large is found %.0f times in 100, in standard deviations between "+
-			"trials that differ in nothing, if sessions are alike; speed's is over all speeds\n", 100*stats.WishedPower)
+		note := fmt.Sprintf("least found: an effect so large is found %.0f times in 100, in standard deviations "+
+			"between trials that differ in nothing, if sessions are alike; speed's is over all speeds\n",
+			100*stats.WishedPower)
+		fmt.Fprint(w, screen.Fold(note, columns))
 	}
 	return nil
 }
