@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"github.com/spf13/pflag"
 
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -19,40 +18,12 @@ import (
 // onTerminal is what a command writes to a terminal of so many columns.
 func onTerminal(t *testing.T, columns int, args ...string) string {
 	t.Helper()
-	line, path := testnet.Terminal(t)
-	out, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	size := unix.Winsize{Row: 50, Col: uint16(columns)}
-	if err := unix.IoctlSetWinsize(int(out.Fd()), unix.TIOCSWINSZ, &size); err != nil {
-		t.Fatal(err)
-	}
-	root := Root()
-	root.SetArgs(args)
-	root.SetOut(terminal.Writer(out)) // as for results
-	done := make(chan error, 1)
-	go func() {
-		err := root.ExecuteContext(t.Context())
-		_, werr := out.WriteString("\x00") // which ends what is read
-		if err == nil {
-			err = werr
-		}
-		done <- err
-	}()
-	var text []byte
-	for part := make([]byte, 4096); !bytes.HasSuffix(text, []byte{0}); {
-		n, err := line.Read(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, part[:n]...)
-	}
-	if err := <-done; err != nil {
-		t.Errorf("%q: %v", args, err)
-	}
-	return string(bytes.TrimSuffix(text, []byte{0}))
+	return testnet.OnTerminal(t, columns, func(out *os.File) error {
+		root := Root()
+		root.SetArgs(args)
+		root.SetOut(terminal.Writer(out)) // as for results
+		return root.ExecuteContext(t.Context())
+	})
 }
 
 // Every help page and every table fits the terminal.
@@ -70,6 +41,11 @@ func TestWhatIsPrintedFitsTheTerminal(t *testing.T) {
 	}
 	var walk func(c *cobra.Command, path []string)
 	walk = func(c *cobra.Command, path []string) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { // which takes what is between backquotes for a value's name
+			if name, _ := pflag.UnquoteUsage(f); strings.Contains(name, " ") {
+				t.Errorf("%s: --%s wants a %q", c.CommandPath(), f.Name, name)
+			}
+		})
 		views = append(views, append(path, "--help"))
 		for _, below := range c.Commands() {
 			if !below.Hidden && below.Name() != "completion" && below.Name() != "help" { // which are cobra's

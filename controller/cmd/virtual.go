@@ -63,7 +63,7 @@ func (f *virtualFlags) add(c *cobra.Command) {
 		"emulated radio, or mac80211, the kernel's own 802.11 stack, which joins as on the road and needs --clock "+
 		"virtual (default: emulated, or as the run was begun)")
 	c.Flags().StringVar(&f.kernel, "kernel", "",
-		"for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
+		"for virtual time: the kernel's file (default: what '"+kernel.Build+"' built)")
 	c.Flags().IntVar(&f.jobs, "jobs", 0,
 		"for virtual time: drive the run in parts, so many of them side by side, each in a kernel of its own; the "+
 			"results are the same for any number (default: in one kernel)")

@@ -93,6 +93,9 @@ func begin(line string, columns int) (first string, hang int) {
 // wrap breaks a text into lines that end before so many columns, where the first begins
 // at one column and the others at another. A word that is wider is left whole.
 func wrap(text string, begin, first, columns int) (lines []string) {
+	if width(text) <= columns-first {
+		return []string{text}
+	}
 	line, room := "", columns-first
 	for word := range strings.SplitSeq(text, " ") {
 		switch {

@@ -107,6 +107,13 @@ the same in every row: car alpha; window s 10.0
 	if got := table.text(35); !strings.HasPrefix(got, records) {
 		t.Errorf("%s\nwant it to begin with\n%s", got, records)
 	}
+	var indented Table
+	indented.Row("what", "found")
+	indented.Row("radio", "")
+	indented.Row("", "  of no interface")
+	if got, want := indented.text(80), "what   found\nradio\n         of no interface\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	var twice Table
 	twice.Row("trial", "speed", "speed m/s", "goes")
 	twice.Row("1", "2.8", "2.8", "outbound")

@@ -4,6 +4,8 @@ package documents
 
 import (
 	"context"
+	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +47,10 @@ func TestE2EEveryPageFitsTheScreen(t *testing.T) {
 	}
 	watched := synthetic.Run(t, synthetic.Options{Seed: 18, Speeds: []float64{2.8, 8.3}, Repetitions: 1}).Dir()
 	_, address := testnet.Live(t, filepath.Join(programs, "fieldmesh"), watched)
+	for name, args := range map[string][]string{"help": {"rehearse", "--help"}, "explain": {"explain", "trial"},
+		"plan-show": {"plan", "show", "../../campaigns/velocity.yaml"}} {
+		pages = append(pages, "terminal-"+name+"=file://"+terminalPage(t, args))
+	}
 	pages = append(pages, "report=file://"+filepath.Join(run, "report.html"), "live="+address)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -58,4 +64,26 @@ func TestE2EEveryPageFitsTheScreen(t *testing.T) {
 		t.Error(strings.TrimSpace(fault))
 	}
 	t.Logf("%d pages, five views of each", len(pages))
+}
+
+// terminalPage is a page with what fieldmesh writes to a terminal of 80 columns.
+func terminalPage(t *testing.T, args []string) (path string) {
+	t.Helper()
+	text := testnet.OnTerminal(t, 80, func(out *os.File) error {
+		c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
+		c.Stdout = out
+		return c.Run()
+	})
+	path = filepath.Join(t.TempDir(), "terminal.html")
+	page := fmt.Sprintf(`<!doctype html><meta charset="utf-8"><title>fieldmesh</title>
+<style>:root { color-scheme: light dark } pre { overflow-x: auto; line-height: 1.35 }</style>
+<pre>$ fieldmesh %s
+`, html.EscapeString(strings.Join(args, " ")))
+	for line := range strings.Lines(text) {
+		page += "<span>" + html.EscapeString(line) + "</span>"
+	}
+	if err := os.WriteFile(path, []byte(page+"</pre>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

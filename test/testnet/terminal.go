@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -51,4 +52,37 @@ func Terminal(t testing.TB) (line *os.File, path string) {
 		t.Fatal(err)
 	}
 	return line, path
+}
+
+// OnTerminal is what write writes to a terminal of so many columns.
+func OnTerminal(t testing.TB, columns int, write func(out *os.File) error) string {
+	t.Helper()
+	line, path := Terminal(t)
+	out, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	size := unix.Winsize{Row: 50, Col: uint16(columns)}
+	if err := unix.IoctlSetWinsize(int(out.Fd()), unix.TIOCSWINSZ, &size); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := write(out)
+		_, ended := out.WriteString("\x00")
+		done <- errors.Join(err, ended)
+	}()
+	var text []byte
+	for part := make([]byte, 4096); !bytes.HasSuffix(text, []byte{0}); {
+		n, err := line.Read(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, part[:n]...)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return string(bytes.TrimSuffix(text, []byte{0}))
 }

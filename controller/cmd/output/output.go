@@ -151,7 +151,21 @@ func Table(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 			return err
 		}
 	}
-	return printCells(out, factors, cells, unit)
+	heads := make([]string, len(factors))
+	for i, f := range factors {
+		heads[i] = withUnit(f, trials)
+	}
+	return printCells(out, heads, cells, unit)
+}
+
+// withUnit is a factor's name, and the unit of one whose levels are the car's speeds.
+func withUnit(factor string, trials []wire.Trial) string {
+	if strings.HasSuffix(factor, "_mps") || slices.ContainsFunc(trials, func(t wire.Trial) bool {
+		return t.SpeedMps == nil || t.Factors[factor] != fmt.Sprint(*t.SpeedMps)
+	}) {
+		return factor
+	}
+	return factor + " m/s"
 }
 
 func measuresTCP(trials []wire.Trial) bool {

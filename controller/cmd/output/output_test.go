@@ -73,6 +73,18 @@ func TestTheTableHasNothingBeyondEnough(t *testing.T) {
 	}
 }
 
+func TestTheTableSaysTheUnitOfSpeeds(t *testing.T) {
+	trials := []wire.Trial{
+		{SpeedMps: new(2.8), Factors: map[string]string{"speed": "2.8", "lanes": "2", "speed_mps": "2.8"}},
+		{SpeedMps: new(16.0), Factors: map[string]string{"speed": "16", "lanes": "16", "speed_mps": "16"}},
+	}
+	for factor, want := range map[string]string{"speed": "speed m/s", "lanes": "lanes", "speed_mps": "speed_mps"} {
+		if got := withUnit(factor, trials); got != want {
+			t.Errorf("%s: %q, want %q", factor, got, want)
+		}
+	}
+}
+
 // A trial of which one flow's amount is not known has no value, as in the report.
 func TestATrialThatLacksAFlowHasNoValueInTheTable(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 4, Speeds: []float64{5}, Repetitions: 2,
