@@ -47,8 +47,9 @@ func TestE2EEveryPageFitsTheScreen(t *testing.T) {
 	}
 	watched := synthetic.Run(t, synthetic.Options{Seed: 18, Speeds: []float64{2.8, 8.3}, Repetitions: 1}).Dir()
 	_, address := testnet.Live(t, filepath.Join(programs, "fieldmesh"), watched)
-	for name, args := range map[string][]string{"help": {"rehearse", "--help"}, "explain": {"explain", "trial"},
-		"plan-show": {"plan", "show", "../../campaigns/velocity.yaml"}} {
+	for name, args := range map[string][]string{"help": {"rehearse", "--help"},
+		"plan-show":    {"plan", "show", "campaigns/velocity.yaml"},
+		"plan-predict": {"plan", "predict", "campaigns/velocity.yaml"}} {
 		pages = append(pages, "terminal-"+name+"=file://"+terminalPage(t, args))
 	}
 	pages = append(pages, "report=file://"+filepath.Join(run, "report.html"), "live="+address)
@@ -71,12 +72,14 @@ func terminalPage(t *testing.T, args []string) (path string) {
 	t.Helper()
 	text := testnet.OnTerminal(t, 80, func(out *os.File) error {
 		c := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
+		c.Dir = "../.."
 		c.Stdout = out
 		return c.Run()
 	})
 	path = filepath.Join(t.TempDir(), "terminal.html")
 	page := fmt.Sprintf(`<!doctype html><meta charset="utf-8"><title>fieldmesh</title>
-<style>:root { color-scheme: light dark } pre { overflow-x: auto; line-height: 1.35 }</style>
+<style>body { color: #14181c; background: #fff } pre { overflow-x: auto; line-height: 1.35 }
+@media screen and (prefers-color-scheme: dark) { body { color: #eef2f5; background: #12161a } }</style>
 <pre>$ fieldmesh %s
 `, html.EscapeString(strings.Join(args, " ")))
 	for line := range strings.Lines(text) {
