@@ -19,7 +19,8 @@ const piecesChild = "FIELDMESH_VIRTUAL_PIECES"
 // one page fault for ever.
 func TestE2EMemoryInTooManyPieces(t *testing.T) {
 	d := newDesk(t, "[8.3]")
-	out, err := d.tryInVirtualTime(t, "self", []string{piecesChild + "=1", "PATH=/usr/bin:/bin"}, "-test.v",
+	environment := []string{piecesChild + "=1", "PATH=/usr/bin:/bin", "FIELDMESH_PROGRAMS=" + programs}
+	out, err := d.tryInVirtualTime(t, "self", environment, "-test.v",
 		"-test.run", "^TestE2EPiecesChild$")
 	if err == nil || !strings.Contains(string(out), "in more pieces than vm.max_map_count of the host allows") {
 		t.Errorf("%v: %s", err, out)
