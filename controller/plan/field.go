@@ -205,8 +205,8 @@ func (c *check) fieldFits() {
 		return
 	}
 	switch {
-	case r == nil || len(r.Standards) == 3:
-	case standard == nil && !c.p.unsure:
+	case r == nil:
+	case standard == nil && !c.p.unsure && len(r.Standards) < 3: // of the three that an agent sets
 		c.add(field.Child("radio").Home, "field.radio: %s is not allowed without trial.radio.standard; allowed: %s",
 			r.Name, strings.Join(r.Standards, " or "))
 	case standard.Fine() && !slices.Contains(r.Standards, standard.Text):
@@ -220,10 +220,14 @@ func (c *check) fieldFits() {
 		c.widthFits(*r)
 	}
 	c.basicRates(standard.Text, field.Child("basic_rates_mbps"))
+	allowed, of := radios.Channels(standard.Text), standard.Text
+	if r != nil && r.Channels != nil {
+		allowed, of = r.Channels, "field.radio: "+r.Name
+	}
 	for _, e := range field.Child("channels").EntriesOrNone() {
-		if e.Value.Fine() && !slices.Contains(radios.Channels(standard.Text), e.Value.Number) {
-			c.add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key, e.Value.Show(),
-				standard.Text, joinNumbers(radios.Channels(standard.Text)))
+		if e.Value.Fine() && !slices.Contains(allowed, e.Value.Number) {
+			c.add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key, e.Value.Show(), of,
+				joinNumbers(allowed))
 		}
 	}
 }

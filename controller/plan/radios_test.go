@@ -28,6 +28,10 @@ func TestStandardsOfTheEmulatedRadio(t *testing.T) {
 		{"standard: 802.11ac, channel: 6", "vht80", "6 is not a channel of 802.11ac"},
 		{"standard: 802.11n, channel: 6, legacy_rates_only: true", "ht20",
 			"legacy_rates_only: true is not allowed with 802.11n"},
+		{"standard: 802.11n, channel: 36", "ht40, channels: {alpha: 165}",
+			"field.channels.alpha: 165 is not a channel of field.radio: ht40"},
+		{"standard: 802.11n, channel: 6", "disc",
+			`"802.11n" is not allowed with field.radio: disc; allowed: 802.11a or 802.11b or 802.11g`},
 		{"standard: 802.11a, channel: 36, rate_mbps: 65", "ofdm_recent", "65 is not a rate of 802.11a"},
 	} {
 		file := strings.Replace(fine, "standard: 802.11g, channel: 6", v.radio, 1)

@@ -161,6 +161,9 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	if r.RTSThresholdBytes != nil {
 		m.RTSThresholdBytes = *r.RTSThresholdBytes
 	}
+	if m.RTSThresholdBytes == wire.RTSNever {
+		m.RTSThresholdBytes = 0 // an A-MPDU is longer
+	}
 	if r.RetryLimit != nil {
 		m.ShortRetryLimit, m.LongRetryLimit = *r.RetryLimit, *r.RetryLimit
 	}

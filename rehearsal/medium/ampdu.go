@@ -147,7 +147,9 @@ func (s *station) conclude(answered bool) {
 	sent := s.state == macWaitACK
 	if !sent {
 		s.count.AttemptsFailed[s.failCause]++
-		s.rate.Result(s.head.to, s.mode-s.core.phy.FirstData, false)
+		if !s.head.ba.request { // which goes at a rate of its own
+			s.rate.Result(s.head.to, s.mode-s.core.phy.FirstData, false)
+		}
 	}
 	for _, f := range s.burst {
 		ok := answered && (f.ba.got || f.ba.request)
@@ -277,10 +279,11 @@ func (s *station) receivedInOrder(from int, f *frame) {
 	f.ba.got, f.ba.held = true, true
 	if !p.reorder.Take(f.ba.number, f, s.core.now, s.upFrom(from)) {
 		f.ba.held = held
-		s.count.Duplicate++
 		if !f.delivered && !held { // mac80211 no longer waits for it, and its acknowledgement says otherwise
 			f.delivered = true
 			s.core.stations[from].lost(f, s.index, f.ba.why, false)
+		} else {
+			s.count.Duplicate++
 		}
 	}
 	s.awaitRelease(from)

@@ -546,3 +546,48 @@ func TestHTRadiosAreAsSensitiveAsTheStandardWants(t *testing.T) {
 		}
 	}
 }
+
+// A request for an acknowledgement goes at no rate that is chosen. Where even it is preceded
+// by RTS and fails, nothing is counted for any.
+func TestARequestBehindAFailedRTSCountsForNoRate(t *testing.T) {
+	cfg := htSets()[1].config(t, 7, 2)
+	cfg.RateMbps, cfg.RateControl, cfg.RTSThresholdBytes = 0, rateControlMinstrel, 1
+	cfg.Propagation = propagation.Config{Model: "log_distance", Exponent: 3}
+	c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
+		if n == 1 && at > time.Second {
+			return 100_000, 0 // out of reach, with frames under way
+		}
+		return float64(n) * 10, 0
+	}, newRecorder(2))
+	saturate(c, 1500, 2*time.Second, flow{0, 1})
+	if k := c.Counters(0); k.TxFailed == 0 {
+		t.Errorf("no frame was given up: %+v", k)
+	}
+}
+
+// A frame that comes after its receiver has stopped waiting for it is lost, and no duplicate.
+func TestALateFrameIsNoDuplicate(t *testing.T) {
+	const senders = 12
+	cfg := htSets()[1].config(t, 7, senders+1)
+	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.3, BurstFrames: 3}
+	late, lostACKs := 0, 0
+	cfg.FrameLost = func(l FrameLoss) {
+		if !l.RetryLimit {
+			late++
+		}
+	}
+	cfg.Trace = func(e Trace) {
+		if e.Event == "rx_fail" && (e.Kind == "block_ack" || e.Kind == "ack") {
+			lostACKs++
+		}
+	}
+	c := mustCore(t, cfg, line(1), newRecorder(senders+1))
+	var flows []flow
+	for i := range senders {
+		flows = append(flows, flow{i + 1, 0})
+	}
+	saturate(c, 1500, 6*time.Second, flows...)
+	if n := c.Counters(0).Duplicate; late == 0 || lostACKs > 0 || n > 0 {
+		t.Errorf("%d frames came late, %d acknowledgements were lost, %d duplicates are counted", late, lostACKs, n)
+	}
+}

@@ -25,7 +25,7 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 		for i := range p.Modes[p.FirstData:] {
 			airtime = append(airtime, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes))
 		}
-		return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(airtime, n, rng) }
+		return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(airtime, p.HT != nil, n, rng) }
 	}
 	minSNR := p.MinSNRs()
 	return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }

@@ -14,6 +14,7 @@ const (
 	minstrelHopeless   = 0.10                   // below it a rate's throughput counts as none
 	MinstrelBytes      = 1200                   // frame that throughputs are compared for
 	minstrelTries      = 2                      // attempts at each stage of the retry chain
+	minstrelSafe       = 0.95                   // chance from which on slower rates hardly matter, as in mac80211's minstrel_ht
 )
 
 // Minstrel samples rates and goes by what was acknowledged, and by nothing that
@@ -26,8 +27,11 @@ const (
 // tries of rates that nearly always or never succeed.
 type Minstrel struct {
 	airtime []time.Duration // by mode, of MinstrelBytes
-	rng     *rand.Rand
-	peers   []*minstrelPeer
+	// aggregates: one frame of many that gets through ends a retry chain. Its later
+	// stages are hardly reached, where slower rates would be sampled.
+	aggregates bool
+	rng        *rand.Rand
+	peers      []*minstrelPeer
 }
 
 type minstrelPeer struct {
@@ -50,8 +54,8 @@ type minstrelRate struct {
 }
 
 // NewMinstrel is one for a station, by the airtimes of MinstrelBytes at each mode.
-func NewMinstrel(airtime []time.Duration, peers int, rng *rand.Rand) *Minstrel {
-	return &Minstrel{airtime: airtime, rng: rng, peers: make([]*minstrelPeer, peers)}
+func NewMinstrel(airtime []time.Duration, aggregates bool, peers int, rng *rand.Rand) *Minstrel {
+	return &Minstrel{airtime: airtime, aggregates: aggregates, rng: rng, peers: make([]*minstrelPeer, peers)}
 }
 
 func (m *Minstrel) peer(i int, at time.Duration) *minstrelPeer {
@@ -89,7 +93,8 @@ func (m *Minstrel) lookAround(p *minstrelPeer) {
 		other++
 	}
 	// A slower rate can only help when the best fails.
-	p.sampling, p.after = other, m.airtime[other] > m.airtime[p.best]
+	slower, fails := m.airtime[other] > m.airtime[p.best], p.rates[p.best].chance < minstrelSafe
+	p.sampling, p.after = other, slower && !(m.aggregates && fails)
 }
 
 // chain is the rate of a stage of the retry chain.

@@ -42,7 +42,7 @@ func play(m *Minstrel, rng *rand.Rand, from, to int, chance []float64) []int {
 func TestMinstrelFindsTheBestRateFromSuccessAlone(t *testing.T) {
 	airtime := ofdmAirtimes()
 	rng := rand.New(rand.NewPCG(9, 9))
-	m := NewMinstrel(airtime, 1, rng)
+	m := NewMinstrel(airtime, false, 1, rng)
 	good := []float64{1, 1, 1, 1, 1, 0.95, 0.4, 0.05}
 	play(m, rng, 0, 3000, good)
 	first := play(m, rng, 3000, 8000, good)
@@ -60,7 +60,7 @@ func TestMinstrelFindsTheBestRateFromSuccessAlone(t *testing.T) {
 	if share := float64(first[2]) / 3000; share < 0.8 {
 		t.Errorf("12 Mbit/s, the best now, went first in %.2f of the frames: %v", share, first)
 	}
-	if fresh := NewMinstrel(airtime, 1, rng); fresh.Pick(0, 0, 0) > 7 || fresh.Pick(-2, 0, 0) != 0 {
+	if fresh := NewMinstrel(airtime, false, 1, rng); fresh.Pick(0, 0, 0) > 7 || fresh.Pick(-2, 0, 0) != 0 {
 		t.Error("a rate out of the table")
 	}
 }
