@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
@@ -17,6 +18,7 @@ import (
 const (
 	statePrepared = "prepared" // its change may be in force, wholly or in part
 	stateUndone   = "undone"
+	stateReverted = "reverted" // undone, and to be undone again after a newer one that is not
 )
 
 // maxEntryBytes bounds one line of the journal.
@@ -31,7 +33,7 @@ type entry struct {
 	Undo   change.Undo  `json:"undo,omitempty"`
 	Note   string       `json:"note,omitempty"`
 
-	undone bool // in this life, but a newer one is not: it is to be undone again after that
+	undone bool // the newest of its lines is stateReverted
 }
 
 // journalFile is what the journal needs of *os.File; tests cut it short.
@@ -86,7 +88,8 @@ func decodeEntry(line []byte) (e entry, sound bool, err error) {
 	if err := e.decode(body); err != nil {
 		return entry{}, true, fmt.Errorf("decode journal entry: %w", err)
 	}
-	if e.State != stateUndone && (e.State != statePrepared || e.Undo == nil) {
+	known := e.State == stateUndone || e.State == stateReverted || e.State == statePrepared && e.Undo != nil
+	if !known {
 		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID,
 			e.State)
 	}
@@ -153,11 +156,13 @@ func (r *replayed) take(e entry) {
 		r.pending = append(r.pending, e)
 		return
 	}
-	for i, p := range r.pending {
-		if p.ID == e.ID {
-			r.pending = append(r.pending[:i], r.pending[i+1:]...)
-			return
-		}
+	at := slices.IndexFunc(r.pending, func(p entry) bool { return p.ID == e.ID })
+	switch {
+	case at < 0:
+	case e.State == stateReverted:
+		r.pending[at].undone = true
+	default:
+		r.pending = slices.Delete(r.pending, at, at+1)
 	}
 }
 

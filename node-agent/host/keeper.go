@@ -99,13 +99,13 @@ func (k *keeper) checkNesting(scope string, c change.Change) *change.Refused {
 	return nil
 }
 
-// inForce reports whether no undo of a pending change has been tried in this life.
+// inForce reports whether a pending change is not undone, nor was tried to be in this life.
 func (k *keeper) inForce(e entry) bool { return !e.undone && k.failed[e.ID] == "" }
 
 // find gives the place of an identical pending change, -1 when there is none.
 func (k *keeper) find(scope string, c change.Change) int {
 	return slices.IndexFunc(k.pending, func(e entry) bool {
-		return e.Scope == scope && reflect.DeepEqual(e.Change.Change, c)
+		return e.Scope == scope && !e.undone && reflect.DeepEqual(e.Change.Change, c)
 	})
 }
 
@@ -127,7 +127,6 @@ func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error)
 				return false, nil // overridden since; making it again would undo that
 			}
 		}
-		k.pending[at].undone = false
 		delete(k.failed, k.pending[at].ID)
 		return false, k.system.Apply(c, k.pending[at].Undo)
 	}
@@ -193,16 +192,21 @@ func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
 
 // undo takes back, newest first. What fails is tried once more after the
 // others, for an older undo may bring back what it needs. But it remembers what
-// the older changes had made: they are undone again after it, now or another time.
+// the older changes had made: they are undone again after it, now or another time, and
+// not before, for somebody may have made changes of his own meanwhile.
 func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 	report := wire.RestoreReport{Undone: []string{}, Failed: []string{}}
+	now := map[uint64]bool{} // undone by this call
 	for range 2 {
 		var left []entry
-		failed := false
+		failed, again := false, false
 		for i := len(k.pending) - 1; i >= 0; i-- {
 			e := k.pending[i]
-			if which(e) {
+			if which(e) && (!e.undone || again || !failed) {
+				fresh := !e.undone
 				note, err := k.revert(&e)
+				again = again || fresh && err == nil
+				now[e.ID] = now[e.ID] || fresh && err == nil
 				failed = failed || err != nil
 				if !failed {
 					k.noteUndone(e, note, &report)
@@ -220,8 +224,12 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 	for _, e := range k.pending {
 		switch reason := k.failed[e.ID]; {
 		case !which(e):
+		case e.undone && !now[e.ID]:
 		case e.undone:
 			report.Undone = append(report.Undone, e.Change.String())
+			if err := k.journal.append(entry{ID: e.ID, State: stateReverted}); err != nil {
+				k.log.Error("undo is not recorded", "change", e.Change.String(), "error", err)
+			}
 		default:
 			report.Failed = append(report.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
 			k.log.Error("change is not undone", "change", e.Change.String(), "reason", reason)

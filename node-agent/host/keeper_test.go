@@ -423,3 +423,71 @@ func (f *fullOnce) WriteAt(p []byte, at int64) (int, error) {
 	}
 	return f.disk.WriteAt(p, at)
 }
+
+// stuck is a keeper whose newest change, a route, cannot be undone, and whose older one is.
+func stuck(t *testing.T, scope string, older change.Change) (*machine, *disk, *keeper) {
+	t.Helper()
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	newest := route("10.77.9.0/24")
+	if _, err := k.apply(scope, []change.Change{older, newest}); err != nil {
+		t.Fatal(err)
+	}
+	m.deny[newest.Target()] = errors.New("device is busy")
+	if report, err := k.restore(scope); err != nil || len(report.Failed) != 1 || len(report.Undone) != 1 {
+		t.Fatalf("report %+v, %v", report, err)
+	}
+	return m, d, k
+}
+
+// While an undo keeps failing, what is undone stays so: its owner may have changed it.
+func TestWhatIsUndoneIsItsOwners(t *testing.T) {
+	m, d, k := stuck(t, ScopeRun, linkUp())
+	for _, n := range halves(linkUp()) {
+		m.state[n] = "the owner's"
+	}
+	k.restoreIf(func() bool { return true }) // as nobody came for half an hour
+	k = wake(t, m, d)
+	if report, err := k.restore(""); err != nil || len(report.Failed) != 1 || len(report.Undone) != 0 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	for _, n := range halves(linkUp()) {
+		if m.state[n] != "the owner's" {
+			t.Errorf("%s is %q", n, m.state[n])
+		}
+	}
+}
+
+// A trial says what it has made and undone, and not what an earlier one has.
+func TestATrialUndoesWhatItMade(t *testing.T) {
+	_, _, k := stuck(t, ScopeTrial, sysctl(sack, "0"))
+	for range 2 {
+		if made, err := k.apply(ScopeTrial, []change.Change{linkUp()}); err != nil || len(made) != 1 {
+			t.Fatalf("made %v, %v", made, err)
+		}
+		report, err := k.restore(ScopeTrial)
+		if err != nil || !slices.Equal(report.Undone, []string{linkUp().String()}) {
+			t.Errorf("report %+v, %v", report, err)
+		}
+	}
+	if made, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0")}); err != nil || len(made) != 1 {
+		t.Errorf("of a change that was undone: made %v, %v", made, err)
+	}
+}
+
+// What was undone is made as a new change, over what is in force now, and is taken back when its call fails.
+func TestAChangeThatWasUndoneIsMadeAsANewOne(t *testing.T) {
+	const name = "sysctl net.ipv4.tcp_sack/a"
+	m, _, k := stuck(t, ScopeTrial, sysctl(sack, "0"))
+	m.spoil = 3
+	if _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0"), linkUp()}); err == nil || m.state[name] != "1" {
+		t.Errorf("after %v in force is %q", err, m.state[name])
+	}
+	m, _, k = stuck(t, ScopeTrial, sysctl(sack, "0"))
+	for _, step := range []struct{ scope, value string }{{ScopeRun, "1"}, {ScopeTrial, "0"}} {
+		if _, err := k.apply(step.scope, []change.Change{sysctl(sack, step.value)}); err != nil ||
+			m.state[name] != "sysctl net.ipv4.tcp_sack="+step.value {
+			t.Errorf("%s: in force is %q, %v", step.scope, m.state[name], err)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (s *Spool) firstOfBoot(hasRecords bool) (uint64, error) {
 	if _, err := fmt.Sscanf(string(text), "%s %d\n", &boot, &first); err == nil && boot == s.opt.Boot {
 		return max(next, first), nil
 	}
-	if hasRecords {
+	if next = max(next, first); hasRecords || first > 0 {
 		next += bootGap
 	}
 	if err := replaceFile(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {

@@ -271,3 +271,42 @@ func TestNumbersThatAPowerCutTookBackAreNotGivenAgain(t *testing.T) {
 	mustSync(t, s)
 	wantRange(t, seqs(t, s, kept, 1000), kept+bootGap+1, kept+bootGap+21)
 }
+
+// A boot whose records are all lost in a power cut had numbers as well.
+func TestNumbersOfABootWithoutRecordsAreNotGivenAgain(t *testing.T) {
+	for name, lose := range map[string]func(path string, first os.FileInfo) error{
+		"the records of the second boot": func(path string, first os.FileInfo) error {
+			return os.Truncate(path, first.Size())
+		},
+		"all records": func(path string, _ os.FileInfo) error { return os.Remove(path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, had := t.TempDir(), uint64(0)
+			path := segmentPath(dir, 1)
+			boot := func(name string, records int) {
+				t.Helper()
+				s := mustOpen(t, dir, Options{MinFreeBytes: -1, Boot: name})
+				appendN(t, s, records)
+				mustSync(t, s)
+				if got := s.Position().Seq; got <= had {
+					t.Errorf("boot %s: the newest number is %d, after %d", name, got, had)
+				} else {
+					had = got
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			boot("one", 50)
+			first, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			boot("two", 20)
+			if err := lose(path, first); err != nil {
+				t.Fatal(err)
+			}
+			boot("three", 5)
+		})
+	}
+}

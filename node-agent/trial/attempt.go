@@ -222,7 +222,7 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		}
 		e.started, e.ended = true, false
 	}
-	if err := e.journal.Armed(k); err != nil {
+	if err := e.journal.Armed(k, e.deps.Spool.Position().Seq); err != nil {
 		return nil, err
 	}
 	e.current = newAttempt(e, k, t)

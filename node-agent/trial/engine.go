@@ -192,7 +192,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
+func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt) error {
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
@@ -202,13 +202,13 @@ func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
 			Text: "the agent was restarted during the attempt"}
 		v.Outcome, v.Reason = wire.Interrupted, restarted.Reason()
 		end := &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
-		err = errors.Join(e.record(k, end), e.deps.Spool.Sync(ctx))
+		err = errors.Join(e.record(k.TrialKey, end), e.deps.Spool.Sync(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("record unfinished trial: %w", err)
 	}
 	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)
-	e.lastKey = &k
+	e.lastKey = &k.TrialKey
 	return e.journal.Kept(v)
 }
 

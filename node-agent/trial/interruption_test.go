@@ -124,27 +124,33 @@ func TestAnAttemptThatWasKeptIsNotInterrupted(t *testing.T) {
 	begin := end("r1")
 	begin.Body = &wire.TrialState{State: wire.StateArmed}
 	for name, c := range map[string]struct {
-		recorded []wire.Record
-		want     wire.Outcome
-		records  int
+		before, recorded []wire.Record // it was armed
+		want             wire.Outcome
+		records          int
 	}{
-		"kept":               {[]wire.Record{begin, end("r1")}, wire.Rejected, 2},
-		"not kept":           {[]wire.Record{begin}, wire.Interrupted, 2},
-		"kept in a former":   {[]wire.Record{end("r1"), begin}, wire.Interrupted, 3}, // of the same name
-		"kept in another":    {[]wire.Record{begin, end("r0")}, wire.Interrupted, 3},
-		"nothing of it told": {nil, wire.Interrupted, 1},
+		"kept":                       {nil, []wire.Record{begin, end("r1")}, wire.Rejected, 2},
+		"not kept":                   {nil, []wire.Record{begin}, wire.Interrupted, 2},
+		"kept in a former":           {[]wire.Record{begin, end("r1")}, []wire.Record{begin}, wire.Interrupted, 4}, // of its name
+		"being armed after a former": {[]wire.Record{begin, end("r1")}, nil, wire.Interrupted, 3},
+		"kept in another":            {nil, []wire.Record{begin, end("r0")}, wire.Interrupted, 3},
+		"nothing of it told":         {nil, nil, wire.Interrupted, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			road := newRig(t, "road", t.TempDir(), 0)
-			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1)), road.journal.Armed(k)); err != nil {
-				t.Fatal(err)
-			}
 			spool := &fakeSpool{}
-			for _, r := range c.recorded {
-				if _, err := spool.Append(r.Header, r.Body); err != nil {
-					t.Fatal(err)
+			record := func(records []wire.Record) {
+				for _, r := range records {
+					if _, err := spool.Append(r.Header, r.Body); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
+			record(c.before)
+			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1)),
+				road.journal.Armed(k, spool.Position().Seq)); err != nil {
+				t.Fatal(err)
+			}
+			record(c.recorded)
 			deps := road.deps
 			deps.Spool = spool
 			for range 2 { // lives; the second has it in the journal

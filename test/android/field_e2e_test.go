@@ -177,7 +177,7 @@ func (f *field) end(t *testing.T, run *testnet.Running) string {
 // What the controller prints of a run's one trial and one cell.
 var (
 	good = regexp.MustCompile(`\[1/1\] trial 1( attempt \d+)?: accepted`)
-	mean = regexp.MustCompile(`(?m)^ +1 +(\d+\.\d+)`)
+	mean = regexp.MustCompile(`(?m)^ *1 +(\d+\.\d+)`)
 )
 
 // result is an attempt's in a node's journal.

@@ -33,11 +33,12 @@ type Records interface {
 const newestRecords = 1000
 
 // KeptIn is the verdict with which an attempt was recorded to be kept, without an outcome
-// where it was not: the agent may have been killed before it was in the journal.
-func KeptIn(records Records, run string, k wire.TrialKey) (wire.Verdict, error) {
-	v := wire.Verdict{TrialKey: k}
+// where it was not: the agent may have been killed before it was in the journal. Records
+// of before it was armed may be those of a former run of that name.
+func KeptIn(records Records, run string, k Attempt) (wire.Verdict, error) {
+	v := wire.Verdict{TrialKey: k.TrialKey}
 	after := records.Position().Seq
-	after -= min(after, newestRecords)
+	after = max(after-min(after, newestRecords), k.After)
 	for {
 		lines, last, err := records.Read(after, newestRecords)
 		if err != nil || last == after {
@@ -49,7 +50,6 @@ func KeptIn(records Records, run string, k wire.TrialKey) (wire.Verdict, error) 
 			if r.UnmarshalJSON(line) != nil {
 				continue // it is the controller's to look into
 			}
-			// Of another state the attempt has begun since: what was kept is a former run's of that name.
 			if s, ok := r.Body.(*wire.TrialState); ok && r.Run == run && r.Trial == k.Trial && r.Attempt == k.Attempt {
 				v.Outcome, v.Reason = s.Outcome, s.Reason
 			}
@@ -66,10 +66,16 @@ type appendFile interface {
 }
 
 type journalLine struct {
-	Begun   bool           `json:"begun,omitempty"`
-	Ended   bool           `json:"ended,omitempty"`
-	Armed   *wire.TrialKey `json:"armed,omitempty"`
-	Verdict *wire.Verdict  `json:"verdict,omitempty"`
+	Begun   bool          `json:"begun,omitempty"`
+	Ended   bool          `json:"ended,omitempty"`
+	Armed   *Attempt      `json:"armed,omitempty"`
+	Verdict *wire.Verdict `json:"verdict,omitempty"`
+}
+
+// Attempt is one that was armed, and after which record of the node's.
+type Attempt struct {
+	wire.TrialKey
+	After uint64 `json:"after,omitempty"`
 }
 
 // State is what a journal holds.
@@ -78,7 +84,7 @@ type State struct {
 	Started    bool
 	Ended      bool
 	Verdicts   map[int][]wire.Verdict
-	Unfinished *wire.TrialKey // armed, and no outcome
+	Unfinished *Attempt // armed, and no outcome
 }
 
 func (j *Journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
@@ -144,7 +150,7 @@ func (j *Journal) replay(st *State) (int64, error) {
 		case l.Armed != nil:
 			st.Unfinished = l.Armed
 		case l.Verdict != nil:
-			if k := st.Unfinished; k != nil && *k == l.Verdict.TrialKey {
+			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey {
 				st.Unfinished = nil
 			}
 			st.Verdicts[l.Verdict.Trial] = SetVerdict(st.Verdicts[l.Verdict.Trial], *l.Verdict)
@@ -183,8 +189,10 @@ func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 	return writeDurably(j.planPath(), body)
 }
 
-// Armed notes that an attempt was armed.
-func (j *Journal) Armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
+// Armed notes that an attempt was armed, after which record of the node's.
+func (j *Journal) Armed(k wire.TrialKey, after uint64) error {
+	return j.append(journalLine{Armed: &Attempt{k, after}})
+}
 
 // Kept notes the outcome of an attempt.
 func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
