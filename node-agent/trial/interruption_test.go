@@ -128,9 +128,10 @@ func TestAnAttemptThatWasKeptIsNotInterrupted(t *testing.T) {
 		want             wire.Outcome
 		records          int
 	}{
-		"kept":                       {nil, []wire.Record{begin, end("r1")}, wire.Rejected, 2},
-		"not kept":                   {nil, []wire.Record{begin}, wire.Interrupted, 2},
-		"kept in a former":           {[]wire.Record{begin, end("r1")}, []wire.Record{begin}, wire.Interrupted, 4}, // of its name
+		"kept":     {nil, []wire.Record{begin, end("r1")}, wire.Rejected, 2},
+		"not kept": {nil, []wire.Record{begin}, wire.Interrupted, 2},
+		"kept in a former of its name": {[]wire.Record{begin, end("r1")}, []wire.Record{begin}, wire.Interrupted,
+			4},
 		"being armed after a former": {[]wire.Record{begin, end("r1")}, nil, wire.Interrupted, 3},
 		"kept in another":            {nil, []wire.Record{begin, end("r0")}, wire.Interrupted, 3},
 		"nothing of it told":         {nil, nil, wire.Interrupted, 1},

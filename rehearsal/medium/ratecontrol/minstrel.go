@@ -14,7 +14,7 @@ const (
 	minstrelHopeless   = 0.10                   // below it a rate's throughput counts as none
 	MinstrelBytes      = 1200                   // frame that throughputs are compared for
 	minstrelTries      = 2                      // attempts at each stage of the retry chain
-	minstrelSafe       = 0.95                   // chance from which on slower rates hardly matter, as in mac80211's minstrel_ht
+	minstrelSafe       = 0.95                   // of minstrel_ht: the chance from which on slower rates hardly matter
 )
 
 // Minstrel samples rates and goes by what was acknowledged, and by nothing that
