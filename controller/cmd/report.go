@@ -64,6 +64,8 @@ func ExportCommand() *cobra.Command {
 	})
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
 	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
+	c.Flags().StringVar(&o.License, "license", "", "address of the licence under which the data may be used, for "+
+		"ro-crate-metadata.json (default: it says that none was given)")
 	c.Flags().BoolVar(&o.MCAP, "mcap", false, "add run.mcap, every attempt for Foxglove and Lichtblick")
 	c.Flags().BoolVar(&o.Perfetto, "perfetto", false, "add perfetto/, a trace of each attempt for ui.perfetto.dev")
 	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios and networks made-up names, and "+

@@ -10,15 +10,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// crateFile is the name that RO-Crate 1.1 prescribes
-// (https://w3id.org/ro/crate/1.1, section "RO-Crate Metadata File").
+// crateFile is the name that RO-Crate prescribes (https://w3id.org/ro/crate/1.2,
+// section "RO-Crate Metadata Document").
 const crateFile = "ro-crate-metadata.json"
+
+// processRun is the profile of crates that say what was run: the run, and each of its
+// attempts, are actions.
+const processRun = "https://w3id.org/ro/wfrun/process/0.5"
 
 // entity is one node of the crate's flat JSON-LD graph.
 type entity map[string]any
@@ -26,11 +31,68 @@ type entity map[string]any
 // ref names another entity.
 func ref(id string) entity { return entity{"@id": id} }
 
-// writeCrate describes the export for machines: what the run was, with what it
-// was made, and each file with size, checksum and format.
-func writeCrate(w io.Writer, run archive.RunInfo, dir string, files []file) error {
-	parts := make([]entity, 0, len(files))
-	graph := make([]entity, 0, len(files)+4)
+// dated is a time as the profile wants it, which does not take a Z.
+func dated(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
+
+// crate describes an export for machines.
+type crate struct {
+	run     archive.RunInfo
+	licence string // a URL; empty: none was given
+	actions []entity
+}
+
+const (
+	software = "#fieldmesh"
+	campaign = "#campaign"
+	action   = "#run"
+)
+
+// newCrate describes a run. Reasons are left out of a redacted one, but for their codes:
+// people and programs wrote them.
+func newCrate(a *archive.Archive, o Options) (crate, error) {
+	c := crate{run: a.Info(), licence: o.License}
+	entries, err := a.Journal()
+	if err != nil {
+		return c, fmt.Errorf("describe the run: %w", err)
+	}
+	decided := map[wire.TrialKey]time.Time{} // when an attempt was judged first
+	last := c.run.CreatedWall
+	for _, e := range entries {
+		if e.Verdict == nil {
+			continue
+		}
+		if _, known := decided[e.Verdict.TrialKey]; !known {
+			decided[e.Verdict.TrialKey] = e.Wall
+		}
+		last = e.Wall
+	}
+	c.actions = []entity{{
+		"@id": action, "@type": "CreateAction", "name": "run " + c.run.Run, "startTime": dated(c.run.CreatedWall),
+		"endTime": dated(last), "instrument": ref(software), "object": ref(campaign), "result": ref("./"),
+		"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", c.run.Campaign, c.run.Place,
+			c.run.Seed, c.run.Version),
+	}}
+	for _, v := range a.Decisions() {
+		one := entity{
+			"@id": fmt.Sprintf("#trial-%d-attempt-%d", v.Trial, v.Attempt), "@type": "CreateAction",
+			"name": fmt.Sprintf("trial %d, attempt %d", v.Trial, v.Attempt), "description": string(v.Outcome),
+			"instrument": ref(software), "object": ref(campaign), "result": ref("trials.csv"),
+			"endTime": dated(decided[v.TrialKey]), "actionStatus": "http://schema.org/CompletedActionStatus",
+		}
+		if v.Outcome != wire.Accepted {
+			one["actionStatus"] = "http://schema.org/FailedActionStatus"
+			if one["error"] = v.Reason.String(); o.Redact {
+				one["error"] = string(v.Reason.Code)
+			}
+		}
+		c.actions = append(c.actions, one)
+	}
+	return c, nil
+}
+
+// write writes the description of a folder's files: each with size, checksum and format.
+func (c crate) write(w io.Writer, dir string, files []file) error {
+	var parts, graph, mentions []entity
 	for _, f := range files {
 		size, sum, err := measure(filepath.Join(dir, f.name))
 		if err != nil {
@@ -43,31 +105,37 @@ func writeCrate(w io.Writer, run archive.RunInfo, dir string, files []file) erro
 			"encodingFormat": f.format, "contentSize": fmt.Sprint(size), "sha256": sum,
 		})
 	}
-	const software, action = "#fieldmesh", "#run"
+	for _, a := range c.actions {
+		mentions = append(mentions, ref(a["@id"].(string)))
+	}
+	licence := entity{"@id": "#licence", "@type": "CreativeWork", "name": "No licence given",
+		"description": "Under which terms these data may be used was not said. Ask who made the run."}
+	if c.licence != "" {
+		licence = entity{"@id": c.licence, "@type": "CreativeWork", "name": c.licence,
+			"description": "The terms under which these data may be used."}
+	}
 	head := []entity{
-		{"@id": crateFile, "@type": "CreativeWork", "about": ref("./"),
-			"conformsTo": ref("https://w3id.org/ro/crate/1.1")},
+		{"@id": crateFile, "@type": "CreativeWork", "about": ref("./"), "conformsTo": []entity{
+			ref("https://w3id.org/ro/crate/1.2"), ref("https://w3id.org/ro/crate/1.1")}}, // the profile is of 1.1
 		{
-			"@id": "./", "@type": "Dataset", "name": fmt.Sprintf("Fieldmesh run %s of campaign %s", run.Run,
-				run.Campaign),
+			"@id": "./", "@type": "Dataset", "name": fmt.Sprintf("Fieldmesh run %s of campaign %s", c.run.Run,
+				c.run.Campaign),
 			"description": "Throughput of TCP over a moving ad hoc network: records, tables and tracks of one run (" +
-				run.Place + ").",
-			"datePublished": run.CreatedWall.UTC().Format(time.RFC3339), "identifier": run.Run, "hasPart": parts,
-			"mentions": ref(action),
+				c.run.Place + ").",
+			"datePublished": dated(c.run.CreatedWall), "identifier": c.run.Run, "hasPart": parts,
+			"mentions": mentions, "license": ref(licence["@id"].(string)), "conformsTo": ref(processRun),
 		},
-		{"@id": software, "@type": "SoftwareApplication", "name": "Fieldmesh", "softwareVersion": version.String()},
-		{
-			"@id": action, "@type": "CreateAction", "name": "run " + run.Run,
-			"startTime":  run.CreatedWall.UTC().Format(time.RFC3339),
-			"instrument": ref(software), "result": ref("./"),
-			"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", run.Campaign,
-				run.Place, run.Seed, run.Version),
-		},
+		{"@id": processRun, "@type": []string{"CreativeWork", "Profile"}, "name": "Process Run Crate", "version": "0.5"},
+		licence,
+		{"@id": software, "@type": "SoftwareApplication", "name": "Fieldmesh", "version": c.run.Version,
+			"url": "https://fieldmesh.dev"},
+		{"@id": campaign, "@type": "CreativeWork", "name": "campaign " + c.run.Campaign,
+			"description": "The plan of the run's trials, as its campaign file has it."},
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
-	if err := e.Encode(entity{"@context": "https://w3id.org/ro/crate/1.1/context",
-		"@graph": append(head, graph...)}); err != nil {
+	if err := e.Encode(entity{"@context": "https://w3id.org/ro/crate/1.2/context",
+		"@graph": slices.Concat(head, c.actions, graph)}); err != nil {
 		return fmt.Errorf("describe the run: %w", err)
 	}
 	return nil
@@ -82,7 +150,7 @@ func described(dir string) (names []string, err error) {
 	var crate struct {
 		Graph []struct {
 			ID   string `json:"@id"`
-			Type string `json:"@type"`
+			Type any    `json:"@type"` // a name, or several
 		} `json:"@graph"`
 	}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,8 @@ type Options struct {
 	// Captures adds the packet captures of every node. They are as they were
 	// taken, addresses of strangers included, so that they cannot be redacted.
 	Captures bool
+	// License is the URL of the terms under which the data may be used; empty: none is given.
+	License string
 	// MCAP adds the run as one file for Foxglove and Lichtblick.
 	MCAP bool
 	// Perfetto adds a trace of each attempt for Perfetto.
@@ -48,6 +51,11 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if o.Redact && o.Captures {
 		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; " +
 			"export them apart")
+	}
+	if u, err := url.Parse(o.License); o.License != "" && (err != nil || u.Host == "" ||
+		u.Scheme != "https" && u.Scheme != "http") {
+		return nil, fmt.Errorf("export: the licence %q is not the address of a page; name one, as "+
+			"https://creativecommons.org/licenses/by/4.0/", o.License)
 	}
 	from := lines{a: a}
 	if o.Redact {
@@ -135,8 +143,13 @@ func write(from lines, dir string, o Options) ([]string, error) {
 		return nil, err
 	}
 	files = append(files, dictionary)
-	crate := func(w io.Writer) error { return writeCrate(w, from.a.Info(), dir, files) }
-	if err := create(filepath.Join(dir, crateFile), crate); err != nil {
+	about, err := newCrate(from.a, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := create(filepath.Join(dir, crateFile), func(w io.Writer) error {
+		return about.write(w, dir, files)
+	}); err != nil {
 		return nil, err
 	}
 	names := make([]string, 0, len(files)+1)

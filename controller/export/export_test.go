@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -279,6 +280,74 @@ func TestTheDescriptionNamesEveryFileAndColumn(t *testing.T) {
 				t.Errorf("column %s of %s has no meaning", c.Name, m.Name)
 			}
 		}
+	}
+}
+
+// What RO-Crate 1.2 and Process Run Crate 0.5 ask of a crate is in it, and every attempt
+// is an action that ended as it was judged.
+func TestTheCrateSaysWhatWasRun(t *testing.T) {
+	const licence = "https://creativecommons.org/licenses/by/4.0/"
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 8.3}, Repetitions: 2,
+		Mishap: func(trial wire.Trial, attempt int, c *synthetic.Conditions) {
+			if trial.Number == 1 && attempt == 1 {
+				c.SpeedOffsetMps = 5
+			}
+		}})
+	for _, o := range []Options{{}, {License: licence}, {License: licence, Redact: true}} {
+		dir := t.TempDir()
+		if _, err := Run(a, dir, o); err != nil {
+			t.Fatal(err)
+		}
+		byID := map[string]map[string]any{}
+		var crate struct {
+			Graph []map[string]any `json:"@graph"`
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, crateFile))
+		if err = errors.Join(err, json.Unmarshal(raw, &crate)); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range crate.Graph {
+			byID[e["@id"].(string)] = e
+		}
+		of := func(e map[string]any, key string) map[string]any {
+			one, _ := e[key].(map[string]any)
+			id, _ := one["@id"].(string)
+			return byID[id]
+		}
+		root := byID["./"]
+		if of(root, "license") == nil || o.License != "" && of(root, "license")["@id"] != licence ||
+			!strings.Contains(fmt.Sprint(of(root, "conformsTo")["@type"]), "Profile") {
+			t.Errorf("%+v: licence %v, profile %v", o, root["license"], root["conformsTo"])
+		}
+		failed := 0
+		for _, v := range a.Decisions() {
+			e := byID[fmt.Sprintf("#trial-%d-attempt-%d", v.Trial, v.Attempt)]
+			end, err := time.Parse(time.RFC3339, fmt.Sprint(e["endTime"]))
+			if of(e, "instrument")["@type"] != "SoftwareApplication" || err != nil || end.Before(a.Info().CreatedWall.
+				Truncate(time.Second)) || !strings.Contains(fmt.Sprint(root["mentions"]), fmt.Sprint(e["@id"])) {
+				t.Errorf("%+v: %v", o, e)
+			}
+			if v.Outcome == wire.Accepted {
+				if e["actionStatus"] != "http://schema.org/CompletedActionStatus" || e["error"] != nil {
+					t.Errorf("accepted: %v", e)
+				}
+				continue
+			}
+			failed++
+			reason := v.Reason.String()
+			if o.Redact {
+				reason = string(v.Reason.Code)
+			}
+			if e["actionStatus"] != "http://schema.org/FailedActionStatus" || e["error"] != reason {
+				t.Errorf("%+v, %s: %v", o, v.Outcome, e)
+			}
+		}
+		if failed == 0 {
+			t.Error("no attempt failed")
+		}
+	}
+	if _, err := Run(a, t.TempDir(), Options{License: "CC-BY"}); err == nil {
+		t.Error("a licence without an address is taken")
 	}
 }
 

@@ -97,6 +97,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh export RUN"},
 		{typed: "fieldmesh export RUN --mcap"},
 		{typed: "fieldmesh export RUN --perfetto"},
+		{typed: "fieldmesh export RUN --license https://creativecommons.org/licenses/by/4.0/"},
 		{typed: "fieldmesh export RUN --redact --to for-others"},
 		{typed: "fieldmesh metrics RUN"},
 		{typed: "fieldmesh topology RUN --trial 3 --at 4.5 -o mesh.svg"},
