@@ -69,8 +69,8 @@ func newCrate(a *archive.Archive, o Options) (crate, error) {
 	c.actions = []entity{{
 		"@id": action, "@type": "CreateAction", "name": "run " + c.run.Run, "startTime": dated(c.run.CreatedWall),
 		"endTime": dated(last), "instrument": ref(software), "object": ref(campaign), "result": ref("./"),
-		"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", c.run.Campaign, c.run.Place,
-			c.run.Seed, c.run.Version),
+		"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", c.run.Campaign,
+			c.run.Place, c.run.Seed, c.run.Version),
 	}}
 	for _, v := range a.Decisions() {
 		one := entity{
@@ -125,7 +125,8 @@ func (c crate) write(w io.Writer, dir string, files []file) error {
 			"datePublished": dated(c.run.CreatedWall), "identifier": c.run.Run, "hasPart": parts,
 			"mentions": mentions, "license": ref(licence["@id"].(string)), "conformsTo": ref(processRun),
 		},
-		{"@id": processRun, "@type": []string{"CreativeWork", "Profile"}, "name": "Process Run Crate", "version": "0.5"},
+		{"@id": processRun, "@type": []string{"CreativeWork", "Profile"}, "name": "Process Run Crate",
+			"version": "0.5"},
 		licence,
 		{"@id": software, "@type": "SoftwareApplication", "name": "Fieldmesh", "version": c.run.Version,
 			"url": "https://fieldmesh.dev"},
