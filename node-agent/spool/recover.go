@@ -67,14 +67,14 @@ func (s *Spool) recover() error {
 	for _, g := range s.segments {
 		s.used += g.bytes
 	}
-	s.next, err = s.firstOfBoot(len(segments) > 0)
+	s.next, err = s.firstOfBoot()
 	return err
 }
 
 // firstOfBoot is the number of the next record. A disk that lied about its syncs goes back
 // in a power cut, and what had been read meanwhile has the numbers that would come next: a
 // boot keeps away from them. Its first number is on disk, for a life that records nothing.
-func (s *Spool) firstOfBoot(hasRecords bool) (uint64, error) {
+func (s *Spool) firstOfBoot() (uint64, error) {
 	next := s.durable + 1
 	if s.opt.Boot == "" {
 		return next, nil
@@ -90,7 +90,7 @@ func (s *Spool) firstOfBoot(hasRecords bool) (uint64, error) {
 	if _, err := fmt.Sscanf(string(text), "%s %d\n", &boot, &first); err == nil && boot == s.opt.Boot {
 		return max(next, first), nil
 	}
-	if next = max(next, first); hasRecords || first > 0 {
+	if next = max(next, first); s.durable > 0 || first > 0 {
 		next += bootGap
 	}
 	if err := replaceFile(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {

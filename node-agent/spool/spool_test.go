@@ -272,6 +272,20 @@ func TestNumbersThatAPowerCutTookBackAreNotGivenAgain(t *testing.T) {
 	wantRange(t, seqs(t, s, kept, 1000), kept+bootGap+1, kept+bootGap+21)
 }
 
+// A spool whose making was cut short begins with its first number, and not behind a gap.
+func TestASpoolThatWasHardlyMadeHasNoGap(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{MinFreeBytes: -1, Boot: "one"})
+	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, bootFile))); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir, Options{MinFreeBytes: -1, Boot: "one"})
+	defer s.Close()
+	appendN(t, s, 3)
+	mustSync(t, s)
+	wantRange(t, seqs(t, s, 0, 10), 1, 3)
+}
+
 // A boot whose records are all lost in a power cut had numbers as well.
 func TestNumbersOfABootWithoutRecordsAreNotGivenAgain(t *testing.T) {
 	for name, lose := range map[string]func(path string, first os.FileInfo) error{
