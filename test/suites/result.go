@@ -94,6 +94,9 @@ var saidByTest = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*$`)
 // failedVerdict is the line of a test or subtest that failed.
 var failedVerdict = regexp.MustCompile(`(?m)^\s*(--- FAIL: .*)$`)
 
+// failedOfApp is what Maven prints of one of the app's tests that failed: its name, and why.
+var failedOfApp = regexp.MustCompile(`(?m)^\[ERROR\] (.+ -- Time elapsed: .+ <<< \w+!)\n(.*)$`)
+
 // repeatedLines is how many of a failed test's own lines the conclusion repeats.
 const repeatedLines = 20
 
@@ -113,6 +116,9 @@ func (r result) summary() []byte {
 	// Those of subtests follow their test's.
 	for _, m := range failedVerdict.FindAllSubmatch(r.output, -1) {
 		fmt.Fprintf(&out, "%s %s\n", r.suite.Name, m[1])
+	}
+	for _, m := range failedOfApp.FindAllSubmatch(r.output, -1) {
+		fmt.Fprintf(&out, "%s %s\n    %s\n", r.suite.Name, m[1], m[2])
 	}
 	return out.Bytes()
 }

@@ -114,6 +114,18 @@ const printed = `=== RUN   TestGood
 FAIL
 `
 
+func TestAFailureOfTheAppIsSummedUp(t *testing.T) {
+	r := result{suite: Suite{Name: "app"}, output: []byte("[ERROR] Tests run: 1, Failures: 1, Errors: 0, " +
+		"Skipped: 0, Time elapsed: 15.47 s <<< FAILURE! -- in dev.x.ATest\n" +
+		"[ERROR] dev.x.ATest.it is so -- Time elapsed: 15.47 s <<< FAILURE!\n" +
+		"org.junit.ComparisonFailure: expected:<a> but was:<b>\n\tat org.junit.Assert.assertEquals(Assert.java:117)\n")}
+	want := "app dev.x.ATest.it is so -- Time elapsed: 15.47 s <<< FAILURE!\n" +
+		"    org.junit.ComparisonFailure: expected:<a> but was:<b>\n"
+	if got := string(r.summary()); got != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestAFailureIsShownWithoutWhatPassed(t *testing.T) {
 	r := result{output: []byte(printed), tests: testsIn([]byte(printed))}
 	if len(r.tests) != 3 || r.tests[1].name != "TestBad" || r.tests[1].tookS != 12.5 {

@@ -19,6 +19,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.Verdict
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.asCoroutineDispatcher
@@ -95,10 +96,10 @@ class AgentTest {
         networkGoneInTheThird(client)
     }
 
-    /** Armed, too slow, in band, GO by the pushed fixes alone, done: once more where the machine was late. */
+    /** Armed, too slow, in band, GO by the pushed fixes alone, done: once more where the machine was late or stood still. */
     private suspend fun firstTrial(client: AgentClient) {
         val done = (1..ATTEMPTS_MAX).firstNotNullOf { attempt ->
-            firstAttempt(attempt).takeUnless { LATE in it.drive.verdict?.reason.orEmpty() && attempt < ATTEMPTS_MAX }
+            firstAttempt(attempt).takeUnless { spoiled(it.drive.verdict) && attempt < ATTEMPTS_MAX }
         }
         assertEquals("accepted", done.drive.verdict?.outcome, "${done.drive.verdict}")
         assertEquals(Standing.ACCEPTED, done.campaign!!.rows[0].standing)
@@ -297,12 +298,13 @@ class AgentTest {
 
     private suspend fun awaitSaid(cue: Cue) = withTimeout(PATIENCE_MS) { while (cue !in said.toList()) delay(50) }
 
+    /** Whether a busy machine has spoiled the attempt: as `testnet.Late` has it for the tests in Go. */
+    private fun spoiled(verdict: Verdict?) = listOf("stalled: ", " ms late", "nobody knows which of them")
+        .any { it in verdict?.reason.orEmpty() }
+
     private companion object {
         /** Far more than anything takes on a machine that is busy. */
         const val PATIENCE_MS = 90_000L
-        const val ATTEMPTS_MAX = 4
-
-        /** In the reason of an attempt that a busy machine has spoiled. */
-        const val LATE = " ms late"
+        const val ATTEMPTS_MAX = 6
     }
 }
