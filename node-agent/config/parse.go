@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -49,7 +50,7 @@ type kind struct {
 }
 
 // kinds are the forms that Config's tags name.
-func kinds() map[string]kind {
+var kinds = sync.OnceValue(func() map[string]kind {
 	// IFNAMSIZ leaves 15 characters.
 	return map[string]kind{
 		"name": {regexp.MustCompile(`^[a-z0-9-]{1,64}$`), nil, "is not a name of 1 to 64 of a-z, 0-9 and -"},
@@ -70,7 +71,7 @@ func kinds() map[string]kind {
 			return filepath.Clean(path) == path
 		}, "is not a clean absolute path"},
 	}
-}
+})
 
 func splitAddress(address string) (host string, port int, ok bool) {
 	host, text, err := net.SplitHostPort(address)

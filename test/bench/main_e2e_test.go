@@ -67,7 +67,8 @@ func withPrograms(run func() int) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(programs)) }()
 	// As they are shipped: see the Makefile.
-	if err := testnet.BuildPrograms(programs, "-trimpath", "-ldflags", "-s -w -buildid="); err != nil {
+	if err := testnet.BuildPrograms(programs, "-trimpath", "-tags", "nethttpomithttp2", "-ldflags",
+		"-s -w -buildid="); err != nil {
 		return 0, err
 	}
 	return run(), nil

@@ -80,13 +80,16 @@ func (r *runner) say(format string, args ...any) {
 }
 
 // build compiles the programs once for every suite, and every suite, so that
-// none runs beside the compiler.
+// none runs beside the compiler. The tags are the Makefile's: what the programs
+// and the tests share is compiled once.
 func (r *runner) build(ctx context.Context, list []Suite) error {
-	jobs := [][]string{{"build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", r.dir + "/", "./cmd/fieldmesh",
-		"./cmd/fieldmesh-agent"}}
+	const tags = "nethttpomithttp2"
+	jobs := [][]string{{"build", "-trimpath", "-tags", tags, "-ldflags", "-s -w -buildid=", "-o", r.dir + "/",
+		"./cmd/fieldmesh", "./cmd/fieldmesh-agent"}}
 	for _, s := range list {
 		if s.isPackage() {
-			jobs = append(jobs, []string{"test", "-tags", "e2e", "-vet=off", "-c", "-o", r.program(s), "./" + s.Name})
+			jobs = append(jobs, []string{"test", "-tags", "e2e," + tags, "-vet=off", "-c", "-o", r.program(s),
+				"./" + s.Name})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
