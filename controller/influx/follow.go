@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -154,15 +156,32 @@ func (f *follower) poll(ctx context.Context, final bool) error {
 	if err := f.study(found); err != nil {
 		return err
 	}
-	for _, r := range found {
-		p := f.files[r.rel]
-		if err := f.read(ctx, p, final); err != nil {
-			return fmt.Errorf("read %s: %w", p.rel, err)
+	// Results are reckoned while the server stores the records, and follow them.
+	var outcomes []outcome
+	g, reading := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		if outcomes, err = f.outcomes(reading, final); err != nil {
+			return fmt.Errorf("reckon results: %w", err)
 		}
-		p.seen = p.size
+		return nil
+	})
+	g.Go(func() error {
+		for _, r := range found {
+			p := f.files[r.rel]
+			if err := f.read(reading, p, final); err != nil {
+				return fmt.Errorf("read %s: %w", p.rel, err)
+			}
+			p.seen = p.size
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return err
 	}
-	if err := f.results(ctx, final); err != nil {
-		return fmt.Errorf("reckon results: %w", err)
+	for _, o := range outcomes {
+		if err := f.add(ctx, o); err != nil {
+			return err
+		}
 	}
 	return f.flush(ctx)
 }

@@ -18,43 +18,64 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// results sends the outcome of every judged attempt, once, and again when its
-// verdict or its records are others than they were. A tail waits until the
-// attempt is sealed: its numbers and its time are settled then.
-func (f *follower) results(ctx context.Context, final bool) error {
+// outcome is a judged attempt's point on its way.
+type outcome struct {
+	attempt string
+	madeOf  string // its fingerprint
+	tags    map[string]string
+	fields  map[string]any // nil: one of its lines is not a record
+	at      time.Time
+}
+
+// outcomes reckons the results of the judged attempts that have another one than
+// before: when their verdict or their records are others. A tail waits until the
+// attempt is sealed: its numbers and its time are settled then. It changes nothing
+// of the follower but its counts, for records are read meanwhile.
+func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err error) {
 	if !final && !f.judgedAnew() {
-		return nil
+		return nil, nil
 	}
 	a, err := archive.Read(f.dir)
 	if errors.Is(err, fs.ErrNotExist) { // a run's first moments
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	attempts, err := a.Trials()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range attempts {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if e.Verdict == nil || !f.dating.settled(e.TrialKey, final) {
 			continue
 		}
-		name := fmt.Sprintf("%d-a%d", e.Trial, e.Attempt)
-		print := f.fingerprint(a, e)
-		if f.resulted[name] == print {
+		o := outcome{attempt: fmt.Sprintf("%d-a%d", e.Trial, e.Attempt), madeOf: f.fingerprint(a, e)}
+		if f.resulted[o.attempt] == o.madeOf {
 			continue
 		}
-		if err := f.result(a, e); err != nil {
-			return err
+		if o.tags, o.fields, o.at, err = f.result(a, e); err != nil {
+			return nil, err
 		}
-		f.resulted[name] = print
-		f.pending.resulted[name] = print
-		if err := f.flushFull(ctx); err != nil {
-			return err
-		}
+		out = append(out, o)
 	}
-	return nil
+	return out, nil
+}
+
+// add puts a result into the pending batch, and hands that on when it is full.
+func (f *follower) add(ctx context.Context, o outcome) error {
+	if o.fields != nil {
+		if err := f.compute(influx.ResultName, o.tags, o.fields, o.at); err != nil {
+			return err
+		}
+		f.pending.results++
+	}
+	f.resulted[o.attempt] = o.madeOf
+	f.pending.resulted[o.attempt] = o.madeOf
+	return f.flushFull(ctx)
 }
 
 // judgedAnew reports whether any attempt may have another result than at the
@@ -89,28 +110,20 @@ func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 		e.Verdict.Reason)
 }
 
-// result adds one attempt's point to the pending batch.
-func (f *follower) result(a *archive.Archive, e archive.Attempt) error {
+// result is one attempt's point; without fields it has none.
+func (f *follower) result(a *archive.Archive, e archive.Attempt) (tags map[string]string, fields map[string]any,
+	at time.Time, err error) {
 	s, err := report.Summarise(a, e)
 	if err != nil { // a line that is not a record; it has been counted
 		f.miss(func(s *Summary) { s.Unreckoned++ })
-		return nil
+		return nil, nil, at, nil
 	}
 	at, known, err := f.opening(s)
-	if err != nil {
-		return err
+	if err == nil && !known {
+		at, err = decidedAt(a, e.TrialKey)
 	}
-	if !known {
-		if at, err = decidedAt(a, e.TrialKey); err != nil {
-			return err
-		}
-	}
-	tags, fields := resultOf(a, s)
-	if err := f.compute(influx.ResultName, tags, fields, at); err != nil {
-		return err
-	}
-	f.pending.results++
-	return nil
+	tags, fields = resultOf(a, s)
+	return tags, fields, at, err
 }
 
 // compute adds a point of a computed measurement to the pending batch.

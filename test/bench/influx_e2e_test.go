@@ -13,11 +13,16 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/influx"
@@ -47,6 +52,8 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 	if summary.Points < 100_000 {
 		t.Fatalf("the archive gives %d points, too few to tell: %+v", summary.Points, summary)
 	}
+	bind(t, os.Getpid(), 0)
+	bind(t, d.PID(), 1)
 	var publishing, bare, ratios []float64
 	for i := range influxPairs {
 		first, second := publishOnce, bareOnce
@@ -71,10 +78,45 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 		reference: fmt.Sprintf("bare HTTP client: %.0f thousand/s", rate(bare)),
 		figure:    fmt.Sprintf("%.2f, surely ≥ %.2f", ratio, math.Exp(low)), limit: "≥ 0.9", met: ratio >= 0.9,
 	}, "%d points of an archive on disk, read, dated, encoded, packed and sent; against a client that sends the same "+
-		"requests, packed beforehand, over as many "+
-		"connections. %d pairs, who is first in turns, each time into a new database of Debian's influxd; median "+
-		"rates, and of the pairs' ratios the "+
-		"Hodges-Lehmann estimate with its bound as above.", summary.Points, influxPairs)
+		"requests, packed beforehand, over as many connections. The server has one processor and the client another. "+
+		"%d pairs, who is first in turns, each time into a new database of Debian's influxd; median rates, and of the "+
+		"pairs' ratios the Hodges-Lehmann estimate with its bound as above.", summary.Points, influxPairs)
+}
+
+// bind leaves all threads of a process the one processor of a number, until the test ends.
+func bind(t *testing.T, pid, processor int) {
+	t.Helper()
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two processors")
+	}
+	var before, only unix.CPUSet
+	only.Set(processor)
+	if err := errors.Join(unix.SchedGetaffinity(pid, &before), allow(pid, only)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := allow(pid, before); err != nil && !errors.Is(err, os.ErrNotExist) { // the server may have ended
+			t.Error(err)
+		}
+	})
+}
+
+// allow sets the processors of all threads of a process; one that has ended needs none.
+func allow(pid int, set unix.CPUSet) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(id, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }
 
 // buildArchive makes a run whose records can be dated: the controller has

@@ -184,6 +184,9 @@ func (d *Influxd) Kill() {
 	_ = d.cmd.Wait()
 }
 
+// PID is the server's process.
+func (d *Influxd) PID() int { return d.cmd.Process.Pid }
+
 // Pause stops the server's process; Resume lets it go on.
 func (d *Influxd) Pause() error { return d.cmd.Process.Signal(syscall.SIGSTOP) }
 

@@ -152,21 +152,6 @@ var virtualStart = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 // and gives the lines that it prints. The program "self" is this test.
 func (d *desk) inVirtualTime(t *testing.T, program string, environment []string, args ...string) []string {
 	t.Helper()
-	out, err := d.tryInVirtualTime(t, program, environment, args...)
-	if err != nil {
-		console, _ := os.ReadFile(d.path("runs/console.log")) // it is shown as far as there is one
-		t.Fatalf("run in virtual time: %v\n%s\n%s", err, out, console)
-	}
-	var lines []string
-	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
-		lines = append(lines, s.Text())
-	}
-	return lines
-}
-
-// tryInVirtualTime gives what it prints, and whether the kernel ended well.
-func (d *desk) tryInVirtualTime(t *testing.T, program string, environment []string, args ...string) ([]byte, error) {
-	t.Helper()
 	self, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +163,16 @@ func (d *desk) tryInVirtualTime(t *testing.T, program string, environment []stri
 		d.path("self"), "-test.run", "^TestE2EInVirtualTimeChild$"}, command...)...)
 	child.Dir = d.path("runs")
 	child.Env = []string{"PATH=/usr/bin:/bin", virtualChild + "=" + d.dir, "FIELDMESH_PROGRAMS=" + programs}
-	return child.CombinedOutput()
+	out, err := child.CombinedOutput()
+	if err != nil {
+		console, _ := os.ReadFile(d.path("runs/console.log")) // it is shown as far as there is one
+		t.Fatalf("run in virtual time: %v\n%s\n%s", err, out, console)
+	}
+	var lines []string
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
+		lines = append(lines, s.Text())
+	}
+	return lines
 }
 
 // TestE2EInVirtualTimeChild is the other half of it: what it is called with runs

@@ -96,7 +96,7 @@ class AgentTest {
         networkGoneInTheThird(client)
     }
 
-    /** Armed, too slow, in band, GO by the pushed fixes alone, done: once more where the machine was late or stood still. */
+    /** Armed, too slow, in band, GO by the pushed fixes alone, done: again where the machine was late. */
     private suspend fun firstTrial(client: AgentClient) {
         val done = (1..ATTEMPTS_MAX).firstNotNullOf { attempt ->
             firstAttempt(attempt).takeUnless { spoiled(it.drive.verdict) && attempt < ATTEMPTS_MAX }
