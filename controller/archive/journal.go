@@ -132,6 +132,21 @@ func (a *Archive) Journal() (out []JournalEntry, err error) {
 	return out, err
 }
 
+// Judged is when each attempt was first judged, by the controller's clock.
+func (a *Archive) Judged() (map[wire.TrialKey]time.Time, error) {
+	out := map[wire.TrialKey]time.Time{}
+	_, err := a.disk.journal(func(e JournalEntry) error {
+		if e.Verdict == nil {
+			return nil
+		}
+		if _, known := out[e.Verdict.TrialKey]; !known {
+			out[e.Verdict.TrialKey] = e.Wall
+		}
+		return nil
+	})
+	return out, err
+}
+
 // journal calls do with every entry of the journal, and returns how much it holds.
 func (d disk) journal(do func(JournalEntry) error) (journalSize, error) {
 	var size journalSize

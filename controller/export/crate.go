@@ -51,20 +51,15 @@ const (
 // people and programs wrote them.
 func newCrate(a *archive.Archive, o Options) (crate, error) {
 	c := crate{run: a.Info(), licence: o.License}
-	entries, err := a.Journal()
+	judged, err := a.Judged()
 	if err != nil {
 		return c, fmt.Errorf("describe the run: %w", err)
 	}
-	decided := map[wire.TrialKey]time.Time{} // when an attempt was judged first
 	last := c.run.CreatedWall
-	for _, e := range entries {
-		if e.Verdict == nil {
-			continue
+	for _, at := range judged {
+		if at.After(last) {
+			last = at
 		}
-		if _, known := decided[e.Verdict.TrialKey]; !known {
-			decided[e.Verdict.TrialKey] = e.Wall
-		}
-		last = e.Wall
 	}
 	c.actions = []entity{{
 		"@id": action, "@type": "CreateAction", "name": "run " + c.run.Run, "startTime": dated(c.run.CreatedWall),
@@ -77,7 +72,7 @@ func newCrate(a *archive.Archive, o Options) (crate, error) {
 			"@id": fmt.Sprintf("#trial-%d-attempt-%d", v.Trial, v.Attempt), "@type": "CreateAction",
 			"name": fmt.Sprintf("trial %d, attempt %d", v.Trial, v.Attempt), "description": string(v.Outcome),
 			"instrument": ref(software), "object": ref(campaign), "result": ref("trials.csv"),
-			"endTime": dated(decided[v.TrialKey]), "actionStatus": "http://schema.org/CompletedActionStatus",
+			"endTime": dated(judged[v.TrialKey]), "actionStatus": "http://schema.org/CompletedActionStatus",
 		}
 		if v.Outcome != wire.Accepted {
 			one["actionStatus"] = "http://schema.org/FailedActionStatus"

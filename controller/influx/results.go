@@ -46,6 +46,10 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 	if err != nil {
 		return nil, err
 	}
+	judged, err := a.Judged()
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range attempts {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -57,7 +61,7 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 		if f.resulted[o.attempt] == o.madeOf {
 			continue
 		}
-		if o.tags, o.fields, o.at, err = f.result(a, e); err != nil {
+		if o.tags, o.fields, o.at, err = f.result(a, e, judged[e.TrialKey]); err != nil {
 			return nil, err
 		}
 		out = append(out, o)
@@ -110,17 +114,17 @@ func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 		e.Verdict.Reason)
 }
 
-// result is one attempt's point; without fields it has none.
-func (f *follower) result(a *archive.Archive, e archive.Attempt) (tags map[string]string, fields map[string]any,
-	at time.Time, err error) {
+// result is the point of an attempt that was judged at a time; without fields it has none.
+func (f *follower) result(a *archive.Archive, e archive.Attempt, judged time.Time) (tags map[string]string,
+	fields map[string]any, at time.Time, err error) {
 	s, err := report.Summarise(a, e)
 	if err != nil { // a line that is not a record; it has been counted
 		f.miss(func(s *Summary) { s.Unreckoned++ })
 		return nil, nil, at, nil
 	}
 	at, known, err := f.opening(s)
-	if err == nil && !known {
-		at, err = decidedAt(a, e.TrialKey)
+	if !known {
+		at = judged
 	}
 	tags, fields = resultOf(a, s)
 	return tags, fields, at, err
@@ -207,20 +211,6 @@ func (f *follower) window(node string, k wire.TrialKey) (w *wire.Window, err err
 		})
 	}
 	return w, err
-}
-
-// decidedAt is when an attempt was first judged, by the controller's clock.
-func decidedAt(a *archive.Archive, k wire.TrialKey) (time.Time, error) {
-	entries, err := a.Journal()
-	if err != nil {
-		return time.Time{}, err
-	}
-	for _, j := range entries {
-		if j.Verdict != nil && j.Verdict.TrialKey == k {
-			return j.Wall, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("no verdict on trial %d attempt %d in the journal", k.Trial, k.Attempt)
 }
 
 // resultOf is an attempt's tags and fields; see influx.Computed.
