@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -135,15 +136,12 @@ func (a *Archive) Journal() (out []JournalEntry, err error) {
 // Judged is when each attempt was first judged, by the controller's clock.
 func (a *Archive) Judged() (map[wire.TrialKey]time.Time, error) {
 	out := map[wire.TrialKey]time.Time{}
-	_, err := a.disk.journal(func(e JournalEntry) error {
-		if e.Verdict == nil {
-			return nil
-		}
-		if _, known := out[e.Verdict.TrialKey]; !known {
+	entries, err := a.Journal()
+	for _, e := range slices.Backward(entries) {
+		if e.Verdict != nil {
 			out[e.Verdict.TrialKey] = e.Wall
 		}
-		return nil
-	})
+	}
 	return out, err
 }
 
