@@ -29,7 +29,7 @@ func TestAFaultElsewhereKeepsNoChangeInForce(t *testing.T) {
 		"unknown key \"goport\"":          "goport: 7000\nstate_dir: '" + dir + "/state'\n",
 		"agent.yaml:4:":                   "state_dir: " + dir + "/state\n\tgo_port: [\n",
 	} {
-		for _, command := range []string{"host", "restore"} {
+		for _, command := range []string{"host", "restore", "up"} {
 			if command == "restore" && strings.HasPrefix(fault, "find face_user") {
 				continue // it is not asked for that
 			}

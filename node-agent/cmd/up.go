@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -53,24 +54,26 @@ func untilEnd(ctx context.Context, in io.Reader) context.Context {
 	return ctx
 }
 
+// up starts both halves. What keeps it from that keeps no former life's changes in force.
 func up(c *cobra.Command, path string) (err error) {
-	cfg, face, err := asRoot(c, path)
-	if err != nil {
+	if err := needRoot(c, nil); err != nil {
 		return err
+	}
+	cfg, err := loadConfig(path)
+	if err != nil {
+		return restoreDespite(salvaged(path), err)
+	}
+	face, err := faceUser(cfg)
+	if err != nil {
+		return restoreDespite(cfg, err)
 	}
 	// The children are started elsewhere than here.
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("find configuration: %w", err)
 	}
-	if err := makeDirs(cfg, face); err != nil {
-		return err
-	}
 	log := logger()
-	switch err := keys.GiveToReader(cfg.KeysDir, face.gid); {
-	case errors.Is(err, keys.ErrShared):
-		log.Warn("whoever takes the network face over may change whom this node lets in", "error", err)
-	case err != nil:
-		return err
+	if err := errors.Join(makeDirs(cfg, face), giveKeys(cfg, face, log)); err != nil {
+		return restoreDespite(cfg, err)
 	}
 	lock, err := lockNode(cfg)
 	if err != nil {
@@ -78,6 +81,15 @@ func up(c *cobra.Command, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	return supervise.Run(c.Context(), children(path, face), log)
+}
+
+func giveKeys(cfg config.Config, face identity, log *slog.Logger) error {
+	err := keys.GiveToReader(cfg.KeysDir, face.gid)
+	if errors.Is(err, keys.ErrShared) {
+		log.Warn("whoever takes the network face over may change whom this node lets in", "error", err)
+		return nil
+	}
+	return err
 }
 
 // ownProgram is the program that runs, even when its file has been replaced
