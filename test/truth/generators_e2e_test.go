@@ -238,11 +238,11 @@ func (d *bench) cutOnce(t *testing.T, p phase) time.Duration {
 	var opened time.Time // the client's start
 	var still time.Duration
 	for begun, last := time.Now(), time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if now := time.Now(); now.Sub(last) > stillTime/2 {
-			still, last = still+now.Sub(last), now
-		} else {
-			last = now
+		now := time.Now()
+		if pause := now.Sub(last); pause > stillTime/2 && !opened.IsZero() {
+			still += pause
 		}
+		last = now
 		d.clocks.sample()
 		switch {
 		case opened.IsZero() && process(d.spaces["fox"].Name, isClient) != 0:
