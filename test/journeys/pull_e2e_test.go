@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // refused runs a command that has to fail, and returns what it printed.
@@ -49,9 +47,7 @@ func unlessLate(t *testing.T, test func(t *testing.T, mayBeLate bool) (late bool
 
 // wasLate reports whether the machine was late in an attempt of a run.
 func wasLate(k kept) bool {
-	return slices.ContainsFunc(k.attempts, func(a archive.Attempt) bool {
-		return a.Verdict != nil && testnet.Late(a.Verdict.Reason)
-	})
+	return slices.ContainsFunc(k.attempts, late)
 }
 
 func pullsHome(t *testing.T, mayBeLate bool) (late bool) {
