@@ -194,11 +194,12 @@ func (d *bench) cutAlong(t *testing.T, run *testnet.Running) (attempts []cutAtte
 			return attempts
 		case <-time.After(10 * time.Millisecond):
 		}
-		if process(d.spaces["owl"].Name, isServer) == 0 {
+		server := process(d.spaces["owl"].Name, isServer)
+		if server == 0 {
 			continue
 		}
 		p := d.nextPhase(t)
-		attempts = append(attempts, cutAttempt{p, d.cutOnce(t, p)})
+		attempts = append(attempts, cutAttempt{p, d.cutOnce(t, p, server)})
 	}
 }
 
@@ -222,10 +223,10 @@ func (d *bench) nextPhase(t *testing.T) phase {
 	return phases[decided]
 }
 
-// cutOnce sees an attempt through, from its server's start to its last iperf3's end,
-// and returns how long that was from its client's start, but for when this test stood
+// cutOnce sees an attempt through, from its server's start to its last iperf3's end or
+// to the next attempt's server, where a busy machine leaves no time to see none; it returns how long that was from its client's start, but for when this test stood
 // still: so did the machine.
-func (d *bench) cutOnce(t *testing.T, p phase) time.Duration {
+func (d *bench) cutOnce(t *testing.T, p phase, server int) time.Duration {
 	defer d.cable.mend()
 	var since time.Time // the cut
 	if p.after == atOnce {
@@ -254,7 +255,8 @@ func (d *bench) cutOnce(t *testing.T, p phase) time.Duration {
 		case p.back > 0 && !since.IsZero() && time.Since(since) >= p.back:
 			d.cable.mend()
 		}
-		if len(d.generators()) == 0 {
+		serves := process(d.spaces["owl"].Name, isServer)
+		if serves != 0 && serves != server || serves == 0 && len(d.generators()) == 0 {
 			if opened.IsZero() {
 				opened = begun
 			}
