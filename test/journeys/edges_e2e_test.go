@@ -91,7 +91,7 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 			s.over(t, d)
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	for _, at := range k.attempts {
 		if at.Verdict == nil {
 			continue
@@ -147,7 +147,7 @@ func TestATrialsConnectionsEndWithIt(t *testing.T) {
 			d.cable(t, true)
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	packets := heard(t)
 	if len(packets) < 1000 {
 		t.Fatalf("%d packets were heard: this test shows nothing", len(packets))

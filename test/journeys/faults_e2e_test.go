@@ -79,7 +79,7 @@ func TestMishapsAreDataAndNeverLeaveANodeChanged(t *testing.T) {
 			do(t, d, trial)
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	d.restored(t)
 	k.nothingLost(t, deskNodes...)
 	first := map[int]*wire.Verdict{}

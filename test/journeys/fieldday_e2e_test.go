@@ -130,7 +130,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 			m.battery("alpha", 90, "Charging")
 		}
 	}
-	c.drive(t, 5*time.Minute, c.run.Over)
+	c.drive(t, 10*time.Minute, c.run.Over)
 	for i := 0; c.run.Wait(t, time.Minute) != nil && i < 2; i++ {
 		// The next trial was begun before the battery was changed: a person takes
 		// the run up again, with the clock set right.
@@ -140,7 +140,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 		m.battery("alpha", 90, "Charging")
 		m.clock("bravo", skew{})
 		c.run = begin(t, "run", "--resume", c.runDir(), "--fleet", d.fleetFile())
-		c.drive(t, 5*time.Minute, c.run.Over)
+		c.drive(t, 10*time.Minute, c.run.Over)
 	}
 	if err := c.run.Wait(t, time.Minute); err != nil {
 		t.Fatalf("fieldmesh run: %v\n%s", err, c.run.Said())
@@ -376,7 +376,7 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	})
 	c := d.start(t, stationary(t, "apart", "[16.7]"))
 	c.steps = func(string, wire.TrialKey) {}
-	k := c.finish(t, 3*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	for _, at := range k.attempts {
 		if late(at) {
 			continue

@@ -23,7 +23,7 @@ func TestControlOverTheMeshIsSilentWhileMeasuring(t *testing.T) {
 			captures[k].stop(t)
 		}
 	}
-	k := c.finish(t, 3*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	d.restored(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {

@@ -32,7 +32,7 @@ func placesAreTheFields(t *testing.T, mayBeLate bool) (wasLate bool) {
 	fl := run.fleet(t)
 	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
 	first := wire.TrialKey{Trial: 1, Attempt: 1}
-	run.follow(t, fl, 4*time.Minute, func(step string, k wire.TrialKey) {
+	run.follow(t, fl, 10*time.Minute, func(step string, k wire.TrialKey) {
 		if step == "measuring" && k == first {
 			inWindow(0.5)
 			stopGPSD(t, bravo, 3*time.Second)

@@ -51,7 +51,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 			}
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	d.restored(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {
@@ -111,7 +111,7 @@ func TestARunGoesOnWhileOneNodeIsOutOfReach(t *testing.T) {
 			cut = false
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	k.nothingLost(t, deskNodes...)
 	alone := 0
 	for _, at := range k.attempts {

@@ -68,7 +68,7 @@ func rehearse(t *testing.T, text string) *rehearsal {
 // archive waits for the rehearsal's good end and reads what it left.
 func (r *rehearsal) archive(t *testing.T) *archive.Archive {
 	t.Helper()
-	if err := r.Wait(t, 5*time.Minute); err != nil {
+	if err := r.Wait(t, 15*time.Minute); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v", err)
 	}
 	a, err := archive.Read(r.run)
