@@ -223,9 +223,10 @@ func (d *bench) nextPhase(t *testing.T) phase {
 	return phases[decided]
 }
 
-// cutOnce sees an attempt through, from its server's start to its last iperf3's end or
-// to the next attempt's server, where a busy machine leaves no time to see none; it returns how long that was from its client's start, but for when this test stood
-// still: so did the machine.
+// cutOnce sees an attempt through, from its server's start to its last iperf3's end, or to
+// the next attempt's server, where a busy machine leaves no time to see none. It returns
+// how long that was from its client's start, but for when this test stood still: so did
+// the machine.
 func (d *bench) cutOnce(t *testing.T, p phase, server int) time.Duration {
 	defer d.cable.mend()
 	var since time.Time // the cut
