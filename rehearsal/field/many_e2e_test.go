@@ -76,6 +76,17 @@ func reach(t *testing.T, f *Field, name string, to net.Addr) error {
 	return err
 }
 
+// reaches tries that again and again, where a node should answer.
+func reaches(t *testing.T, f *Field, name string, to net.Addr) (err error) {
+	t.Helper()
+	for range 10 {
+		if err = reach(t, f, name, to); err == nil {
+			break
+		}
+	}
+	return err
+}
+
 // Nodes without agents forward for each other over the emulated radio; one
 // that walks away is out of range, and the records say which frames were lost
 // for it.
@@ -104,7 +115,7 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	echo := listen(t, f, "n003") // 600 m away, where the radios reach 250 m
-	if err := reach(t, f, "n000", echo); err != nil {
+	if err := reaches(t, f, "n000", echo); err != nil {
 		t.Fatalf("over three hops: %v", err)
 	}
 	if err := f.Drive(t.Context()); err != nil {
@@ -156,7 +167,7 @@ func TestNodesOnTheirOwnChannels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, to := range map[string]string{"n000": "n001", "n002": "n003"} {
-		if err := reach(t, f, from, listen(t, f, to)); err != nil {
+		if err := reaches(t, f, from, listen(t, f, to)); err != nil {
 			t.Errorf("%s and %s: %v", from, to, err)
 		}
 	}
@@ -174,7 +185,7 @@ func TestTwoHundredNodesComeAndGo(t *testing.T) {
 	err = f.Place(t.Context(), wire.Trial{Course: wire.Course{Kind: "none"}}, 1)
 	if err == nil {
 		// The grid's far corner, a hop from its neighbour.
-		err = reach(t, f, "n199", listen(t, f, "n198"))
+		err = reaches(t, f, "n199", listen(t, f, "n198"))
 	}
 	spaces := f.Info().Netns
 	if closing := f.Close(); err != nil || closing != nil {

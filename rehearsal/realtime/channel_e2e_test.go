@@ -162,7 +162,7 @@ func (f *field) iperf3To(t *testing.T, to, seconds int, args ...string) iperfRes
 
 func waitListening(t *testing.T, f *field, node int) {
 	t.Helper()
-	for range 100 {
+	for range 1000 {
 		if strings.Contains(run(t, f.in(node, "/usr/bin/ss", "-Htln")...), ":5000") {
 			return
 		}

@@ -169,7 +169,7 @@ func (f *field) begin(t *testing.T, name string) *testnet.Running {
 // end waits for a run's end, and returns what the controller said.
 func (f *field) end(t *testing.T, run *testnet.Running) string {
 	t.Helper()
-	err := run.Wait(t, 2*time.Minute)
+	err := run.Wait(t, 5*time.Minute)
 	t.Logf("run: %v\n%s", err, run.Said())
 	return run.Said()
 }

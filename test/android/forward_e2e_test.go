@@ -36,7 +36,7 @@ func TestE2EAPhoneThatRelaysForwards(t *testing.T) {
 	laptop.Up(t, "wlan0", "10.77.0.2/24")
 	laptop.Run(t, "ip", "route", "add", "10.77.0.3", "via", "10.77.0.1")
 	// There is no 10.77.0.3: who forwards to it looks for it.
-	testnet.Await(t, 10*time.Second, "the phone looks for whom it forwards to", func() bool {
+	testnet.Await(t, time.Minute, "the phone looks for whom it forwards to", func() bool {
 		laptop.Do(t, func() error {
 			conn, err := net.Dial("udp", "10.77.0.3:9")
 			if err == nil {

@@ -42,7 +42,7 @@ func TestE2EOnlyThePhonesOwnRadioTakesItsWiFiAway(t *testing.T) {
 			if _, err := client.Restore(t.Context(), ""); err != nil {
 				t.Error(err)
 			}
-			testnet.Await(t, 10*time.Second, "Android's Wi-Fi", func() bool { return p.wifi(t).Enabled })
+			testnet.Await(t, time.Minute, "Android's Wi-Fi", func() bool { return p.wifi(t).Enabled })
 		})
 	}
 }

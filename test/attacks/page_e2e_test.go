@@ -35,7 +35,7 @@ func TestE2EAPlantedScriptDoesNotRun(t *testing.T) {
 	if err := os.WriteFile(file, []byte(html), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := browser.Script(ctx, t, "testdata/report.cjs", file)
 	var problem bytes.Buffer

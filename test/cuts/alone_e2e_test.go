@@ -70,21 +70,26 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	r.judge(c, w)
 }
 
-// inTurn checks that each trial was driven once, and again only when the machine was
-// late; it returns the attempt that is next.
+// inTurn checks that each trial was driven once, in its turn, and again only when the
+// machine was late: at once, or when the nodes come back that went on alone and did not
+// know it of each other. It returns the attempt that is next.
 func inTurn(t *testing.T, dir string) wire.TrialKey {
 	t.Helper()
-	next := wire.TrialKey{Trial: 1, Attempt: 1}
+	again := func(v wire.Verdict) bool { return v.Outcome != wire.Accepted && testnet.Late(v.Reason) }
+	newest := map[int]wire.Verdict{} // by trial
 	for i, v := range decided(t, dir) {
-		if v.TrialKey != next {
-			t.Errorf("decision %d is of %+v, want %+v", i, v.TrialKey, next)
+		switch before, known := newest[v.Trial]; {
+		case !known && v.TrialKey != wire.TrialKey{Trial: len(newest) + 1, Attempt: 1},
+			known && (v.Attempt != before.Attempt+1 || !again(before)):
+			t.Errorf("decision %d is of %+v, after %+v", i, v.TrialKey, newest)
 		}
-		next = wire.TrialKey{Trial: v.Trial + 1, Attempt: 1}
-		if v.Outcome != wire.Accepted && testnet.Late(v.Reason) {
-			next = wire.TrialKey{Trial: v.Trial, Attempt: v.Attempt + 1}
+		newest[v.Trial] = v
+	}
+	for trial := 1; ; trial++ {
+		if v, known := newest[trial]; !known || again(v) {
+			return wire.TrialKey{Trial: trial, Attempt: v.Attempt + 1}
 		}
 	}
-	return next
 }
 
 func decided(t *testing.T, dir string) []wire.Verdict {

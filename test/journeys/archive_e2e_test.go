@@ -52,11 +52,13 @@ func readRun(t *testing.T, dir string) kept {
 	return kept{a, attempts}
 }
 
-// late reports whether an attempt failed because a node was late at an edge of its
-// window or stood still within it, as on a busy machine: what else happened to it,
-// its reason does not say.
-func late(at archive.Attempt) bool {
-	return testnet.Late(at.Verdict.Reason)
+// late reports whether an attempt was not accepted because the machine was late or
+// stood still: what else happened to it, its reason does not say.
+func late(at archive.Attempt) bool { return at.Verdict != nil && testnet.Late(at.Verdict.Reason) }
+
+// accepted reports whether an attempt was.
+func accepted(at archive.Attempt) bool {
+	return at.Verdict != nil && at.Verdict.Outcome == wire.Accepted
 }
 
 // everyTrialOnce fails unless each trial was accepted exactly once, and each

@@ -56,7 +56,7 @@ func deadManPutsBack(t *testing.T, mayBeLate bool) (late bool) {
 			}
 		}
 	}
-	c.drive(t, 3*time.Minute, func() bool { return late || done == len(c.trials) })
+	c.drive(t, 10*time.Minute, func() bool { return late || done == len(c.trials) })
 	if late {
 		return true
 	}

@@ -133,7 +133,7 @@ func TestAnAttemptWhoseGeneratorDiesFails(t *testing.T) {
 			do(t, d, c.trials[k.Trial])
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	d.restored(t)
 	want := 2*len(c.trials) - 1
 	for _, at := range k.attempts {

@@ -22,7 +22,7 @@ func TestTheLivePageFollowsARehearsal(t *testing.T) {
 	file := variant(t, "velocity.yaml", "watched", allSpeeds, "levels: [8.3]",
 		"repetitions: 2", "repetitions: 12", "duration_s: 10", "duration_s: 6",
 		// The browser takes what the emulated radio needs; that is judged elsewhere.
-		"lateness_share_max: 0.01", "lateness_share_max: 1")
+		"lateness_share_max: 0.01", "lateness_share_max: 1", patient[0], patient[1])
 	run := rehearse(t, file)
 	run.await(t, filepath.Join(run.runDir(), "run.json"))
 	pictures := os.Getenv("FIELDMESH_PICTURES")

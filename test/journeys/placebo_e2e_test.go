@@ -30,7 +30,7 @@ const margin = 0.25
 // quick makes the shipped campaign short: windows and driving, not the design.
 func quick(t *testing.T, name, levels, repetitions string, changes ...string) string {
 	t.Helper()
-	return variant(t, "velocity.yaml", name, append([]string{
+	return variant(t, "velocity.yaml", name, append([]string{patient[0], patient[1],
 		"duration_s: 10", "duration_s: 1.5", allSpeeds, "levels: " + levels,
 		"repetitions: 2", "repetitions: " + repetitions,
 		"start_m: 10, offset_m: 5, accel_mps2: 2.5, brake_mps2: 4", "start_m: 150, offset_m: 5, accel_mps2: 9, " +

@@ -26,7 +26,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 	field := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
 	own := namespaces(t, field)
 	captures := map[wire.TrialKey][]*capture{} // alpha's and bravo's interface
-	run.follow(t, fl, 3*time.Minute, func(step string, k wire.TrialKey) {
+	run.follow(t, fl, 10*time.Minute, func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":
 			for _, name := range deskNodes {

@@ -72,6 +72,9 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 				}
 			}
 		}
+		if shortest == ^uint32(0) && !accepted(at) { // there was no socket, or none was seen
+			continue
+		}
 		if shortest < leastMs*1000 || shortest == ^uint32(0) {
 			t.Errorf("%s: the shortest RTO of a data socket is %d µs", level, shortest)
 		}

@@ -51,7 +51,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 			}
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	d.restored(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {
@@ -111,11 +111,14 @@ func TestARunGoesOnWhileOneNodeIsOutOfReach(t *testing.T) {
 			cut = false
 		}
 	}
-	k := c.finish(t, 5*time.Minute)
+	k := c.finish(t, 10*time.Minute)
 	k.nothingLost(t, deskNodes...)
 	alone := 0
 	for _, at := range k.attempts {
-		if at.Verdict.Outcome != wire.Accepted || !away[at.TrialKey] {
+		if late(at) && away[at.TrialKey] { // the nodes did it alone, too
+			alone++
+		}
+		if !accepted(at) || !away[at.TrialKey] {
 			continue
 		}
 		alone++
@@ -124,7 +127,7 @@ func TestARunGoesOnWhileOneNodeIsOutOfReach(t *testing.T) {
 		}
 	}
 	if alone < cutTo-cutFrom+1 {
-		t.Errorf("%d trials were accepted while bravo was out of reach, want %d", alone, cutTo-cutFrom+1)
+		t.Errorf("%d trials were done while bravo was out of reach, want %d", alone, cutTo-cutFrom+1)
 	}
 	d.stopAgents(t)
 	d.restored(t)

@@ -16,10 +16,10 @@ import (
 // whoever would continue it.
 func TestARunStopsWhenItHasEnough(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	file := variant(t, "velocity.yaml", "enough", allSpeeds, "levels: [8.3]",
+	file := variant(t, "velocity.yaml", "enough", append(patient[:2:2], allSpeeds, "levels: [8.3]",
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 2\n",
 		// Any width is narrow enough: how precise blocks are is judged elsewhere.
-		"repetitions: 2", "stop_when: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
+		"repetitions: 2", "stop_when: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")...)
 	run := rehearse(t, file)
 	k := run.finish(t)
 	said := run.Said()

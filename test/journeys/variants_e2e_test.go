@@ -37,7 +37,7 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 	for _, name := range deskNodes {
 		namespaces[name] = field + "-" + name
 	}
-	seen := lookOn(t, run.Running, namespaces, 4*time.Minute)
+	seen := lookOn(t, run.Running, namespaces, 10*time.Minute)
 	k := run.finish(t)
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
 		t.Errorf("the machine is not as it was:\n%s", testnet.Diff(before, after))

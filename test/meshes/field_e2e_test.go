@@ -216,7 +216,7 @@ func (u udp) send(t *testing.T, patience time.Duration) bool {
 // datagram sends one packet, and fails where it does not arrive.
 func (f *field) datagram(t *testing.T, from, to int) {
 	t.Helper()
-	if !f.udp(t, from, to).send(t, 20*time.Second) {
+	if !f.udp(t, from, to).send(t, time.Minute) {
 		t.Fatalf("a packet from node %d to node %d did not arrive", from, to)
 	}
 }

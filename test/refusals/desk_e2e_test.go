@@ -32,10 +32,13 @@ type desk struct {
 // newDesk makes the nodes and their keys. The agents are started by up.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	testnet.Need(t, "ip", "iperf3")
+	testnet.Need(t, "ip", "tc", "iperf3")
 	d := &desk{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{"alpha": testnet.NewNS(t, "bia"),
 		"bravo": testnet.NewNS(t, "bib")}, before: map[string]string{}}
 	testnet.Veth(t, d.spaces["alpha"], "wlan0", "", d.spaces["bravo"], "wlan0", "")
+	for _, ns := range d.spaces {
+		ns.Limit(t, "wlan0")
+	}
 	testnet.Veth(t, d.spaces["alpha"], "ctl0", "10.98.0.1/24", d.spaces["bravo"], "ctl0", "10.98.0.2/24")
 	mustRun(t, program("fieldmesh", "keys", "init", "--dir", d.path("fleet")))
 	for i, name := range []string{"alpha", "bravo"} {

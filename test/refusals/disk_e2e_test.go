@@ -140,7 +140,7 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, out := d.underWay(t, patient, "--name", "full")
-	testnet.Await(t, 10*time.Second, "a disk that is full", func() bool {
+	testnet.Await(t, time.Minute, "a disk that is full", func() bool {
 		var is unix.Statfs_t
 		if err := unix.Statfs(runs, &is); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func (d *desk) underWay(t *testing.T, campaign string, args ...string) (*exec.Cm
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
+	testnet.Await(t, time.Minute, "the first trial is under way", func() bool {
 		return strings.Contains(out.String(), "trial 1: running")
 	})
 	return c, out

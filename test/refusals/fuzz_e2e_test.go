@@ -122,7 +122,7 @@ func (d *desk) behindTheDoor(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	for name, certificates := range map[string][]tls.Certificate{"no key": nil, "a key of its own": {foreign}} {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			// nolint:gosec // the agent has to shut the door, whoever it is
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}}
 		for _, path := range []string{"/", "/v1/node", "/v1/clock", "/v1/records", "/v1/restore", "/openapi.yaml"} {
@@ -136,7 +136,7 @@ func (d *desk) behindTheDoor(t *testing.T, address string) {
 			}
 		}
 	}
-	response, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + address + "/v1/node")
+	response, err := (&http.Client{Timeout: time.Minute}).Get("http://" + address + "/v1/node")
 	if err == nil { // crypto/tls answers plain HTTP with one line that says so
 		body, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()

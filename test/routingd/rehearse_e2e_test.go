@@ -68,7 +68,7 @@ func rehearse(t *testing.T, text string) *rehearsal {
 // archive waits for the rehearsal's good end and reads what it left.
 func (r *rehearsal) archive(t *testing.T) *archive.Archive {
 	t.Helper()
-	if err := r.Wait(t, 5*time.Minute); err != nil {
+	if err := r.Wait(t, 15*time.Minute); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v", err)
 	}
 	a, err := archive.Read(r.run)
@@ -96,9 +96,9 @@ func TestACampaignOverFiveHops(t *testing.T) {
 	a := rehearse(t, campaign(6, "      aodv: {routing: {protocol: aodv}}\n"+
 		"      dsr: {routing: {protocol: dsr}}\n"+
 		"      olsr: {routing: {protocol: olsr, hello_s: 0.5}}\n"+
-		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}}\n", 2)).archive(t)
+		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}}\n", 8)).archive(t)
 	for _, trial := range a.Info().Plan.Trials {
-		all := records(t, a, trial.Number, 1)
+		all := records(t, a, trial.Number, lastAttempt(t, a, trial.Number).Attempt)
 		mesh := topology.Read(a.Info().Plan, trial, all)
 		if mesh == nil {
 			t.Errorf("%s: no records of routing", trial.Routing.Protocol)
@@ -195,7 +195,7 @@ func TestAnotherDaemonsDeathEndsTheTrial(t *testing.T) {
 
 func diesInATrial(t *testing.T, protocol string) {
 	t.Helper()
-	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 3))
+	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 8))
 	killed := 0
 	testnet.Await(t, patience, "a routing daemon is killed", func() bool {
 		if said := r.Said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {

@@ -6,15 +6,21 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Late reports whether an attempt failed because the machine was late or stood
-// still, as one that others use is now and then.
+// Late reports whether an attempt was not accepted because the machine was late or
+// stood still, as one that others use is now and then: a node or an iperf3 did not run
+// for a while, sockets were read or a client was started late, the nodes' clocks were
+// compared slowly, or the short time that GO has was over before all had answered.
 func Late(r wire.Reason) bool {
-	return r.Code == wire.ReasonStalled || r.Code == wire.ReasonEdge && (strings.Contains(r.Text, " ms late, limit ") ||
-		Burst(r))
-}
-
-// Burst reports whether an attempt failed because too much came between a node's
-// samples around an edge: the later it was, the more.
-func Burst(r wire.Reason) bool {
-	return r.Code == wire.ReasonEdge && strings.Contains(r.Text, "nobody knows which of them are the window's")
+	switch r.Code {
+	case wire.ReasonStalled, wire.ReasonLateness, wire.ReasonGoUnanswered:
+		return true
+	case wire.ReasonEdge:
+		return strings.Contains(r.Text, " ms late, limit ") ||
+			strings.Contains(r.Text, "nobody knows which of them are the window's") // the later, the more of them
+	case wire.ReasonGenerator: // not one that somebody has stopped or ended
+		return strings.Contains(r.Text, " ms within the window")
+	case wire.ReasonClock:
+		return strings.Contains(r.Text, "clock_error_ms_max is ")
+	}
+	return false
 }

@@ -13,9 +13,8 @@ import (
 // Nobody is the user that the agents' unprivileged halves run as in tests.
 const Nobody = 65534
 
-// Pair is two nodes whose interfaces under test, wlan0, are the ends of one
-// cable of 50 Mbit/s: one without a limit would keep the processors busy, and
-// the agents late. Apart from it is a control network, which the controller looks into
+// Pair is two nodes whose interfaces under test, wlan0, are the ends of one cable
+// with a limit. Apart from it is a control network, which the controller looks into
 // from the namespace Control: a bridge to which each node's ctl0 leads.
 type Pair struct {
 	Control *NS
@@ -37,10 +36,16 @@ func NewPair(t testing.TB, prefix string, names [2]string) *Pair {
 	}
 	Veth(t, p.Nodes[names[0]], "wlan0", "", p.Nodes[names[1]], "wlan0", "")
 	for _, name := range names {
-		p.Nodes[name].Run(t, "tc", "qdisc", "add", "dev", "wlan0", "root", "tbf", "rate", "50mbit", "burst", "128kb",
-			"latency", "400ms")
+		p.Nodes[name].Limit(t, "wlan0")
 	}
 	return p
+}
+
+// Limit lets a link send no more than 50 Mbit/s: what sends as fast as it can would
+// else keep the processors busy, and the agents late.
+func (n *NS) Limit(t testing.TB, link string) {
+	t.Helper()
+	n.Run(t, "tc", "qdisc", "add", "dev", link, "root", "tbf", "rate", "50mbit", "burst", "128kb", "latency", "400ms")
 }
 
 // API is where a node's agent is to listen on the control network.

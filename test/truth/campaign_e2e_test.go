@@ -208,8 +208,8 @@ func (r *run) strike(f *fault, at attempt) bool {
 	switch { // what came before was the wait for the process
 	case f.how == killed:
 		s.beginNs = s.endNs
-	case f.what == "iperf3 client":
-		s.beginNs = s.endNs - f.lasts.Nanoseconds()
+	case f.toNs > s.beginNs:
+		s.beginNs, s.endNs = f.fromNs, f.toNs
 	}
 	r.t.Logf("%s trial %d attempt %d: %s for %.1f s", time.Now().Format("15:04:05.000"),
 		at.Trial, at.Attempt, f, float64(s.endNs-s.beginNs)/1e9)

@@ -107,6 +107,16 @@ type fault struct {
 	after time.Duration // since the receiver's server listens; of a client, since it runs
 	lasts time.Duration // of what ends by itself
 	tries int
+	// fromNs and toNs are between which moments a process stood still, by the boot
+	// clock: it had to be found before, which a busy machine may take long for.
+	fromNs, toNs int64
+}
+
+// last lets the fault last.
+func (f *fault) last() {
+	f.fromNs = bootNs()
+	time.Sleep(f.lasts)
+	f.toNs = bootNs()
 }
 
 // draw deals the faults in a random order, each at a moment of its own from
@@ -204,12 +214,12 @@ func (f *fault) hurt(pid int) error {
 	case killed:
 		return syscall.Kill(pid, syscall.SIGKILL)
 	case frozen:
-		return freeze(pid, f.lasts)
+		return freeze(pid, f.last)
 	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	time.Sleep(f.lasts)
+	f.last()
 	_ = syscall.Kill(pid, syscall.SIGCONT) // somebody may have killed it since
 	return nil
 }

@@ -24,9 +24,9 @@ var freezers = []struct{ root, file, freeze, thaw string }{
 	{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
 }
 
-// freeze has a control group freeze a process for a while: no signal reports it.
-// The process goes back to its own group when it is over.
-func freeze(pid int, lasts time.Duration) error {
+// freeze has a control group freeze a process for as long as last does: no signal
+// reports it. The process goes back to its own group when it is over.
+func freeze(pid int, last func()) error {
 	for _, z := range freezers {
 		group := filepath.Join(z.root, fmt.Sprintf("fieldmesh-truth-%d", pid))
 		if err := os.Mkdir(group, 0o755); err != nil {
@@ -45,7 +45,7 @@ func freeze(pid int, lasts time.Duration) error {
 			err = write(filepath.Join(name, z.file), z.freeze)
 		}
 		if err == nil {
-			time.Sleep(lasts)
+			last()
 		}
 		err = errors.Join(err, write(filepath.Join(name, z.file), z.thaw))
 		_ = write("cgroup.procs", strconv.Itoa(pid)) // it may have been killed, and a group that it left is empty
@@ -76,7 +76,7 @@ func (r *run) freezeNode(f *fault, at attempt) error {
 			return err
 		}
 	}
-	time.Sleep(f.lasts)
+	f.last()
 	for _, pid := range []int{iperf3, face} {
 		_ = syscall.Kill(pid, syscall.SIGCONT) // somebody may have killed it since
 	}

@@ -36,20 +36,9 @@ const (
 	staleTime = 1700 * time.Millisecond
 )
 
-// late reports whether a busy machine has spoiled an attempt, by the lateness that
-// its reason gives: the emulated radio's, a node's at an edge of the window, or that
-// of a node or an iperf3 that did not run for a while.
+// late reports whether a busy machine has spoiled an attempt, by its reason.
 func (j judged) late() bool {
-	switch j.code() {
-	case "lateness", "stalled":
-		return j.Outcome != wire.Accepted
-	case "edge":
-		return j.Outcome != wire.Accepted && (strings.Contains(j.Reason.String(), " ms late") ||
-			testnet.Burst(j.Reason))
-	case "generator":
-		return j.Outcome != wire.Accepted && strings.Contains(j.Reason.String(), " ms within the window")
-	}
-	return false
+	return j.Outcome != wire.Accepted && (testnet.Late(j.Reason) || j.code() == string(wire.ReasonGoUnanswered))
 }
 
 // rehearsed is what came of one rehearsal.

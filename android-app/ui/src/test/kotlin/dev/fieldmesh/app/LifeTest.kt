@@ -176,7 +176,7 @@ class LifeTest {
         ).redirectErrorStream(true).redirectOutput(said).start()
         val speeds = listOf(2.8f, 8.3f, 13.9f, 16.7f)
         val manager = app.getSystemService(LocationManager::class.java)
-        val before = System.nanoTime() + 30_000_000_000
+        val before = System.nanoTime() + 120_000_000_000
         var n = 0
         while (pipe.isAlive && System.nanoTime() < before) {
             shadowOf(manager).simulateLocation(location(speeds[n++ / 5 % speeds.size]))
