@@ -69,12 +69,8 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 		other, taken = servers[port]
 	}
 	if taken && node != "" {
-		where := "node " + node
-		if node == draw.Random {
-			where = "nodes that are drawn"
-		}
-		c.add(at, "trial.traffic.%s.port: %d on %s is taken by flow %s; allowed: a port of its own", e.Key, f.Port,
-			where, other)
+		c.add(at, "trial.traffic.%s.port: %d on node %s is taken by flow %s; allowed: a port of its own", e.Key, f.Port,
+			node, other)
 	}
 	servers[node+port], servers[port] = e.Key, e.Key
 }
