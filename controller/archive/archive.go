@@ -83,6 +83,12 @@ var ErrExists = errors.New("the folder holds a run already")
 // ErrNoRun is returned when a folder that is to hold a run holds none.
 var ErrNoRun = errors.New("there is no run in this folder")
 
+// ErrNoFolder is returned when the folder of a new run cannot be made.
+var ErrNoFolder = errors.New("make folder")
+
+// ErrDamaged is returned when what says what a run is cannot be read.
+var ErrDamaged = errors.New("the run is damaged")
+
 // errReadOnly is what writing to an archive from Read gives.
 var errReadOnly = errors.New("the archive is open for reading only")
 
@@ -301,7 +307,7 @@ func (a *Archive) readDecided() error {
 func (a *Archive) readInfo() error {
 	var s stored
 	if err := a.disk.readJSON(runFile, &s); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if s.Format != format {
 		return fmt.Errorf("read %s: format %d is not known here (known: %d)", runFile, s.Format, format)
@@ -312,12 +318,12 @@ func (a *Archive) readInfo() error {
 	a.info = s.RunInfo
 	plan, err := a.disk.schedule(scheduleFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	a.info.Plan = plan
 	raw, err := a.disk.read(campaignFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	a.info.CampaignRaw = raw
 	return nil

@@ -60,7 +60,7 @@ func (d disk) mkdir(rel string) error {
 	}
 	if rel == "." {
 		if err := os.MkdirAll(d.root, 0o755); err != nil {
-			return fmt.Errorf("make folder: %w", err)
+			return fmt.Errorf("%w: %w", ErrNoFolder, err)
 		}
 		return syncDir(filepath.Dir(filepath.Clean(d.root)))
 	}

@@ -225,9 +225,14 @@ func (a *Archive) Between() iter.Seq2[wire.Record, error] {
 
 func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 	for _, rel := range files {
+		number := 0
 		err := a.disk.lines(rel, func(line []byte) error {
+			number++
 			r, err := recordOf(rel, line)
-			if err == nil && !yield(r, nil) {
+			if err != nil {
+				return fmt.Errorf("line %d: %w; `fieldmesh verify` says which files were changed", number, err)
+			}
+			if !yield(r, nil) {
 				err = errStop
 			}
 			return err

@@ -34,7 +34,7 @@ func ParseShard(text string) (*Shard, error) {
 	var s Shard
 	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &s.Number, &s.Of); err != nil || n != 2 || s.Number < 1 ||
 		s.Number > s.Of || s.Of > wire.MaxTrials {
-		return nil, fmt.Errorf("shard %q: it is i/n, such as 2/3 for the second of three", text)
+		return nil, fmt.Errorf("--shard %q: expected i/n, such as 2/3 for the second of three", text)
 	}
 	return &s, nil
 }
@@ -157,7 +157,7 @@ func oneCampaign(parts []*Archive) error {
 	}
 	for i := 1; i <= first.info.Shard.Of; i++ {
 		if at[i] == "" {
-			return fmt.Errorf("shard %d/%d is missing", i, first.info.Shard.Of)
+			return fmt.Errorf("shard %d/%d is missing; name its folder too", i, first.info.Shard.Of)
 		}
 	}
 	return nil

@@ -83,8 +83,10 @@ func Verify(dir string) ([]Finding, error) { return verify(disk{root: dir}) }
 
 func verify(d disk) ([]Finding, error) {
 	dir := d.root
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return nil, fmt.Errorf("verify %q: not a folder of a run: %w", dir, errors.Join(err, fs.ErrInvalid))
+	if st, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("verify %q: it is a file, and a run is a folder; unpack it if it is an archive", dir)
 	}
 	c := &check{disk: d, covered: map[string]bool{manifestFile: true}}
 	found, err := c.disk.survey()

@@ -85,7 +85,8 @@ func infer(samples []sample, columns [][]float64) (*posterior, error) {
 	}
 	links, extent := byLink(samples, columns)
 	if extent < lengthsLeast*cellM {
-		return nil, fmt.Errorf("fit samples within %.1f m: %w", extent, errNoFit)
+		return nil, fmt.Errorf("fit samples within %.1f m: the nodes of a link must be seen at places %.0f m apart at "+
+			"least; drive a longer course", extent, float64(lengthsLeast*cellM))
 	}
 	post := &posterior{df: float64(n - p), edges: [2]float64{cellM / 2, extent / lengthsLeast}}
 	most := math.Inf(-1)

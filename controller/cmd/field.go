@@ -46,7 +46,7 @@ func fieldShowCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{Use: "show FILE", Args: flags.Exactly(1), RunE: func(c *cobra.Command, args []string) error {
 		if !(atS >= 0 && atS <= 86400) {
-			return misused("--at %g: from 0 to 86400 seconds are possible", atS)
+			return misused("--at %g: expected 0 to 86400 seconds", atS)
 		}
 		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 		if err != nil {

@@ -36,6 +36,10 @@ func keysIssueCommand(dir *string) *cobra.Command {
 	var o fleet.IssueOptions
 	command := &cobra.Command{Use: "issue NODE", Args: flags.Exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if address == "" {
+				return misused("--address is missing: HOST:PORT at which the node's agent answers, such as "+
+					"192.168.1.20:7443; `fieldmesh keys pair %s` finds it out by itself", args[0])
+			}
 			bundle, err := fleet.Issue(*dir, args[0], address, o)
 			if err != nil {
 				return err
@@ -47,9 +51,6 @@ func keysIssueCommand(dir *string) *cobra.Command {
 	command.Flags().StringVar(&address, "address", "", "HOST:PORT at which the node's agent answers")
 	command.Flags().StringVar(&o.Unit, "unit", "", "name of the hardware that carries the node")
 	command.Flags().StringToStringVar(&o.Labels, "label", nil, "NAME=VALUE, may be repeated")
-	if err := command.MarkFlagRequired("address"); err != nil {
-		command.RunE = func(*cobra.Command, []string) error { return err }
-	}
 	return command
 }
 

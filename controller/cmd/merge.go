@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -49,6 +50,9 @@ func MergeCommand() *cobra.Command {
 				signs, said = &identity, "the merge is signed by key "+identity.Pin
 			}
 			if err := archive.Merge(dir, shards, signs); err != nil {
+				if errors.Is(err, archive.ErrExists) {
+					return fmt.Errorf("merge: %q is there already; --runs names another folder for the whole run", dir)
+				}
 				return explainRun(runs, name, err)
 			}
 			if a, err = archive.Read(dir); err != nil {

@@ -3,9 +3,12 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
@@ -39,12 +42,39 @@ func TestMergeMakesOneRunAndNamesWhatIsMissingOrDoubled(t *testing.T) {
 	if err != nil || !strings.Contains(out, "report.html") {
 		t.Fatalf("merge: %v\n%s", err, out)
 	}
+	for want, c := range map[string]struct {
+		of   *cobra.Command
+		args []string
+	}{
+		"synthetic-6\" is there already; --runs names another folder for the whole run": {MergeCommand(), shards},
+		"--stdout prints the table, and --json a document; leave one of the two out": {MetricsCommand(),
+			[]string{"synthetic-6", "--json", "--stdout"}},
+		"--attempt 9: trial 1 has 1 to ": {TopologyCommand(),
+			[]string{"synthetic-6", "--trial", "1", "--attempt", "9"}},
+	} {
+		if out, err = typed(t, c.of, append([]string{"--runs", runs}, c.args...)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v\n%s, want %q", c.args, err, out, want)
+		}
+	}
 	if out, err = typed(t, VerifyCommand(), "--runs", runs, "synthetic-6"); err != nil {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
 	if out, err = typed(t, MetricsCommand(), "--runs", runs, "synthetic-6"); err != nil ||
 		!strings.Contains(out, "of 4 attempts)") {
 		t.Errorf("metrics: %v\n%s", err, out)
+	}
+	records, err := filepath.Glob(filepath.Join(runs, "synthetic-6", "trials", "0001-a1", "records", "*.ndjson"))
+	if err != nil || len(records) == 0 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	if err := os.WriteFile(records[0], []byte("broken\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err = typed(t, MetricsCommand(), "--runs", runs, "synthetic-6")
+	if err == nil || !strings.Contains(err.Error(), "line 1: read trials/0001-a1/records/") ||
+		!strings.HasSuffix(err.Error(), "; `fieldmesh verify` says which files were changed") {
+		t.Errorf("metrics of a record that is broken: %v\n%s", err, out)
 	}
 }
 
@@ -113,7 +143,7 @@ func TestAShardThatIsNoneIsRefused(t *testing.T) {
 	for _, bad := range []string{"0/3", "4/3", "1", "a/b"} {
 		out, err := typed(t, RunCommand(), "--shard", bad, "--runs", t.TempDir(), filepath.Join("..", "..", "campaigns",
 			"velocity.yaml"))
-		if err == nil || !strings.Contains(err.Error(), "it is i/n") {
+		if err == nil || !strings.Contains(err.Error(), "expected i/n") {
 			t.Errorf("--shard %s: %v\n%s", bad, err, out)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 func MetricsCommand() *cobra.Command {
 	var stdout, asJSON bool
 	c := ofRun(&cobra.Command{Use: "metrics RUN"}, func(c *cobra.Command, a *archive.Archive) error {
+		if asJSON && stdout {
+			return misused("--stdout prints the table, and --json a document; leave one of the two out")
+		}
 		if asJSON {
 			return document.Metrics(c.OutOrStdout(), a)
 		}
@@ -29,7 +32,6 @@ func MetricsCommand() *cobra.Command {
 	})
 	c.Flags().BoolVar(&stdout, "stdout", false, "print the table instead of writing metrics.csv")
 	addJSON(c, &asJSON)
-	c.MarkFlagsMutuallyExclusive("stdout", "json")
 	return c
 }
 

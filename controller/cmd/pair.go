@@ -50,7 +50,10 @@ func keysPairCommand(dir *string) *cobra.Command {
 
 func pair(command *cobra.Command, dir, name string, o pairOptions) error {
 	if o.valid <= 0 || o.valid > pairing.Valid {
-		return fmt.Errorf("pair %q: --valid is %s, allowed are up to %s", name, o.valid, pairing.Valid)
+		return misused("--valid %s: expected more than 0s, and at most %s", o.valid, pairing.Valid)
+	}
+	if err := flags.Address("listen", o.listen, ":7447"); err != nil {
+		return misuse{err}
 	}
 	identity, err := fleet.Identity(dir)
 	if err != nil {
@@ -63,7 +66,7 @@ func pair(command *cobra.Command, dir, name string, o pairOptions) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", o.listen)
 	if err != nil {
-		return fmt.Errorf("pair %q: %w; choose another place by --listen", name, err)
+		return fmt.Errorf("pair %q: %w; --listen names another address", name, err)
 	}
 	offer := &offers.Offer{Identity: identity, Name: name, Role: wire.RoleNode, Until: time.Now().Add(o.valid),
 		Log: slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))}

@@ -147,7 +147,7 @@ func planPredictCommand() *cobra.Command {
 	c := &cobra.Command{Use: "predict FILE", Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if seeds < 1 || seeds > predict.MostSeeds {
-				return misused("--seeds %d: from 1 to %d are possible", seeds, predict.MostSeeds)
+				return misused("--seeds %d: expected 1 to %d", seeds, predict.MostSeeds)
 			}
 			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
 			if err != nil {

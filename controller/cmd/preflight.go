@@ -39,7 +39,7 @@ func PreflightCommand() *cobra.Command {
 	c := &cobra.Command{Use: "preflight FILE", Args: flags.Exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.patience < 0 {
-				return misused("--patience %v: a time from 0 on is possible", f.patience)
+				return misused("--patience %v: expected 0s or more", f.patience)
 			}
 			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {

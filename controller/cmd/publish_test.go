@@ -22,7 +22,7 @@ func TestPublishRefuses(t *testing.T) {
 	}{
 		{[]string{"publish", "r"}, "--influx is missing"},
 		{[]string{"publish", "--influx", "http://127.0.0.1:1"}, "usage: fieldmesh publish RUN"},
-		{[]string{"publish", "r", "--influx", "http://car:hunter2@h:8086"}, "give user and password apart"},
+		{[]string{"publish", "r", "--influx", "http://car:hunter2@h:8086"}, "take it out, and give it by --user"},
 		{[]string{"publish", "r", "--influx", "h:8086"}, "expected http://"},
 		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open},
 			"chmod 600"},

@@ -176,13 +176,6 @@ func besidesInterrupt(err error) []error {
 	return []error{err}
 }
 
-// renamed is a flag's former name: giving it is an error that says the present one.
-type renamed string
-
-func (renamed) String() string      { return "" }
-func (renamed) Type() string        { return "string" }
-func (to renamed) Set(string) error { return fmt.Errorf("it is --%s now", string(to)) }
-
 func rename(c *cobra.Command, from, to string) {
-	c.Flags().VarPF(renamed(to), from, "", "").Hidden = true
+	c.Flags().VarPF(flags.Former(to), from, "", "").Hidden = true
 }

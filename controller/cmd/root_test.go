@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -74,4 +75,13 @@ func TestHelpFitsATerminal(t *testing.T) {
 		}
 	}
 	look(Root())
+}
+
+// Whoever looks for one of these commands in the other program is shown here.
+func TestTheCommandsThatTheOtherProgramNamesAreHere(t *testing.T) {
+	for _, name := range flags.Programs()["fieldmesh"] {
+		if c, _, err := Root().Find([]string{name}); err != nil || c.Name() != name {
+			t.Errorf("there is no command %q: %v", name, err)
+		}
+	}
 }

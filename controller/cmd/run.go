@@ -17,6 +17,9 @@ func RunCommand() *cobra.Command {
 	var fleetFile, place string
 	c := &cobra.Command{Use: "run FILE", Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
+			if place != archive.PlaceRoad && place != archive.PlaceBench {
+				return misused("--place %q: expected %s or %s", place, archive.PlaceRoad, archive.PlaceBench)
+			}
 			file, err := flags.findBegun(first(args))
 			if err != nil {
 				return err

@@ -116,6 +116,9 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, problems
 	}
 	name := f.name
+	if name != "" && !plan.IsRunName(name) {
+		return nil, misused("--name %q: expected 1 to 64 of a-z, 0-9 and -", name)
+	}
 	if name == "" {
 		name = c.Name + "-" + f.begun().Format("20060102-150405")
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -50,12 +51,19 @@ func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := f.attempt
+	at, last := f.attempt, 0
 	for _, e := range entries {
-		if e.Trial == f.trial && f.attempt == 0 {
-			at = max(at, e.Attempt)
+		if e.Trial == f.trial {
+			last = max(last, e.Attempt)
 		}
 	}
+	if last == 0 {
+		return nil, fmt.Errorf("trial %d has not been driven", f.trial)
+	}
+	if at > last {
+		return nil, misused("--attempt %d: trial %d has 1 to %d", at, f.trial, last)
+	}
+	at = cmp.Or(at, last)
 	records, err := a.All(f.trial, at)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
@@ -81,7 +82,7 @@ func (f *rehearseFlags) virtually() (bool, error) {
 	switch asked {
 	case "", archive.ClockReal, archive.ClockVirtual:
 	default:
-		return false, misused("--clock %s: it is real or virtual", asked)
+		return false, misused("--clock %q: expected real or virtual", asked)
 	}
 	begun, radio := archive.ClockReal, ""
 	if p, err := f.begunParts(); err != nil || p != nil {
@@ -126,7 +127,7 @@ func (f *rehearseFlags) chooseRadio(begun, run string) error {
 	switch asked {
 	case "", radioEmulated, archive.RadioMAC80211:
 	default:
-		return misused("--radio %s: it is %s or %s", asked, radioEmulated, archive.RadioMAC80211)
+		return misused("--radio %q: expected %s or %s", asked, radioEmulated, archive.RadioMAC80211)
 	}
 	if begun = cmp.Or(begun, radioEmulated); f.resume != "" && asked != "" && asked != begun {
 		return misused("--radio %s: run %s was begun with radio %s, and keeps it", asked, run, begun)
@@ -164,13 +165,19 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 		return misused("--fields %d: in virtual time a field has one processor; drive parts side by side "+
 			"with --jobs", f.fields)
 	}
+	if m := f.virtual.memoryMB; m != 0 && m < memoryBaseMB {
+		return misused("--memory-mb %d: expected %d or more, or leave it out", m, memoryBaseMB)
+	}
+	if err := field.CheckPrograms(); err != nil {
+		return err
+	}
 	k, err := f.virtual.find()
 	if err != nil {
 		return err
 	}
 	if f.virtual.start != "" {
 		if f.start, err = time.Parse(time.RFC3339, f.virtual.start); err != nil {
-			return misused("--start: %w", err)
+			return misused("--start %q: expected a time such as 2026-11-30T12:00:00Z", f.virtual.start)
 		}
 	}
 	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,

@@ -95,7 +95,7 @@ func TestARehearsalHasOneRadio(t *testing.T) {
 		{"", "virtual", "mac80211", "mac80211", ""},
 		{"", "", "mac80211", "", "add --clock virtual"},
 		{"", "real", "mac80211", "", "add --clock virtual"},
-		{"", "virtual", "tap", "", "it is emulated or mac80211"},
+		{"", "virtual", "tap", "", "expected emulated or mac80211"},
 		{"kernel", "", "", "mac80211", ""},
 		{"kernel", "", "mac80211", "mac80211", ""},
 		{"kernel", "", "emulated", "", "begun with radio mac80211"},

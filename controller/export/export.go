@@ -64,7 +64,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 		}
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
-		return nil, fmt.Errorf("make folder for the export: %w", err)
+		return nil, fmt.Errorf("make folder for the export: %w; --to names another folder", err)
 	}
 	former, err := described(to)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 func Identity(dir string) (keys.Identity, error) {
 	identity, err := keys.LoadIdentity(dir)
 	if errors.Is(err, keys.ErrNoIdentity) {
-		return keys.Identity{}, fmt.Errorf("%w; run `fieldmesh keys init --dir %s` first", err, dir)
+		return keys.Identity{}, fmt.Errorf("there is no fleet in %q yet; run `fieldmesh keys init --dir %s` first", dir,
+			dir)
 	}
 	return identity, err
 }

@@ -271,6 +271,20 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 		t.Errorf("the cause is lost: %v", err)
 	}
 
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Config.ErrorLog = log.New(io.Discard, "", 0)
+	other.Start()
+	defer other.Close()
+	for address, want := range map[string]string{
+		strings.TrimPrefix(other.URL, "http://"): "what answers there is not a fieldmesh-agent",
+		"laptop-x.invalid:7443":                  "nobody knows the name laptop-x.invalid",
+	} {
+		away := NewClient(a.controller, Node{Name: "car", Address: address, Pin: a.identity.Pin})
+		_, err = away.Status(ctx)
+		told(t, err, want, "correct the node's address in the fleet file")
+		away.Close()
+	}
+
 	a.server.Close()
 	_, err = c.Status(ctx)
 	told(t, err, "connection refused", "fieldmesh-agent up")

@@ -2,10 +2,12 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"syscall"
 	"time"
@@ -51,6 +53,8 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 		refused *wire.Error
 		pin     *keys.PinError
 		network *net.OpError
+		strange tls.RecordHeaderError
+		lookup  *net.DNSError
 	)
 	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.Is(err, context.DeadlineExceeded)
@@ -67,6 +71,12 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Err = &explained{"connection refused", err}
 		e.Cure = "is the agent running there? start it with `fieldmesh-agent up`"
+	case errors.As(err, &strange), errors.Is(err, http.ErrSchemeMismatch):
+		e.Err = &explained{"what answers there is not a fieldmesh-agent: it does not speak TLS", err}
+		e.Cure = "correct the node's address in the fleet file"
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		e.Err = &explained{fmt.Sprintf("nobody knows the name %s", lookup.Name), err}
+		e.Cure = "correct the node's address in the fleet file, or write the numeric one"
 	case errors.Is(err, context.Canceled):
 	case timedOut:
 		e.Err = &explained{fmt.Sprintf("no answer within %s", took.Round(10*time.Millisecond)), err}

@@ -93,8 +93,7 @@ func Load(path string) (*Fleet, error) {
 func readFile(path string) (file, yaml.CommentMap, error) {
 	data, err := readOwn(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return file{}, nil, fmt.Errorf("load fleet %q: there is no such file; `fieldmesh keys init` makes one: %w",
-			path, err)
+		return file{}, nil, noFleet{path}
 	}
 	if err != nil {
 		return file{}, nil, fmt.Errorf("load fleet: %w", err)
@@ -105,6 +104,17 @@ func readFile(path string) (file, yaml.CommentMap, error) {
 	}
 	return f, comments, nil
 }
+
+// noFleet is the error of a fleet file that is not there.
+type noFleet struct{ path string }
+
+func (e noFleet) Error() string {
+	return fmt.Sprintf("load fleet %q: there is no such file; `fieldmesh keys init` makes one, and --fleet names "+
+		"another", e.path)
+}
+
+// Is reports whether target is os.ErrNotExist.
+func (noFleet) Is(target error) bool { return target == os.ErrNotExist }
 
 // fleetMost bounds the file: 200 nodes are some ten kilobytes.
 const fleetMost = 4 << 20
@@ -117,6 +127,8 @@ func readOwn(path string) ([]byte, error) {
 		return nil, err
 	}
 	switch {
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder; name the file in it, %s", path, filepath.Join(path, FileName))
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a file", path)
 	case info.Mode().Perm()&0o002 != 0:
@@ -245,6 +257,12 @@ func (f *Fleet) Names() []string { return slices.Sorted(maps.Keys(f.Nodes)) }
 // Identity loads the controller's identity.
 func (f *Fleet) Identity() (keys.Identity, error) {
 	identity, err := keys.LoadIdentity(f.Keys)
+	if errors.Is(err, keys.ErrNoIdentity) {
+		return keys.Identity{}, fmt.Errorf("load the controller's key of fleet %q: there is no controller.key in %q; "+
+			"copy it back, or make a fleet in another folder (`fieldmesh keys init --dir DIR`) and pair its nodes "+
+			"again",
+			f.Path, f.Keys)
+	}
 	if err != nil {
 		return keys.Identity{}, fmt.Errorf("load the controller's key of fleet %q: %w", f.Path, err)
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -130,7 +132,11 @@ func Revoke(dir, name string) error {
 		return fmt.Errorf("revoke node %q: %w", name, err)
 	}
 	if !listed && !removed {
-		return fmt.Errorf("revoke node %q: fleet %q does not have it", name, path)
+		has := slices.Sorted(maps.Keys(f.Nodes))
+		if has = slices.AppendSeq(has, maps.Keys(f.Apps)); len(has) == 0 {
+			return fmt.Errorf("revoke %q: fleet %q has no nodes", name, path)
+		}
+		return fmt.Errorf("revoke %q: fleet %q does not have it; it has %s", name, path, strings.Join(has, ", "))
 	}
 	return nil
 }

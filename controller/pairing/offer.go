@@ -38,7 +38,7 @@ const (
 const connections = 64
 
 // ErrExpired says that nobody came in time.
-var ErrExpired = errors.New("the code is not good any more and nobody has used it; `fieldmesh keys pair` makes another")
+var ErrExpired = errors.New("the code has expired, and nobody used it; `fieldmesh keys pair` makes another")
 
 // Newcomer is who has shown to have the code.
 type Newcomer struct {
@@ -216,7 +216,7 @@ func (o *Offer) check(request pairing.Request, pin string) error {
 	case o.used:
 		return wire.Errorf(pairing.CodeUsed, "the code was good for one, and has been used")
 	case !o.clock().Before(o.Until):
-		return wire.Errorf(pairing.CodeExpired, "the code is not good any more; have `fieldmesh keys pair` make "+
+		return wire.Errorf(pairing.CodeExpired, "the code has expired; have `fieldmesh keys pair` make "+
 			"another")
 	case !o.Code.Proves(o.Identity.Pin, pin, request):
 		return wire.Errorf(pairing.CodeWrong, "that is not the code; it is good for one pairing and for %s at most",

@@ -155,13 +155,13 @@ func (c *check) nodes() {
 	c.need("receiver", "a node, car or roadside")
 	for _, key := range []string{"sender", "receiver", "initiator"} {
 		if by := c.tree.TextAt(key); (by == "car" || by == "roadside") && c.lacks(by) {
-			c.add(c.tree.Child(key).At, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by,
-				by)
+			c.add(c.tree.Child(key).At, "trial.%s: no node has the role %s; allowed: the name of a node, or name "+
+				"trial.%s too", key, by, by)
 		}
 	}
 	m := c.tree
 	if car := m.TextAt("car"); car != "" && car == m.TextAt("roadside") {
-		c.add(m.Child("roadside").At, "trial.roadside: node %s is the car's already; allowed: another node", car)
+		c.add(m.Child("roadside").At, "trial.roadside: node %s is the car already; allowed: another node", car)
 	}
 	if sender := c.role("sender"); sender != "" && sender == c.role("receiver") {
 		c.add(m.Child("receiver").At, "trial.receiver: node %s is the sender already; allowed: another node", sender)

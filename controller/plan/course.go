@@ -203,8 +203,8 @@ func (c *check) gateTime(kind string, held bool) {
 		}
 	}
 	if at, _ := drive.Approach(c.decode(), *speed, *accel, hold); timeout != nil && at >= *timeout {
-		c.add(m.Lookup("gate.timeout_s").At, "trial.gate.timeout_s: %s s pass before the car can be at the gate, "+
-			"which takes %.1f s at %s m/s; allowed: above %.1f s",
+		c.add(m.Lookup("gate.timeout_s").At, "trial.gate.timeout_s: %s s is too short: the car needs %.1f s to "+
+			"reach the gate at %s m/s; allowed: above %.1f s",
 			formatNumber(*timeout), at, formatNumber(*speed), at)
 	}
 }

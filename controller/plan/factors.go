@@ -158,7 +158,7 @@ func (p *parse) readLevels(path string, n *tree.Node, key string, target rule) [
 		return nil
 	}
 	if size := max(len(n.Items), len(n.Entries)); size == 0 || size > maxLevels {
-		f.Add(n.Home, "%s: a number of levels of %d is not allowed; allowed: 1 to %d", path, size, maxLevels)
+		f.Add(n.Home, "%s: %d levels are not allowed; allowed: 1 to %d", path, size, maxLevels)
 	}
 	return out
 }

@@ -290,7 +290,7 @@ func (p *parse) checkLoss(n *tree.Node) {
 	}
 	if reach := n.NumberAt("range_m"); r != nil && r.Name == radios.NS2 && reach != nil && *reach > ns2SenseM {
 		f.Add(n.Child("range_m").At, "field.range_m: %s is not allowed with radio: %s, which senses to %d m; allowed: "+
-			"above 0, to %[3]d m", formatNumber(*reach), radios.NS2, ns2SenseM)
+			"above 0 up to %[3]d m", formatNumber(*reach), radios.NS2, ns2SenseM)
 	}
 	if model == "disc" {
 		if n.Child("range_m") == nil && !n.Strange {
@@ -304,7 +304,7 @@ func (p *parse) checkLoss(n *tree.Node) {
 		}
 	}
 	if r, cs := n.NumberAt("range_m"), n.NumberAt("carrier_sense_m"); r != nil && cs != nil && *cs < *r {
-		f.Add(n.Child("carrier_sense_m").At, "field.carrier_sense_m: %s is below range_m %s; allowed: from it on",
+		f.Add(n.Child("carrier_sense_m").At, "field.carrier_sense_m: %s is below range_m %s; allowed: range_m or more",
 			formatNumber(*cs), formatNumber(*r))
 	}
 	rician, k := n.TextAt("fading.model") == "rician", n.Lookup("fading.k_factor_db")
@@ -316,7 +316,7 @@ func (p *parse) checkLoss(n *tree.Node) {
 	}
 	if e := n.Child("channel_error"); e.Fine() && !e.Strange && (e.Child("burst_frames") == nil) ==
 		(e.Child("burst_s") == nil) {
-		f.Add(e.Home, "field.channel_error: a burst's length is needed once; allowed: burst_frames or burst_s")
+		f.Add(e.Home, "field.channel_error: a burst needs one length; allowed: either burst_frames or burst_s")
 	}
 }
 

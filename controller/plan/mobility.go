@@ -143,7 +143,8 @@ func (s scene) keys() {
 func (s scene) speeds() {
 	least, most := s.tree.NumberAt("speed_min_mps"), s.tree.NumberAt("speed_max_mps")
 	if least != nil && most != nil && *most < *least {
-		s.add(s.tree.Child("speed_max_mps").At, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on",
+		s.add(s.tree.Child("speed_max_mps").At, ".speed_max_mps: %s is below speed_min_mps %s; allowed: "+
+			"speed_min_mps or more",
 			formatNumber(*most), formatNumber(*least))
 	}
 }

@@ -75,7 +75,7 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460",
 			"flows: 1, total_bps: 9000, payload_bytes: 1460"},
 		"total_bps":                    {"total_bps: 50000, port", "bitrate_bps: 1000, total_bps: 50000, port"},
-		"flow tcp's already":           {"port: 6000", "port: 5000"},
+		"is taken by flow tcp":         {"port: 6000", "port: 5000"},
 		"from -200 s to -200 s is not": {"port: 5000}", "port: 5000, start_s: -200}"},
 		"tcp.duration_s: iperf3 cannot send for 0.5 s; allowed: whole": {"port: 5000}", "port: 5000, duration_s: 0.5}"},
 		"trial.warmup_s: 9000":  {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},

@@ -343,6 +343,9 @@ func (c *Campaign) Estimate() drive.Estimate { return drive.Of(c.trials, c.Attem
 // runName is the contract's form of a run's name.
 var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
+// IsRunName reports whether a run may bear a name.
+func IsRunName(name string) bool { return runName.MatchString(name) }
+
 // runKeyBytes is the length of the key that authenticates GO.
 const runKeyBytes = 32
 

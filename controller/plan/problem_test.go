@@ -113,7 +113,7 @@ func TestFaultsAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(faults) < 60 {
+	if len(faults) < 160 {
 		t.Errorf("only %d faults are tried", len(faults))
 	}
 }

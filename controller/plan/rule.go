@@ -197,16 +197,22 @@ func (r number) allowed() string {
 // decimal is a number as YAML would have read it, had it not been in quotes.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
+// measured is a number with a unit.
+var measured = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)? ?[A-Za-zµ%/²0-9]+$`)
+
 var kmh = regexp.MustCompile(`^([0-9.]+) ?(?:km/?h|kmh|kph)$`)
 
 // converted says how a text is given as a number: without quotes, and a speed in km/h
-// in m/s; "" for any other text.
+// in m/s, and any other number without its unit; "" for any other text.
 func (r number) converted(text string) string {
 	if decimal.MatchString(text) {
 		return ", without quotes"
 	}
 	found := kmh.FindStringSubmatch(text)
 	if found == nil || !strings.HasPrefix(r.unit, "m/s") {
+		if measured.MatchString(text) {
+			return ", without its unit"
+		}
 		return ""
 	}
 	x, err := strconv.ParseFloat(found[1], 64)

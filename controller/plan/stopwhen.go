@@ -53,7 +53,7 @@ func (p *parse) readStopWhen(n *tree.Node) {
 	e := &StopWhen{EveryBlocks: everyBlock, Confidence: stopConfidence}
 	n.Into(f, e)
 	if (n.Child("half_width_mbps") == nil) == (n.Child("half_width_percent") == nil) {
-		f.Add(n.Home, "design.stop_when: the wished-for precision is needed once; allowed: half_width_mbps or "+
+		f.Add(n.Home, "design.stop_when: it needs one precision; allowed: either half_width_mbps or "+
 			"half_width_percent")
 		return
 	}

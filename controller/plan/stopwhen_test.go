@@ -32,10 +32,10 @@ func TestFaultsOfStopWhen(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{of: tpc, half_width_percent: 10, " +
 			"min_blocks: 4}": `design.stop_when.of: "tpc" is not a defined factor, or mean; allowed: speed, tcp, mean (did you mean "tcp"?)`,
-		"{of: tcp, min_blocks: 4}": "design.stop_when: the wished-for precision is needed once; allowed: " +
+		"{of: tcp, min_blocks: 4}": "design.stop_when: it needs one precision; allowed: either " +
 			"half_width_mbps or half_width_percent",
-		"{of: tcp, half_width_mbps: 1, half_width_percent: 1, min_blocks: 4}": "design.stop_when: the wished-for " +
-			"precision is needed once",
+		"{of: tcp, half_width_mbps: 1, half_width_percent: 1, min_blocks: 4}": "design.stop_when: it needs " +
+			"one precision",
 		"{of: tcp, half_width_percent: 10, min_blocks: 2}": "design.stop_when.min_blocks: 2 is not " +
 			"allowed; allowed: a whole number from 3 up to 1000 blocks",
 		"{of: tcp, half_width_percent: 10, min_blocks: 8}": "design.stop_when.min_blocks: 8 is not " +

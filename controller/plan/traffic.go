@@ -69,8 +69,8 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 		other, taken = servers[port]
 	}
 	if taken && node != "" {
-		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.Key,
-			f.Port, node, other)
+		c.add(at, "trial.traffic.%s.port: %d on node %s is taken by flow %s; allowed: a port of its own", e.Key, f.Port,
+			node, other)
 	}
 	servers[node+port], servers[port] = e.Key, e.Key
 }
@@ -249,8 +249,8 @@ func (c *check) flowEnds(name string, m *tree.Node) {
 		switch node := c.flowEnd(m, key); {
 		case node == draw.Random:
 		case node == "" && (n.Text == "car" || n.Text == "roadside") && c.lacks(n.Text):
-			c.add(n.At, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key,
-				n.Text, n.Text)
+			c.add(n.At, "trial.traffic.%s.%s: no node has the role %s; allowed: the name of a node, or name "+
+				"trial.%s too", name, key, n.Text, n.Text)
 		case node != "" && !slices.Contains(c.participants(), node):
 			c.add(n.At, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such "+
 				"as one of trial.relays", name, key, node)

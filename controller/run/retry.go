@@ -33,8 +33,8 @@ func Retry(a *archive.Archive, trials []int, by, why string) error {
 			continue
 		}
 		if isAccepted(verdicts[n]) {
-			return fmt.Errorf("retry trial %d: it is accepted; who wants it measured again says so by the word "+
-				"repeat, in the app", n)
+			return fmt.Errorf("retry trial %d: it was accepted, and only a trial that was given up is driven again; "+
+				"the phone app can repeat an accepted one", n)
 		}
 		newest := slices.MaxFunc(verdicts[n], func(x, y wire.Verdict) int { return x.Attempt - y.Attempt })
 		if newest.Attempt >= wire.MaxAttempts {

@@ -83,7 +83,7 @@ func TestWhatCannotBeRetriedIsRefused(t *testing.T) {
 	decide(t, r, 1, "rejected", "failed")
 	decide(t, r, 2, "rejected", "accepted")
 	decide(t, r, 3, "failed")
-	for trial, want := range map[int]string{0: "trials 1 to 3", 4: "trials 1 to 3", 2: "it is accepted"} {
+	for trial, want := range map[int]string{0: "trials 1 to 3", 4: "trials 1 to 3", 2: "it was accepted, and only"} {
 		if err := Retry(r.Archive, []int{1, trial}, "ada", ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("trial %d: %v, want %q", trial, err, want)
 		}

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,29 +47,66 @@ var expected = map[string]string{
 	"intSlice":     "whole numbers, and commas between them",
 	"duration":     "a time with its unit, such as 90s or 2h",
 	"bool":         "true or false",
+
+	"stringToString": "NAME=VALUE",
 }
 
 // Explain returns err in plain words where it is about a flag that the command has not,
 // or about a value that a flag does not take.
 func Explain(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := unknown.GetSpecifiedName()
+		// With one dash, each letter is a flag.
+		if all := unknown.GetSpecifiedShortnames(); len([]rune(all)) > 1 {
+			name, _, _ = strings.Cut(all, "=")
+			err = fmt.Errorf("unknown flag: -%s", name)
+		}
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
 				known = append(known, f.Name)
 			}
 		})
-		if near := nearest.Word(unknown.GetSpecifiedName(), known); near != "" {
+		if near := nearest.Word(name, known); near != "" {
 			return fmt.Errorf("%w; did you mean --%s?", err, near)
 		}
 		return fmt.Errorf("%w; `%s --help` lists what there is", err, c.CommandPath())
 	}
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok || expected[bad.GetFlag().Value.Type()] == "" {
+	if !ok {
 		return err
 	}
 	f := bad.GetFlag()
+	if _, former := f.Value.(Former); former {
+		return fmt.Errorf("--%s %w", f.Name, bad.Unwrap())
+	}
+	if expected[f.Value.Type()] == "" {
+		return err
+	}
 	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), expected[f.Value.Type()])
+}
+
+// Former is a flag's former name: giving it is an error that says the present one.
+type Former string
+
+func (Former) String() string { return "" }
+
+// Type is that of a text.
+func (Former) Type() string { return "string" }
+
+// Set takes no value.
+func (now Former) Set(string) error { return fmt.Errorf("is called --%s now", string(now)) }
+
+// Address says what is wrong with a flag's value that is to be an address to listen at, such
+// as example.
+func Address(flag, value, example string) error {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("--%s %q: expected HOST:PORT, such as %s", flag, value, example)
 }
 
 // Exactly wants as many arguments as its command's usage names, and shows the usage otherwise.
@@ -111,10 +151,40 @@ func Below(c *cobra.Command, args []string) error {
 		}
 	}
 	err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+	if there := named(c.Root(), args[0]); len(there) > 0 {
+		return fmt.Errorf("%w; did you mean `%s`?", err, strings.Join(there, "` or `"))
+	}
+	for program, commands := range Programs() {
+		if program != c.Root().Name() && slices.Contains(commands, args[0]) {
+			return fmt.Errorf("%w; did you mean `%s %s`?", err, program, args[0])
+		}
+	}
 	if near := nearest.Word(args[0], known); near != "" {
 		return fmt.Errorf("%w; did you mean %q?", err, near)
 	}
 	return fmt.Errorf("%w; it has %s", err, strings.Join(known, ", "))
+}
+
+// named are the commands of a name below c, with the words before it.
+func named(c *cobra.Command, name string) []string {
+	var out []string
+	for _, below := range c.Commands() {
+		if below.Name() == name && below.IsAvailableCommand() {
+			out = append(out, below.CommandPath())
+		}
+		out = append(out, named(below, name)...)
+	}
+	return out
+}
+
+// Programs are the programs, each with those of its commands that are easily looked for in
+// the other.
+func Programs() map[string][]string {
+	return map[string][]string{
+		"fieldmesh": {"collect", "keys", "live", "nodes", "plan", "preflight", "pull", "rehearse", "report", "run",
+			"runs"},
+		"fieldmesh-agent": {"log", "probe", "route", "simulate-gps", "up"},
+	}
 }
 
 // Describe gives c, and every command below it, its help: the text of help/NAME.txt, with

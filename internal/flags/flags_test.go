@@ -2,6 +2,8 @@ package flags
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -16,6 +18,10 @@ func TestExplain(t *testing.T) {
 		"--speeds-mps=1;2": `--speeds-mps "1;2": expected numbers without units, and commas between them`,
 		"--no-such":        "unknown flag: --no-such; `test --help` lists what there is",
 		"--road":           "unknown flag: --road; did you mean --road-m?",
+		"-trail":           "unknown flag: -trail; did you mean --trial?",
+		"-x":               "unknown shorthand flag: 'x' in -x; `test --help` lists what there is",
+		"--label=red":      `--label "red": expected NAME=VALUE`,
+		"--beside=2":       "--beside is called --phy-of now",
 	} {
 		c := &cobra.Command{Use: "test"}
 		f := c.Flags()
@@ -23,6 +29,8 @@ func TestExplain(t *testing.T) {
 		f.Duration("time", 0, "")
 		f.Int("trial", 0, "")
 		f.Float64Slice("speeds-mps", nil, "")
+		f.StringToString("label", nil, "")
+		f.Var(Former("phy-of"), "beside", "")
 		if got := Explain(c, f.Parse([]string{arg})); got == nil || got.Error() != want {
 			t.Errorf("%s: %v, want %s", arg, got, want)
 		}
@@ -30,6 +38,41 @@ func TestExplain(t *testing.T) {
 	other := errors.New("other")
 	if got := Explain(&cobra.Command{}, other); !errors.Is(got, other) {
 		t.Errorf("another error became %v", got)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for value, fine := range map[string]bool{":7480": true, "[::1]:0": true, "7480": false, "desk": false,
+		"desk:x":    false,
+		"127.0.0.1": false} {
+		err := Address("listen", value, ":7447")
+		want := fmt.Sprintf("--listen %q: expected HOST:PORT, such as :7447", value)
+		if (err == nil) != fine || err != nil && err.Error() != want {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// A command of the program that is looked for below another.
+func TestACommandInAnotherPlace(t *testing.T) {
+	do := func(*cobra.Command, []string) {}
+	root, plan := &cobra.Command{Use: "root"}, &cobra.Command{Use: "plan"}
+	root.AddCommand(plan, &cobra.Command{Use: "explain", Run: do})
+	plan.AddCommand(&cobra.Command{Use: "check", Run: do})
+	root.AddCommand(&cobra.Command{Use: "rehear", Run: do}) // near, but not it
+	for name, c := range map[string]struct {
+		below *cobra.Command
+		want  string
+	}{
+		"explain":  {plan, "`root explain`?"},
+		"check":    {root, "`root plan check`?"},
+		"rehearse": {root, "`fieldmesh rehearse`?"},
+		"up":       {plan, "`fieldmesh-agent up`?"},
+	} {
+		err := Below(c.below, []string{name})
+		if err == nil || !strings.HasSuffix(err.Error(), "; did you mean "+c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
 	}
 }
 

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -84,10 +87,10 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // the rest repeats the address
 		}
-		if errors.Is(err, http.ErrSchemeMismatch) {
+		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain || errors.Is(err, http.ErrSchemeMismatch) {
 			return w.otherScheme("https", "http")
 		}
-		return &networkError{fmt.Errorf("reach %s: %w", w.Target.place(), err)}
+		return &networkError{fmt.Errorf("reach %s: %w%s", w.Target.place(), err, cure(err))}
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
@@ -100,6 +103,17 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		return w.otherScheme("http", "https")
 	}
 	return &statusError{code: resp.StatusCode, message: w.message(resp, text), retryAfter: retryAfter(resp.Header)}
+}
+
+// cure says what to look at where a server was not reached.
+func cure(err error) string {
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok && lookup.IsNotFound {
+		return "; correct the name in --influx"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "; is InfluxDB running there?"
+	}
+	return ""
 }
 
 // plainToTLS is what Go's servers, and nginx, answer to HTTP where TLS is spoken.
@@ -122,6 +136,9 @@ func (w *Writer) message(resp *http.Response, body []byte) string {
 	text := strings.TrimSpace(string(body))
 	if json.Unmarshal(body, &told) == nil && told.Error+told.Message != "" {
 		text = strings.TrimSpace(told.Error + " " + told.Message)
+	}
+	if strings.HasPrefix(text, "<") {
+		text = http.StatusText(resp.StatusCode) + ", as a web page: is that an InfluxDB?"
 	}
 	if text == "" {
 		text = http.StatusText(resp.StatusCode)

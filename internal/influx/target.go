@@ -35,7 +35,8 @@ func (t Target) Validate() error {
 		// The error of url.Parse repeats its input, which may hold a password.
 		return errors.New("influx url is not a URL: expected http://HOST:PORT")
 	case u.User != nil:
-		return fmt.Errorf("influx url for %q holds a user: give user and password apart from it", u.Host)
+		return fmt.Errorf("influx url for %q holds a user: take it out, and give it by --user and the "+
+			"password by --password-file", u.Host)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("influx url %q: expected http://HOST:PORT or https://HOST:PORT", u.Redacted())
 	case u.RawQuery != "" || u.Fragment != "":

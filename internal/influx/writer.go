@@ -214,11 +214,15 @@ func (w *Writer) explain(err error) error {
 		if w.Target.User != "" {
 			who = fmt.Sprintf("user %q", w.Target.User)
 		}
-		return fmt.Errorf("write to %v as %s: %w: %w; check user and password", w.Target, who, ErrAccess, err)
+		return fmt.Errorf("write to %v as %s: %w: %w; check user and password (InfluxDB 2.x: the token is "+
+			"the password)", w.Target, who, ErrAccess, err)
 	}
 	if answer.noDatabase() {
 		return fmt.Errorf("write to %v: %w: user %q may not make it; make it as an administrator and grant WRITE "+
 			"on it: %w", w.Target, ErrAccess, w.Target.User, err)
+	}
+	if answer.code == http.StatusNotFound && strings.Contains(answer.message, "bucket") {
+		return fmt.Errorf("write to %v: %w; make the bucket there, or name another by --database", w.Target, err)
 	}
 	return fmt.Errorf("write to %v: %w", w.Target, err)
 }

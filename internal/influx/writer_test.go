@@ -225,7 +225,8 @@ func TestTooLargeIsHalved(t *testing.T) {
 
 func TestFinalAnswers(t *testing.T) {
 	for code, want := range map[int]string{
-		401: `as user "car": influxdb refuses access: influxdb answers 401: no *** here; check user and password`,
+		401: `as user "car": influxdb refuses access: influxdb answers 401: no *** here; check user and ` +
+			"password (InfluxDB 2.x: the token is the password)",
 		403: "influxdb refuses access",
 		404: "influxdb answers 404",
 		307: "it redirects elsewhere",
@@ -245,6 +246,60 @@ func TestFinalAnswers(t *testing.T) {
 		if (code == 401 || code == 403) != errors.Is(err, ErrAccess) {
 			t.Errorf("%d: ErrAccess %v", code, errors.Is(err, ErrAccess))
 		}
+	}
+}
+
+// What a person can do is said beside what went wrong.
+func TestWhatToDoAboutAServerIsSaid(t *testing.T) {
+	bucket := `{"code":"not found","message":"bucket \"field\" not found"}`
+	for _, c := range []struct {
+		code       int
+		body, want string
+	}{
+		{404, bucket, "; make the bucket there, or name another by --database"},
+		{404, "<html><body>no", "influxdb answers 404: Not Found, as a web page: is that an InfluxDB?"},
+	} {
+		w, _ := start(t, &server{answer: func(int, []string) (int, string, map[string]string) {
+			return c.code, c.body, nil
+		}})
+		if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.body, err, c.want)
+		}
+	}
+	for url, want := range map[string]string{
+		"http://127.0.0.1:9":        "connection refused; is InfluxDB running there?",
+		"http://influx.invalid:808": "no such host; correct the name in --influx",
+	} {
+		var told error
+		w := &Writer{Target: Target{URL: url, Database: "field"}, Patience: time.Nanosecond}
+		w.Outage = func(err error) { told = errors.Join(told, err) }
+		if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", url, err, want)
+		}
+	}
+}
+
+// A server that answers TLS with a text of its own does not speak it either.
+func TestAServerThatKnowsNoHTTPVersionIsReported(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("<!DOCTYPE HTML>\n"))
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	w := &Writer{Target: Target{URL: "https://" + l.Addr().String(), Database: "field"}, Patience: time.Nanosecond}
+	want := "this server speaks http, not https; give its address as http://" + l.Addr().String()
+	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v", err)
 	}
 }
 

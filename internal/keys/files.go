@@ -48,7 +48,8 @@ func LoadIdentity(dir string) (Identity, error) {
 	}
 	identity, err := ParseIdentity(certPEM, keyPEM)
 	if err != nil {
-		return Identity{}, fmt.Errorf("load identity of %q: %w", dir, err)
+		return Identity{}, fmt.Errorf("load identity: %w; copy both %s.crt and %[2]s.key in %[3]q back from where "+
+			"they are whole", err, found[0], dir)
 	}
 	return identity, nil
 }

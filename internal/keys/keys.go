@@ -117,7 +117,7 @@ func New(name string) (certPEM, keyPEM []byte, pin string, err error) {
 func ParseIdentity(certPEM, keyPEM []byte) (Identity, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return Identity{}, fmt.Errorf("read key pair: %w", err)
+		return Identity{}, fmt.Errorf("certificate and key are no pair: %w", err)
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {

@@ -34,6 +34,18 @@ func Word(word string, known []string) string {
 	return best
 }
 
+// Slip returns the known word that was meant if the finger slipped, by no more than two
+// letters; empty when there is none. It is for names, which are often alike.
+func Slip(word string, known []string) string {
+	best, distance := "", min(len(word)/2, 2)+1
+	for _, k := range known {
+		if d := editDistance(word, k); d < distance {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
 // editDistance counts the insertions, deletions, replacements and swaps of
 // neighbours between two words (optimal string alignment).
 func editDistance(a, b string) int {

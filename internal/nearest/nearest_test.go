@@ -17,3 +17,13 @@ func TestWord(t *testing.T) {
 		}
 	}
 }
+
+func TestSlip(t *testing.T) {
+	known := []string{"monday", "friday-2"}
+	for word, want := range map[string]string{"munday": "monday", "mondya": "monday", "friday": "friday-2",
+		"tuesday": "", "m": "", "": "", "monday": "monday"} {
+		if got := Slip(word, known); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}

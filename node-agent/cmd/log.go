@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,9 @@ func LogCommand() *cobra.Command {
 	f := logFlags{}
 	c := &cobra.Command{Use: "log", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
 		ctx := c.Context()
+		if f.forS < 0 {
+			return fmt.Errorf("--for-s %g: expected 0 or more seconds", f.forS)
+		}
 		if f.forS > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(f.forS*float64(time.Second)))
@@ -56,9 +60,15 @@ func LogCommand() *cobra.Command {
 }
 
 func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
+	if _, err := os.Stat(filepath.Join("/sys/class/net", f.iface)); errors.Is(err, os.ErrNotExist) {
+		if _, err := fmt.Fprintf(out, "there is no interface %s, so no counters are recorded; --interface names "+
+			"another\n", f.iface); err != nil {
+			return fmt.Errorf("warn: %w", err)
+		}
+	}
 	sp, err := spool.Open(f.dir, f.node, spool.Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; --dir names another folder", err)
 	}
 	defer func() { err = errors.Join(err, sp.Close()) }()
 	clk := clock.System{}

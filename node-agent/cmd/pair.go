@@ -20,8 +20,8 @@ func PairCommand() *cobra.Command {
 	var path string
 	c := &cobra.Command{Use: "pair", Args: func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return errors.New("the code is no argument, as other users of this machine could read it there: " +
-				"type it when you are asked for it")
+			return errors.New("the code does not belong on the command line, where other users of this machine " +
+				"could read it; run `fieldmesh-agent pair` alone, and type the code when it asks")
 		}
 		return nil
 	}, RunE: func(c *cobra.Command, _ []string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -79,6 +80,9 @@ func (f *routeFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if _, err := net.InterfaceByName(f.Interface); err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // the rest names Go's own call
+		}
 		return fmt.Errorf("--interface %s: %w; `ip link` lists those that there are", f.Interface, err)
 	}
 	forward, err := manetd.Forwards(f.Protocol)
@@ -150,6 +154,10 @@ func (f *routeFlags) defaults() error {
 func show(ctx context.Context, socket, what string, w io.Writer) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("no routing daemon answers at %s; start one with `fieldmesh-agent route --protocol NAME "+
+			"--interface NAME`", socket)
+	}
 	if err != nil {
 		return fmt.Errorf("reach the routing daemon: %w; does one run on this interface?", err)
 	}

@@ -26,6 +26,9 @@ func SimulateGPSCommand() *cobra.Command {
 		if err := track.check(); err != nil {
 			return err
 		}
+		if err := flags.Address("listen", listen, "127.0.0.1:2947"); err != nil {
+			return err
+		}
 		l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", listen)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf("%w; stop gpsd first (`sudo systemctl stop gpsd.socket gpsd`), or name another "+
@@ -66,9 +69,9 @@ func (tr simulatedTrack) check() error {
 	case len(tr.speedsMps) == 0:
 		return errors.New("--speeds-mps: name at least one speed")
 	case fast >= 0:
-		return fmt.Errorf("--speeds-mps %g: 0 to 60 m/s are possible", tr.speedsMps[fast])
+		return fmt.Errorf("--speeds-mps %g: expected 0 to 60 m/s", tr.speedsMps[fast])
 	case !(tr.holdS >= 1 && tr.holdS <= 3600):
-		return fmt.Errorf("--hold-s %g: 1 to 3600 seconds are possible", tr.holdS)
+		return fmt.Errorf("--hold-s %g: expected 1 to 3600 seconds", tr.holdS)
 	}
 	return nil
 }

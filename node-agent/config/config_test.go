@@ -96,9 +96,27 @@ func faults() map[string]struct{ file, want string } {
 			`a.yaml:3:1: unknown key "inteface"; did you mean "interface"?`},
 		"unknown nested key": {base + "allow:\n  prefix: []\n",
 			`a.yaml:4:3: unknown key "prefix"; did you mean "prefixes"?`},
-		"twice": {base + "node: b\n", "a.yaml:3:1:"},
-		"type":  {base + "go_port: x\n", "a.yaml:3:10:"},
-		"port": {base + "go_port: 70000\n", "a.yaml:3:10: go_port: 70000; allowed is 1 " +
+		"twice": {base + "node: b\n", `a.yaml:3:1: not valid YAML: key "node" is given twice, first in line 1`},
+		"type": {base + "go_port: x\n",
+			`a.yaml:3:10: go_port: "x": expected a whole number, without a unit and without quotes`},
+		"a size with its unit": {base + "quota_bytes: 5GB\n",
+			`a.yaml:3:14: quota_bytes: "5GB": expected a whole number, without a unit and without quotes`},
+		"a time with its unit": {base + "dead_man_s: 30min\n",
+			`a.yaml:3:13: dead_man_s: "30min": expected a number, without a unit and without quotes`},
+		"a truth value": {base + "radio_feedback: maybe\n",
+			`a.yaml:3:17: radio_feedback: "maybe": expected true or false`},
+		"no list": {base + "allow: {prefixes: 192.168.5.0/24}\n",
+			"a.yaml:3:19: a text stands where a list is expected, such as [a, b]"},
+		"no space": {"node:car\ninterface: wlan0\n",
+			"a.yaml:1:1: not valid YAML: no key; a key has a colon and a space behind it, such as `key: value`"},
+		"tab": {"\tnode: car\n", "not valid YAML: a tab begins the line; indent it by spaces"},
+		"the receiver's device": {base + "gpsd: /dev/ttyACM0\n", `a.yaml:3:7: gpsd: "/dev/ttyACM0" is not where gpsd ` +
+			"answers, such as 127.0.0.1:2947, nor none; a receiver's device is for gpsd itself"},
+		"no port": {base + "listen: 7443\n",
+			`a.yaml:3:9: listen: "7443" is not HOST:PORT or :PORT with a port of 1 to 65535, such as :7443`},
+		"home": {base + "keys_dir: ~/keys\n", `a.yaml:3:11: keys_dir: "~/keys" is not an absolute path; write it in ` +
+			"full, such as /var/lib/fieldmesh, without ~, . and .."},
+		"port": {base + "go_port: 70000\n", "a.yaml:3:10: go_port: 70000 is not allowed; allowed: 1 " +
 			"to 65535"},
 		"node":                {"node: Car\ninterface: wlan0\n", `a.yaml:1:7: node: "Car"`},
 		"interface traversal": {"node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
@@ -122,7 +140,7 @@ func faults() map[string]struct{ file, want string } {
 			"a.yaml:3:12: state_dir: "},
 		"traversal":    {base + "keys_dir: /etc/../root\n", "a.yaml:3:11: keys_dir"},
 		"tool":         {base + "binaries:\n  bash: /bin/bash\n", "a.yaml:4:9: binaries.bash: not a tool"},
-		"dead man":     {base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0; allowed is 10 to 86400"},
+		"dead man":     {base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0 is not allowed; allowed: 10 to 86400"},
 		"dead man nan": {base + "dead_man_s: .nan\n", "a.yaml:3:13: dead_man_s"},
 	}
 }

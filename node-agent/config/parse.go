@@ -56,20 +56,20 @@ var kinds = sync.OnceValue(func() map[string]kind {
 		"name": {regexp.MustCompile(`^[a-z0-9-]{1,64}$`), nil, "is not a name of 1 to 64 of a-z, 0-9 and -"},
 		"interface": {regexp.MustCompile(`^[A-Za-z0-9_.-]{1,15}$`), func(name string) bool {
 			return !slices.Contains([]string{".", "..", "all", "default", "lo"}, name)
-		}, "is not the name of an interface that can be tested"},
+		}, "is not the name of an interface that can be tested; `ip link` lists the names"},
 		"user": {regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}:[0-9]{1,10})$`), nil,
 			"is neither a user's name nor uid:gid"},
 		"address": {regexp.MustCompile(`:[0-9]+$`), func(address string) bool {
 			_, _, ok := splitAddress(address)
 			return ok
-		}, "is not host:port with a port of 1 to 65535"},
+		}, "is not HOST:PORT or :PORT with a port of 1 to 65535, such as :7443"},
 		"gpsd": {regexp.MustCompile(`^(none|.+:[0-9]+)$`), func(address string) bool {
 			host, _, ok := splitAddress(address)
 			return address == NoGPSD || ok && host != ""
-		}, "is neither none nor host:port with a host and a port of 1 to 65535"},
+		}, "is not where gpsd answers, such as 127.0.0.1:2947, nor none; a receiver's device is for gpsd itself"},
 		"path": {regexp.MustCompile(`^/.`), func(path string) bool {
 			return filepath.Clean(path) == path
-		}, "is not a clean absolute path"},
+		}, "is not an absolute path; write it in full, such as /var/lib/fieldmesh, without ~, . and .."},
 	}
 })
 
@@ -157,6 +157,9 @@ func (d document) decodeError(err error) error {
 		return d.at("allow.prefixes", "%v", err)
 	}
 	e := &Error{File: d.name, Message: yamlfault.Explain(located.GetMessage())}
+	if _, torn := errors.AsType[*yaml.SyntaxError](err); torn {
+		e.Message = "not valid YAML: " + e.Message
+	}
 	if token := located.GetToken(); token != nil {
 		e.Line, e.Column = token.Position.Line, token.Position.Column
 		if strings.HasPrefix(e.Message, "unknown field") {
@@ -168,8 +171,22 @@ func (d document) decodeError(err error) error {
 				e.Message = fmt.Sprintf("key %q is called %q now", token.Value, now)
 			}
 		}
+		if key := keyOf(err); key != "" {
+			e.Message = fmt.Sprintf("%s: %q: %s", key, token.Value, e.Message)
+		}
 	}
 	return e
+}
+
+// keyOf is the key whose value is of the wrong type, where err is about that.
+func keyOf(err error) string {
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok || wrong.StructFieldName == nil {
+		return ""
+	}
+	_, name, _ := strings.Cut(*wrong.StructFieldName, ".")
+	field, _ := reflect.TypeFor[Config]().FieldByName(name)
+	return field.Tag.Get("yaml")
 }
 
 // renamed is what a key is called that had this name; "" when none had.
@@ -244,7 +261,7 @@ func (d document) checkAmount(key string, tag reflect.StructTag, x float64) erro
 	} else {
 		allowed += " and more"
 	}
-	return d.at(key, "%s; allowed is %s", strconv.FormatFloat(x, 'g', -1, 64), allowed)
+	return d.at(key, "%s is not allowed; allowed: %s", strconv.FormatFloat(x, 'g', -1, 64), allowed)
 }
 
 func bound(tag reflect.StructTag, name string, otherwise float64) float64 {

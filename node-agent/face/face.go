@@ -84,6 +84,10 @@ type radioSource interface {
 // Run serves a node until ctx ends.
 func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log *slog.Logger) error {
 	identity, err := keys.LoadIdentity(cfg.KeysDir)
+	if errors.Is(err, keys.ErrNoIdentity) {
+		return fmt.Errorf("this node is not paired yet: there is no node.key in %q; run `sudo fieldmesh-agent pair`",
+			cfg.KeysDir)
+	}
 	if err != nil {
 		return err
 	}

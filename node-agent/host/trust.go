@@ -57,8 +57,8 @@ func CheckConfiguration(path string) error {
 		return fmt.Errorf("check configuration: %w", err)
 	}
 	if _, _, err := trusted(path); err != nil {
-		return fmt.Errorf("check configuration: %w; what root may be asked to do is read from it: chown it to root, "+
-			"and chmod go-w it and the folders above", err)
+		return fmt.Errorf("check configuration: %w; root does what this file says, so nobody else may change it: run "+
+			"sudo chown root and sudo chmod go-w on it and on the folders above it", err)
 	}
 	return nil
 }

@@ -135,7 +135,8 @@ func (s *Spool) left() int64 {
 }
 
 func (s *Spool) diskCure() string {
-	return fmt.Sprintf("free space on the disk of %s (%s of it are left to others)", s.dir, amount(s.opt.MinFreeBytes))
+	return fmt.Sprintf("make room on the disk of %s (%s of it are kept free for others)", s.dir,
+		amount(s.opt.MinFreeBytes))
 }
 
 // trim drops the oldest segments whose records are all confirmed, while the spool is larger

@@ -196,7 +196,7 @@ func TestShortDiskRefusesUntilThereIsRoom(t *testing.T) {
 	mustSync(t, s)
 	var full *FullError
 	if _, err := s.Append(wire.Header{}, event(0)); !errors.As(err, &full) ||
-		!strings.Contains(full.Cure, "free space") {
+		!strings.Contains(full.Cure, "make room on the disk") {
 		t.Fatalf("append on a short disk: %v", err)
 	}
 	setFree(1 << 20)

@@ -100,7 +100,19 @@ func findGPSD() (string, error) {
 }
 
 // CheckHost refuses a machine on which no field can be made, and says what to do.
-func CheckHost() error {
+func CheckHost() error { return notHere(append(missingPrograms(), checkTun(tunDevice))) }
+
+// CheckPrograms says which of them are missing, where a kernel of its own has the rest.
+func CheckPrograms() error { return notHere(missingPrograms()) }
+
+func notHere(missing []error) error {
+	if err := errors.Join(missing...); err != nil {
+		return fmt.Errorf("a rehearsal cannot be made on this machine: %w", err)
+	}
+	return nil
+}
+
+func missingPrograms() []error {
 	_, gpsd := findGPSD()
 	missing := []error{gpsd}
 	for program, packaged := range map[string]string{"ip": "iproute2", "iperf3": "iperf3"} {
@@ -108,10 +120,7 @@ func CheckHost() error {
 			missing = append(missing, fmt.Errorf("%s is not installed: sudo apt-get install %s", program, packaged))
 		}
 	}
-	if err := errors.Join(append(missing, checkTun(tunDevice))...); err != nil {
-		return fmt.Errorf("a rehearsal cannot be made on this machine: %w", err)
-	}
-	return nil
+	return missing
 }
 
 // startWithin and startEach bound the start of daemons on a busy machine: the
@@ -159,13 +168,17 @@ func logEnd(path string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(text[max(0, len(text)-most):]), ""))
+	end := strings.TrimSpace(strings.ToValidUTF8(string(text[max(0, len(text)-most):]), ""))
+	if end == "" {
+		return "it wrote nothing to its log; try whether the program starts by itself"
+	}
+	return "its log ends:\n" + end
 }
 
 func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, f.ctlNS, n.listen())
 	if err != nil {
-		return fmt.Errorf("wait for the agent of %q: %w; its log ends:\n%s", n.Name, err,
+		return fmt.Errorf("wait for the agent of %q: %w; %s", n.Name, err,
 			logEnd(filepath.Join(n.dir, "agent.log")))
 	}
 	return conn.Close()
@@ -175,7 +188,7 @@ func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 func (f *Field) awaitFix(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, n.netns, "127.0.0.1:"+gps.Port)
 	if err != nil {
-		return fmt.Errorf("wait for gpsd of %q: %w; its log ends:\n%s", n.Name, err,
+		return fmt.Errorf("wait for gpsd of %q: %w; %s", n.Name, err,
 			logEnd(filepath.Join(n.dir, "gpsd.log")))
 	}
 	defer conn.Close()

@@ -64,7 +64,7 @@ func At(path string) (Kernel, error) {
 	}
 	body, err := os.ReadFile(path)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("find kernel: %w", err)
+		return Kernel{}, fmt.Errorf("find kernel: %w; `make kernel` builds one, and --kernel names its file", err)
 	}
 	sum := sha256.Sum256(body)
 	return at(path, hex.EncodeToString(sum[:])[:hashDigits])
@@ -73,7 +73,7 @@ func At(path string) (Kernel, error) {
 func at(path, hash string) (Kernel, error) {
 	out, err := exec.Command(path, "--version").Output() //nolint:gosec // a file that the user has built or named
 	if err != nil {
-		return Kernel{}, fmt.Errorf("ask kernel %q for its version: %w", path, err)
+		return Kernel{}, fmt.Errorf("ask kernel %q for its version: %w; name one that `make kernel` built", path, err)
 	}
 	return Kernel{Path: path, Version: strings.TrimSpace(string(out)), Configuration: hash}, nil
 }

@@ -73,7 +73,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	p := newPlace(t)
 	// An agent that was never paired answers nobody.
 	agent := p.begin(t, p.node, "fieldmesh-agent", "up", "--config", p.config)
-	agent.Says(t, "neither controller.key nor node.key nor app.key")
+	agent.Says(t, "this node is not paired yet: there is no node.key in ")
 	p.node.Do(t, func() error {
 		if conn, err := net.DialTimeout("tcp", nodeHost+":7443", time.Second); err == nil {
 			t.Error("an agent without keys listens")
@@ -94,7 +94,8 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	owned(t, p.keys("car"), 0, 0o750)
 	owned(t, filepath.Join(p.keys("car"), "node.key"), testnet.Nobody, 0o600)
 	owned(t, filepath.Join(p.keys("car"), "authorized.json"), 0, 0o640)
-	p.refused(t, []string{"the code is no argument"}, p.node, "fieldmesh-agent", "pair", code, "--config", p.config)
+	p.refused(t, []string{"the code does not belong on the command line"}, p.node, "fieldmesh-agent", "pair", code,
+		"--config", p.config)
 	p.refused(t, []string{"no code was given"}, p.node, "fieldmesh-agent", "pair", "--config", p.config)
 	// The agent that waits for its keys finds them.
 	agent.Says(t, "node is ready")
@@ -262,7 +263,7 @@ func TestE2EPairingAttacks(t *testing.T) {
 	p.pairsNot(t, mistyped, p.config, "a letter of the code is wrong or missing")
 	unpaired("wrong codes")
 	if err := desk.Wait(t, time.Minute); err == nil || !strings.Contains(desk.Said(),
-		"the code is not good any more and nobody has used it") {
+		"the code has expired, and nobody used it") {
 		t.Errorf("the laptop: %v", err)
 	}
 	p.pairsNot(t, code, p.config, "connection refused", "is the code still shown")

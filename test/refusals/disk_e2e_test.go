@@ -43,9 +43,9 @@ func TestE2EADiskThatIsFull(t *testing.T) {
 		d := newDesk(t)
 		d.upOnSmallDisk(t, "alpha", 3, "") // 256 MB are to be left
 		d.up(t, "bravo", "")
-		d.run(t, patient).refused(t, "node alpha: disk: spool is full: free space on the disk of "+d.path("small",
+		d.run(t, patient).refused(t, "node alpha: disk: spool is full: make room on the disk of "+d.path("small",
 			"face", "spool")+
-			" (256.0 MB of it are left to others); collect and confirm the records, or free disk space\n")
+			" (256.0 MB of it are kept free for others); collect and confirm the records, or free disk space\n")
 		d.noRun(t)
 	})
 	t.Run("too small for the trial", func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestE2EADiskThatIsFull(t *testing.T) {
 		d.upOnSmallDisk(t, "alpha", 3, "quota_free_bytes: 0\n")
 		d.up(t, "bravo", "")
 		d.run(t, patient).refused(t, "node alpha has no room for the records of trial 1: spool has room for ",
-			" MB, 6.1 MB are needed: free space on the disk of "+d.path("small", "face", "spool"))
+			" MB, 6.1 MB are needed: make room on the disk of "+d.path("small", "face", "spool"))
 		d.noRun(t)
 	})
 	t.Run("full in the middle of a run", func(t *testing.T) {

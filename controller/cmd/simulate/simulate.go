@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
@@ -120,10 +121,18 @@ func simulateRouting(c *cobra.Command, f *simulateFlags) error {
 	protocols := simulatedProtocols()
 	at := slices.IndexFunc(protocols, func(p simulated) bool { return p.name == f.protocol })
 	if at < 0 {
-		return fmt.Errorf("simulate routing: no protocol %q; see --help", f.protocol)
+		var names []string
+		for _, p := range protocols {
+			names = append(names, p.name)
+		}
+		if near := nearest.Word(f.protocol, names); near != "" {
+			return fmt.Errorf("--protocol %q: it is not simulated; did you mean %q?", f.protocol, near)
+		}
+		return fmt.Errorf("--protocol %q: it is not simulated; expected one of %s", f.protocol,
+			strings.Join(names, ", "))
 	}
 	if f.scale.Radio.Loss < 0 || f.scale.Radio.Loss >= 1 {
-		return fmt.Errorf("simulate routing: a loss of %g, want 0 or more and below 1", f.scale.Radio.Loss)
+		return fmt.Errorf("--loss %g: expected a share from 0 to below 1; 20 %% are 0.2", f.scale.Radio.Loss)
 	}
 	f.scale.SpeedMps = f.speedKmh / 3.6
 	f.scale.FlowStart = min(f.scale.FlowStart, f.scale.Duration/2)

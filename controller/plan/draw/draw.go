@@ -137,8 +137,8 @@ func Lacking(nodes int, flows []wire.Flow) string {
 		return fmt.Sprintf("%d flows are drawn and %d nodes take part, which have %d pairs; allowed: no more flows "+
 			"than pairs", drawn, nodes, most)
 	case drawn > 0 && drawn+len(named) > most:
-		return fmt.Sprintf("%d flows are drawn and %d of the %d pairs of nodes have a flow already; allowed: no more "+
-			"flows than pairs", drawn, len(named), most)
+		return fmt.Sprintf("flows to draw: %d, pairs of nodes without a flow yet: %d of %d; allowed: no more flows "+
+			"than such pairs", drawn, most-len(named), most)
 	case unique > 0 && (left < 2 || left*(left-1)/2 <= len(named)):
 		return fmt.Sprintf("%d flows have unique_ends and %d nodes take part; allowed: two nodes for each of these "+
 			"flows, with no named flow between them", unique, nodes)

@@ -1,8 +1,10 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +29,9 @@ func ReadFile(path string) ([]byte, error) {
 
 // withNames says which YAML files are where path cannot be read.
 func withNames(path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return err
+	}
 	folder := filepath.Dir(path)
 	if info, failed := os.Stat(path); failed == nil && info.IsDir() {
 		folder = path
@@ -44,5 +49,5 @@ func withNames(path string, err error) error {
 		return fmt.Errorf("%w; did you mean %q?", err, filepath.Join(folder, near+".yaml"))
 	}
 	const most = 12
-	return fmt.Errorf("%w; there are %s", err, strings.Join(files[:min(len(files), most)], ", "))
+	return fmt.Errorf("%w; the folder has %s", err, strings.Join(files[:min(len(files), most)], ", "))
 }

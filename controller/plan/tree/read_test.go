@@ -1,7 +1,11 @@
 package tree
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -61,5 +65,21 @@ f:2:9: "*" ` + anchor},
 		if got := f.Problems("f", 0).Error(); got != c.want {
 			t.Errorf("%s: got\n%v\nwant\n%s", name, got, c.want)
 		}
+	}
+}
+
+// A file that is there and must not be read is not taken for a slip of the finger.
+func TestAFileThatMayNotBeReadIsNotMissed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "small.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
+	if got := withNames(path, refused); got.Error() != refused.Error() {
+		t.Errorf("it may not be read: %v", got)
+	}
+	if got := withNames(filepath.Join(filepath.Dir(path), "tuesday.yaml"), fs.ErrNotExist); got.Error() !=
+		fs.ErrNotExist.Error()+"; the folder has "+path {
+		t.Errorf("it is not there: %v", got)
 	}
 }

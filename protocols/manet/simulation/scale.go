@@ -188,7 +188,7 @@ func (s *Sim) summarise(out *ScaleResult) {
 func (c Scale) Check() error {
 	switch {
 	case c.Nodes < 2 || c.Nodes > 5000:
-		return fmt.Errorf("%d nodes, want 2 to 5000", c.Nodes)
+		return fmt.Errorf("--nodes %d: expected 2 to 5000", c.Nodes)
 	case c.Degree <= 0 || c.RangeM <= 0:
 		return fmt.Errorf("a degree of %g and a range of %g m, want both above 0", c.Degree, c.RangeM)
 	case c.Duration < time.Second || c.Duration > 24*time.Hour:
