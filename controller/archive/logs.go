@@ -1,18 +1,13 @@
 package archive
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/sumline"
+	"fieldmesh.dev/fieldmesh/controller/archive/nodelog"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -25,7 +20,8 @@ func FromLogs(dir, name, made string, paths []string, told func(Log) error) (err
 	logs := make([]Log, len(paths))
 	for i, path := range paths {
 		logs[i].path = path
-		if err := eachLine(path, func(line []byte) error { _, err := logs[i].take(line); return err }); err != nil {
+		take := func(line []byte) error { _, err := logs[i].take(line); return err }
+		if err := nodelog.Lines(path, lineMost, take); err != nil {
 			return fmt.Errorf("collect %q: %w", path, err)
 		}
 		if len(logs[i].nodes) == 0 {
@@ -81,7 +77,7 @@ func (l Log) store(a *Archive) error {
 		batch, held = map[string][][]byte{}, 0
 		return nil
 	}
-	err := eachLine(l.path, func(line []byte) error {
+	err := nodelog.Lines(l.path, lineMost, func(line []byte) error {
 		node, err := again.take(line)
 		if err != nil {
 			return err
@@ -96,63 +92,6 @@ func (l Log) store(a *Archive) error {
 		return err
 	}
 	return flush()
-}
-
-// eachLine calls do with every line of a log that is not empty: a file, or a folder
-// whose files have names in the order of their records.
-func eachLine(path string, do func(line []byte) error) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return eachLineOf(path, do)
-	}
-	segments, err := filepath.Glob(filepath.Join(path, "*.seg"))
-	if err != nil {
-		return err
-	}
-	for _, segment := range segments {
-		if err := eachLineOf(segment, do); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachLineOf calls do with every line of a file that is not empty, without its
-// checksum where it has one.
-func eachLineOf(path string, do func(line []byte) error) (err error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is not a file", path))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	in := bufio.NewReaderSize(f, lineMost)
-	for {
-		line, rerr := in.ReadSlice('\n')
-		if errors.Is(rerr, bufio.ErrBufferFull) {
-			return fmt.Errorf("a line has more than %d MiB, as no record has", lineMost>>20)
-		}
-		line = bytes.TrimRight(bytes.Clone(line), "\r\n")
-		if text, ok := sumline.Text(line); ok {
-			line = text
-		}
-		if len(line) > 0 {
-			if err := do(line); err != nil {
-				return err
-			}
-		}
-		if errors.Is(rerr, io.EOF) {
-			return nil
-		}
-		if rerr != nil {
-			return rerr
-		}
-	}
 }
 
 // take looks whose line it is, and counts it. A record that bears a run belongs
