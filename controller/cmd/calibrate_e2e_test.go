@@ -325,7 +325,8 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 		t.Errorf("said: %s", open)
 	}
 	c.parked = true
-	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil || !strings.Contains(err.Error(), "one place") {
+	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil ||
+		!strings.Contains(err.Error(), "drive a longer course") {
 		t.Errorf("all from one place: %v", err)
 	}
 	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,

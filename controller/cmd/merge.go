@@ -51,7 +51,8 @@ func MergeCommand() *cobra.Command {
 			}
 			if err := archive.Merge(dir, shards, signs); err != nil {
 				if errors.Is(err, archive.ErrExists) {
-					return fmt.Errorf("merge: %q is there already; --runs names another folder for the whole run", dir)
+					return fmt.Errorf("merge: %q is there already; remove it, or name the parts by their "+
+						"paths and another folder by --runs", dir)
 				}
 				return explainRun(runs, name, err)
 			}

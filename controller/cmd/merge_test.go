@@ -46,7 +46,7 @@ func TestMergeMakesOneRunAndNamesWhatIsMissingOrDoubled(t *testing.T) {
 		of   *cobra.Command
 		args []string
 	}{
-		"synthetic-6\" is there already; --runs names another folder for the whole run": {MergeCommand(), shards},
+		"synthetic-6\" is there already; remove it, or name the parts by their paths": {MergeCommand(), shards},
 		"--stdout prints the table, and --json a document; leave one of the two out": {MetricsCommand(),
 			[]string{"synthetic-6", "--json", "--stdout"}},
 		"--attempt 9: trial 1 has 1 to ": {TopologyCommand(),

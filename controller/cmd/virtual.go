@@ -168,17 +168,18 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	if m := f.virtual.memoryMB; m != 0 && m < memoryBaseMB {
 		return misused("--memory-mb %d: expected %d or more, or leave it out", m, memoryBaseMB)
 	}
+	if f.virtual.start != "" {
+		var err error
+		if f.start, err = time.Parse(time.RFC3339, f.virtual.start); err != nil {
+			return misused("--start %q: expected a time such as 2026-11-30T12:00:00Z", f.virtual.start)
+		}
+	}
 	if err := field.CheckPrograms(); err != nil {
 		return err
 	}
 	k, err := f.virtual.find()
 	if err != nil {
 		return err
-	}
-	if f.virtual.start != "" {
-		if f.start, err = time.Parse(time.RFC3339, f.virtual.start); err != nil {
-			return misused("--start %q: expected a time such as 2026-11-30T12:00:00Z", f.virtual.start)
-		}
 	}
 	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,
 		CallNs: callNs}

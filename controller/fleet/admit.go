@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +15,9 @@ import (
 // Identity loads the controller's identity of a folder of keys.
 func Identity(dir string) (keys.Identity, error) {
 	identity, err := keys.LoadIdentity(dir)
+	if _, there := os.Stat(filepath.Join(dir, FileName)); there == nil {
+		return identity, err // a key that was lost
+	}
 	if errors.Is(err, keys.ErrNoIdentity) {
 		return keys.Identity{}, fmt.Errorf("there is no fleet in %q yet; run `fieldmesh keys init --dir %s` first", dir,
 			dir)

@@ -109,7 +109,7 @@ func readFile(path string) (file, yaml.CommentMap, error) {
 type noFleet struct{ path string }
 
 func (e noFleet) Error() string {
-	return fmt.Sprintf("load fleet %q: there is no such file; `fieldmesh keys init` makes one, and --fleet names "+
+	return fmt.Sprintf("load fleet %q: there is no such file; `fieldmesh keys init` makes one, or name "+
 		"another", e.path)
 }
 

@@ -198,7 +198,7 @@ func (r number) allowed() string {
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 // measured is a number with a unit.
-var measured = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)? ?[A-Za-zµ%/²0-9]+$`)
+var measured = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)? ?[A-Za-zµ%/²]+2?$`)
 
 var kmh = regexp.MustCompile(`^([0-9.]+) ?(?:km/?h|kmh|kph)$`)
 
@@ -210,10 +210,12 @@ func (r number) converted(text string) string {
 	}
 	found := kmh.FindStringSubmatch(text)
 	if found == nil || !strings.HasPrefix(r.unit, "m/s") {
-		if measured.MatchString(text) {
-			return ", without its unit"
+		if !measured.MatchString(text) {
+			return ""
+		} else if r.unit == "" {
+			return "; it has no unit, and 20 % are 0.2"
 		}
-		return ""
+		return fmt.Sprintf("; write it in %s, without the unit", r.unit)
 	}
 	x, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {

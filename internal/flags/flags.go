@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,7 +101,7 @@ func (now Former) Set(string) error { return fmt.Errorf("is called --%s now", st
 func Address(flag, value, example string) error {
 	_, port, err := net.SplitHostPort(value)
 	if err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+		if _, err := net.LookupPort("tcp", port); err == nil {
 			return nil
 		}
 	}

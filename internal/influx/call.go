@@ -87,7 +87,7 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // the rest repeats the address
 		}
-		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain || errors.Is(err, http.ErrSchemeMismatch) {
+		if errors.Is(err, http.ErrSchemeMismatch) {
 			return w.otherScheme("https", "http")
 		}
 		return &networkError{fmt.Errorf("reach %s: %w%s", w.Target.place(), err, cure(err))}
@@ -112,6 +112,9 @@ func cure(err error) string {
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "; is InfluxDB running there?"
+	}
+	if _, other := errors.AsType[tls.RecordHeaderError](err); other {
+		return "; it does not speak TLS: if that is an InfluxDB, its address begins with http://"
 	}
 	return ""
 }
@@ -138,7 +141,10 @@ func (w *Writer) message(resp *http.Response, body []byte) string {
 		text = strings.TrimSpace(told.Error + " " + told.Message)
 	}
 	if strings.HasPrefix(text, "<") {
-		text = http.StatusText(resp.StatusCode) + ", as a web page: is that an InfluxDB?"
+		text = http.StatusText(resp.StatusCode) + ", as a web page"
+		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed {
+			text += ": is that an InfluxDB?"
+		}
 	}
 	if text == "" {
 		text = http.StatusText(resp.StatusCode)

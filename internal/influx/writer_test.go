@@ -297,7 +297,7 @@ func TestAServerThatKnowsNoHTTPVersionIsReported(t *testing.T) {
 		}
 	}()
 	w := &Writer{Target: Target{URL: "https://" + l.Addr().String(), Database: "field"}, Patience: time.Nanosecond}
-	want := "this server speaks http, not https; give its address as http://" + l.Addr().String()
+	want := "it does not speak TLS: if that is an InfluxDB, its address begins with http://"
 	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,9 +60,9 @@ func LogCommand() *cobra.Command {
 }
 
 func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
-	if _, err := os.Stat(filepath.Join("/sys/class/net", f.iface)); errors.Is(err, os.ErrNotExist) {
-		if _, err := fmt.Fprintf(out, "there is no interface %s, so no counters are recorded; --interface names "+
-			"another\n", f.iface); err != nil {
+	if _, err := net.InterfaceByName(f.iface); err != nil {
+		if _, err := fmt.Fprintf(out, "there is no interface %s yet; its counters are recorded when it comes; "+
+			"--interface names another\n", f.iface); err != nil {
 			return fmt.Errorf("warn: %w", err)
 		}
 	}

@@ -171,22 +171,30 @@ func (d document) decodeError(err error) error {
 				e.Message = fmt.Sprintf("key %q is called %q now", token.Value, now)
 			}
 		}
-		if key := keyOf(err); key != "" {
-			e.Message = fmt.Sprintf("%s: %q: %s", key, token.Value, e.Message)
+		if key := keyOf(err); key.name != "" {
+			if key.unit != "" {
+				e.Message = strings.Replace(e.Message, ", without a unit", " of "+key.unit+", without the unit", 1)
+			}
+			if strings.ContainsAny(token.Value, ":[{") { // what begins a list or keys
+				e.Message = key.name + ": " + e.Message
+			} else {
+				e.Message = fmt.Sprintf("%s: %q: %s", key.name, token.Value, e.Message)
+			}
 		}
 	}
 	return e
 }
 
-// keyOf is the key whose value is of the wrong type, where err is about that.
-func keyOf(err error) string {
+// keyOf is the key whose value is of the wrong type, and its unit, where err is about that.
+func keyOf(err error) (key struct{ name, unit string }) {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok || wrong.StructFieldName == nil {
-		return ""
+		return key
 	}
 	_, name, _ := strings.Cut(*wrong.StructFieldName, ".")
 	field, _ := reflect.TypeFor[Config]().FieldByName(name)
-	return field.Tag.Get("yaml")
+	key.name, key.unit = field.Tag.Get("yaml"), field.Tag.Get("unit")
+	return key
 }
 
 // renamed is what a key is called that had this name; "" when none had.

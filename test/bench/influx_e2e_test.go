@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -52,8 +51,7 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 	if summary.Points < 100_000 {
 		t.Fatalf("the archive gives %d points, too few to tell: %+v", summary.Points, summary)
 	}
-	bind(t, os.Getpid(), 0)
-	bind(t, d.PID(), 1)
+	bind(t, d.PID(), os.Getpid())
 	var publishing, bare, ratios []float64
 	for i := range influxPairs {
 		first, second := publishOnce, bareOnce
@@ -83,22 +81,35 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 		"pairs' ratios the Hodges-Lehmann estimate with its bound as above.", summary.Points, influxPairs)
 }
 
-// bind leaves all threads of a process the one processor of a number, until the test ends.
-func bind(t *testing.T, pid, processor int) {
+// bind leaves each of two processes a processor of its own, until the test ends.
+func bind(t *testing.T, pids ...int) {
 	t.Helper()
-	if runtime.NumCPU() < 2 {
-		t.Skip("needs two processors")
-	}
-	var before, only unix.CPUSet
-	only.Set(processor)
-	if err := errors.Join(unix.SchedGetaffinity(pid, &before), allow(pid, only)); err != nil {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := allow(pid, before); err != nil && !errors.Is(err, os.ErrNotExist) { // the server may have ended
-			t.Error(err)
+	if all.Count() < len(pids) {
+		t.Skipf("needs %d processors", len(pids))
+	}
+	processor := 0
+	for _, pid := range pids {
+		for !all.IsSet(processor) {
+			processor++
 		}
-	})
+		var only unix.CPUSet
+		only.Set(processor)
+		processor++
+		t.Cleanup(func() {
+			if err := allow(pid, all); err != nil && !errors.Is(err, os.ErrNotExist) { // the server may have ended
+				t.Error(err)
+			}
+		})
+		for range 2 { // threads that began meanwhile, too
+			if err := allow(pid, only); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // allow sets the processors of all threads of a process; one that has ended needs none.

@@ -8,11 +8,11 @@ import (
 
 // Late reports whether an attempt was not accepted because the machine was late or
 // stood still, as one that others use is now and then: a node or an iperf3 did not run
-// for a while, sockets were read or a client was started late, the nodes' clocks were
-// compared slowly, or the short time that GO has was over before all had answered.
+// for a while, sockets were read or a client was started late, or the nodes' clocks
+// were compared slowly. GO that nobody answered is not among them: a lost link does that.
 func Late(r wire.Reason) bool {
 	switch r.Code {
-	case wire.ReasonStalled, wire.ReasonLateness, wire.ReasonGoUnanswered:
+	case wire.ReasonStalled, wire.ReasonLateness:
 		return true
 	case wire.ReasonEdge:
 		return strings.Contains(r.Text, " ms late, limit ") ||

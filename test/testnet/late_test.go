@@ -13,7 +13,7 @@ func TestLateKnowsWhatABusyMachineSpoils(t *testing.T) {
 		"edge: bravo sampled its sockets 14 ms before the window's open, and then 19.4 ms late, limit 7":      true,
 		"edge: alpha started the client of flow bulk 49.74 ms late, limit 20":                                 true,
 		"generator: on bravo: iperf3 of flow bulk read nothing of what had come for 301 ms within the window": true,
-		"go_unanswered: no answer from bravo in time":                                                         true,
+		"go_unanswered: no answer from bravo in time":                                                         false,
 		"lateness: lateness_share_max is 0.03, limit 0.02":                                                    true,
 		"clock: clock_error_ms_max is 31, limit 20":                                                           true,
 		"clock: clock_error_ms_max not measured":                                                              false,

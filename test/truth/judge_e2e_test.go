@@ -36,9 +36,16 @@ const (
 	staleTime = 1700 * time.Millisecond
 )
 
-// late reports whether a busy machine has spoiled an attempt, by its reason.
+// late reports whether a busy machine has spoiled an attempt, by its reason. A fault
+// may keep nodes from answering, and slow their comparing of clocks, too.
 func (j judged) late() bool {
-	return j.Outcome != wire.Accepted && (testnet.Late(j.Reason) || j.code() == string(wire.ReasonGoUnanswered))
+	switch {
+	case j.Outcome == wire.Accepted:
+		return false
+	case j.Reason.Code == wire.ReasonClock || j.Reason.Code == wire.ReasonGoUnanswered:
+		return len(j.hits) == 0
+	}
+	return testnet.Late(j.Reason)
 }
 
 // rehearsed is what came of one rehearsal.

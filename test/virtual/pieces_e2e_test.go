@@ -72,6 +72,12 @@ func TestE2EPiecesChild(t *testing.T) {
 		}
 	}
 	for range 2 {
+		// A single call that changes all of its pages, again and again.
+		for _, access := range []int{unix.PROT_READ, unix.PROT_READ | unix.PROT_WRITE} {
+			if err := unix.Mprotect(memory, access); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range pages {
 			page := i * stride % pages
 			if got := binary.NativeEndian.Uint64(memory[page*4096:]); got != uint64(page)+1 {

@@ -121,7 +121,9 @@ class AgentTest {
         awaitSaid(Cue.FASTER) // the target is said before it
         speed = 13.9
         val isDone = { state: AppState -> state.drive.phase == Phase.DONE && state.drive.key?.attempt == attempt }
-        reach("the window is open") { it.drive.phase == Phase.RUNNING && it.drive.remainingS != null || isDone(it) }
+        reach("the window is open") {
+            it.drive.phase == Phase.RUNNING && it.drive.remainingS != null || isDone(it) && spoiled(it.drive.verdict)
+        }
         return reach("attempt $attempt is done", isDone)
     }
 
