@@ -325,8 +325,7 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 		t.Errorf("said: %s", open)
 	}
 	c.parked = true
-	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil ||
-		!strings.Contains(err.Error(), "drive a longer course") {
+	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil || !strings.Contains(err.Error(), "one place") {
 		t.Errorf("all from one place: %v", err)
 	}
 	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,
