@@ -86,7 +86,7 @@ func (d *desk) kill(t *testing.T, stop <-chan struct{}) <-chan map[int]string {
 	dice := rand.New(rand.NewPCG(testnet.Seed(t, rand.Uint64(), "the kills"), 0))
 	after := map[int]time.Duration{}
 	for _, n := range dice.Perm(shards())[:shards()/3] {
-		after[n+1] = time.Duration(dice.Int64N(int64(6 * time.Second)))
+		after[n+1] = time.Duration(dice.Int64N(int64(1500 * time.Millisecond))) // a shard takes some 2 s
 	}
 	done := make(chan map[int]string, 1)
 	go func() {
