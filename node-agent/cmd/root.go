@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,12 +40,18 @@ func Root() *cobra.Command {
 	return root
 }
 
+// gcPercent keeps the heaps of the agent's processes small, of which a phone has three.
+// The default of 100 took 4 MB more for both nodes of a rehearsal; the processor time of
+// both is the same within its noise (make bench).
+const gcPercent = 50
+
 // Main runs the command line and returns its exit status: 0 for success, 1 for an
 // error, and 2 for a command line that is wrong.
 func Main(args []string) int {
 	// On the process's first thread, which has what whoever started it asked of it, as a
 	// signal at its own death: the face begins again on the thread that it is on.
 	runtime.LockOSThread()
+	debug.SetGCPercent(gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := Root()
