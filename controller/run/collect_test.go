@@ -93,6 +93,17 @@ func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
 	}
 }
 
+func restsAgainAfterTheEnd(t *testing.T, rested func() time.Duration, want time.Duration) {
+	t.Helper()
+	if d := rested(); d != 0 {
+		t.Errorf("while attempts end it rests %v", d)
+	}
+	time.Sleep(endingFor)
+	if d := rested(); d != want {
+		t.Errorf("after the end it rests %v, want %v", d, want)
+	}
+}
+
 // While a window is open nobody waits for records; at its end all do.
 func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -105,13 +116,7 @@ func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 		if d := rested(); d != 2*time.Second {
 			t.Errorf("the window of another closes after 2 s: it rests %v", d)
 		}
-		if d := rested(); d != 0 {
-			t.Errorf("while attempts end it rests %v", d)
-		}
-		time.Sleep(endingFor)
-		if d := rested(); d != 4*time.Second {
-			t.Errorf("after the end it rests %v", d)
-		}
+		restsAgainAfterTheEnd(t, rested, 4*time.Second)
 	})
 }
 
@@ -128,13 +133,7 @@ func TestNodesAreAskedSeldomWhileAGateWaits(t *testing.T) {
 		}
 		p.waits(time.Hour)
 		p.ends() // it failed before
-		if d := rested(); d != 0 {
-			t.Errorf("while attempts end it rests %v", d)
-		}
-		time.Sleep(endingFor)
-		if d := rested(); d != 40*time.Millisecond {
-			t.Errorf("when the attempt is over it rests %v", d)
-		}
+		restsAgainAfterTheEnd(t, rested, 40*time.Millisecond)
 	})
 }
 

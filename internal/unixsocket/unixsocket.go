@@ -93,3 +93,20 @@ func Peer(conn *net.UnixConn) (int, error) {
 	}
 	return int(cred.Uid), nil
 }
+
+// Relay hands on what comes for a client, until the context ends, the client is gone or it
+// takes no more.
+func Relay[T any](ctx context.Context, gone <-chan struct{}, from <-chan T, write func(T) error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-gone:
+			return
+		case v := <-from:
+			if write(v) != nil {
+				return
+			}
+		}
+	}
+}

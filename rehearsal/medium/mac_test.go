@@ -172,6 +172,11 @@ func TestSNRDrivenRateFollowsDistanceAndPower(t *testing.T) {
 	}
 }
 
+// onALine are standing nodes by their x.
+func onALine(xM ...float64) func(n int, now time.Duration) (float64, float64) {
+	return func(n int, _ time.Duration) (float64, float64) { return xM[n], 0 }
+}
+
 // A stronger frame that starts within a weaker one's preamble is received; two
 // of equal strength are lost.
 func TestCapture(t *testing.T) {
@@ -181,9 +186,7 @@ func TestCapture(t *testing.T) {
 	}{{10, 0}, {60, 1}} {
 		cfg := testConfig(phy.Standard80211g, 6, 3)
 		sink := newRecorder(3)
-		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
-			return []float64{-v.farM, 0, 10}[n], 0
-		}, sink)
+		c := mustCore(t, cfg, onALine(-v.farM, 0, 10), sink)
 		// Both send in the same instant: the medium was idle for both.
 		c.Advance(time.Second)
 		c.Enqueue(0, ethernet(0, -1, 1, 500))

@@ -68,9 +68,7 @@ func TestLateCaptureIsTheRadios(t *testing.T) {
 		cfg.Radio, cfg.CarrierSenseDbm = v.radio, &deaf
 		cfg.Nodes[2].NoiseFigureDb = 80 // nor reads the other
 		sink := newRecorder(3)
-		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
-			return []float64{-v.farM, 0, 10}[n], 0
-		}, sink)
+		c := mustCore(t, cfg, onALine(-v.farM, 0, 10), sink)
 		c.Advance(time.Second)
 		c.Enqueue(0, ethernet(0, -1, 1, 1500))
 		c.Advance(c.Now() + time.Millisecond)

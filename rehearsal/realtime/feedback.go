@@ -81,18 +81,7 @@ func (s *feedbackServer) serveClient(ctx context.Context, conn *net.UnixConn) {
 	s.add(c)
 	defer s.remove(c)
 	s.onWish()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-gone:
-			return
-		case line := <-c.lines:
-			if err := c.write(line); err != nil {
-				return // the client is gone or stuck; its counts go with it
-			}
-		}
-	}
+	unixsocket.Relay(ctx, gone, c.lines, c.write) // the counts go with a client that is gone or stuck
 }
 
 // write sends a line and those that wait behind it at once: each write wakes the

@@ -145,32 +145,17 @@ func (e *emulated) gone(t *testing.T) {
 	empty(t, e.dir)
 }
 
-const emulatedCampaign = `fieldmesh: 1
+var emulatedCampaign = `fieldmesh: 1
 name: chaos-field
 title: Many short windows, to be cut
 nodes:
   fox: {unit: one, mesh_address: 10.77.0.1/24}
   owl: {unit: two, mesh_address: 10.77.0.2/24}
-trial:
-  car: fox
-  roadside: owl
-  sender: car
-  receiver: roadside
-  duration_s: 1
-  course: {kind: parked, mark_m: 10, heading_deg: 90}
-  gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
-  radio: {mode: adhoc, standard: 802.11g, legacy_rates_only: true, channel: 6, ssid: chaos, bssid: "02:0a:5e:00:00:06", rate_mbps: 12}
-  routing: {protocol: none}
+` + testnet.Parked("chaos", 1) + `  routing: {protocol: none}
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}
-factors:
-  section:
-    levels:
-      A: {sender: car, receiver: roadside}
-      B: {sender: roadside, receiver: car}
-design: {repetitions: 5, order: randomised_blocks, seed: 7}
-acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 10}
+` + testnet.Sections("car", "roadside", 5) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 10}
 `
 
 var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled,

@@ -74,14 +74,8 @@ func roadCampaign(windowS float64, repetitions int) string {
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 4096, port: 5000}
-factors:
-  section:
-    levels:
-      A: {sender: fox, receiver: owl}
-      B: {sender: owl, receiver: fox}
-design: {repetitions: %d, order: randomised_blocks, seed: 7}
-acceptance: {clock_error_ms_max: 100, attempts_max: 10}
-`, windowS, repetitions))
+`, windowS)+testnet.Sections("fox", "owl", repetitions)+`acceptance: {clock_error_ms_max: 100, attempts_max: 10}
+`)
 }
 
 // newRoad builds the nodes and starts their agents.

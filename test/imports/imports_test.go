@@ -74,10 +74,10 @@ var rules = []rule{
 	{
 		From: "",
 		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
-			"protocols/manet/simulation/simtest"},
+			"protocols/manet/simulation/simtest", "protocols/manet/packettest"},
 		// A test may use what its package's other rules let through.
 		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
-			"protocols/manet/simulation/simtest"},
+			"protocols/manet/simulation/simtest", "protocols/manet/packettest"},
 		Why: "what makes up networks and data for tests has no place in a program",
 	},
 }
@@ -111,8 +111,9 @@ var outside = []struct {
 	},
 	{
 		Import: "testing",
-		Only:   []string{"test/testnet/", "test/synthetic", "test/fuzz", "protocols/manet/simulation/simtest"},
-		Why:    "what is linked into a program must not carry the test framework",
+		Only: []string{"test/testnet/", "test/synthetic", "test/fuzz", "protocols/manet/simulation/simtest",
+			"protocols/manet/packettest"},
+		Why: "what is linked into a program must not carry the test framework",
 	},
 }
 

@@ -59,3 +59,31 @@ trial:
   course: {kind: none}
 %[4]s`, name, sender, receiver, rest)
 }
+
+// Sections are the keys of a campaign's two sections, in which one and the other sends, and
+// of its design.
+func Sections(one, other string, repetitions int) string {
+	return fmt.Sprintf(`factors:
+  section:
+    levels:
+      A: {sender: %[1]s, receiver: %[2]s}
+      B: {sender: %[2]s, receiver: %[1]s}
+design: {repetitions: %[3]d, order: randomised_blocks, seed: 7}
+`, one, other, repetitions)
+}
+
+// Parked are the first keys of a trial between fox, which is the car and stands near the
+// roadside's mark, and owl. Its SSID is the campaign's name.
+func Parked(name string, durationS float64) string {
+	return fmt.Sprintf(`trial:
+  car: fox
+  roadside: owl
+  sender: car
+  receiver: roadside
+  duration_s: %g
+  course: {kind: parked, mark_m: 10, heading_deg: 90}
+  gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
+  radio: {mode: adhoc, standard: 802.11g, legacy_rates_only: true, channel: 6, ssid: %s, `+
+		`bssid: "02:0a:5e:00:00:06", rate_mbps: 12}
+`, durationS, name)
+}

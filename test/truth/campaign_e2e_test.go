@@ -33,36 +33,22 @@ const loadStart = time.Second
 // measuredPort is that of the measured flow.
 const measuredPort = "5000"
 
-// campaign has a car and a roadside node that stand near each other, and a
+// campaignText has a car and a roadside node that stand near each other, and a
 // third radio, from which a stranger sends.
-const campaignText = `fieldmesh: 1
+func campaignText(protocol string, repetitions int) string {
+	return `fieldmesh: 1
 name: truth
 title: Short windows in which things go wrong
 nodes:
   fox: {unit: one, mesh_address: 10.77.0.1/24}
   owl: {unit: two, mesh_address: 10.77.0.2/24}
   elk: {unit: three, mesh_address: 10.77.0.3/24}
-trial:
-  car: fox
-  roadside: owl
-  sender: car
-  receiver: roadside
-  duration_s: 3
-  course: {kind: parked, mark_m: 10, heading_deg: 90}
-  gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
-  radio: {mode: adhoc, standard: 802.11g, legacy_rates_only: true, channel: 6, ssid: truth, bssid: "02:0a:5e:00:00:06", rate_mbps: 12}
-  routing: {protocol: %s}
+` + testnet.Parked("truth", 3) + `  routing: {protocol: ` + protocol + `}
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}
     load: {kind: iperf3_udp, background: true, from: sender, to: receiver, payload_bytes: 250, bitrate_bps: 100000, start_s: 1, duration_s: 2, port: 5002}
-factors:
-  section:
-    levels:
-      A: {sender: car, receiver: roadside}
-      B: {sender: roadside, receiver: car}
-design: {repetitions: %d, order: randomised_blocks, seed: 7}
-acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, lateness_share_max: 0.02, attempts_max: 12}
+` + testnet.Sections("car", "roadside", repetitions) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, lateness_share_max: 0.02, attempts_max: 12}
 field:
   agents: participants
   mobility:
@@ -73,6 +59,7 @@ field:
       owl: {x_m: 0, y_m: 0}
       elk: {x_m: 5, y_m: 10}
 `
+}
 
 // nodes are those whose figures are compared.
 var nodes = []string{"fox", "owl"}
@@ -120,7 +107,7 @@ func (r *run) runDir() string { return filepath.Join(r.dir, "runs", "truth") }
 func rehearse(t *testing.T, protocol string, trials int, faults []*fault) rehearsed {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump", "babeld")
 	r := &run{t: t, dir: testnet.Folder(t), watches: map[string]*watch{}, seen: map[int]bool{}}
-	text := fmt.Sprintf(campaignText, protocol, trials/2)
+	text := campaignText(protocol, trials/2)
 	if err := os.WriteFile(filepath.Join(r.dir, "truth.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -165,16 +165,5 @@ func (f *feed) follow(ctx context.Context, conn *net.UnixConn) {
 	if write(conn, Notice{}) != nil {
 		return
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-gone:
-			return
-		case n := <-w.notices:
-			if write(conn, n) != nil {
-				return
-			}
-		}
-	}
+	unixsocket.Relay(ctx, gone, w.notices, func(n Notice) error { return write(conn, n) })
 }

@@ -30,16 +30,13 @@ func variant(seed uint64, interfaces []manet.Interface) (c adv.Config, feedback 
 
 var maker = simtest.Variants(variant, adv.New, func(c *adv.Config, seed uint64, _ uint32) { c.Seed = seed })
 
-// unrestFor is how long the simulated network is disturbed.
-const unrestFor = 60 * time.Second
-
 var protocol = simtest.Protocol{Network: network, Quick: 12}
 
 func network(seed uint64) simtest.Network {
 	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
 	return simtest.Network{
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true},
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: true, OneWay: true},
 		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(12), Loop: config.LoopBound(),
 		Tables: func(n int) map[string]int {
@@ -60,8 +57,7 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 //attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables |
 //attack:and packets are read strictly, and every table is bounded
 func TestHostile(t *testing.T) {
-	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, adv.New,
+	simtest.Attack(t, simtest.Variants(variant, adv.New,
 		func(c *adv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries = seed, 256 },
-	), Limit: func(string) int { return 256 }}
-	attack.Test(t)
+	), 256)
 }

@@ -53,9 +53,6 @@ func ofNS2(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots bo
 // configs chooses one by the seed.
 type configs func(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots bool)
 
-// unrestFor is how long the simulated network is disturbed.
-const unrestFor = 60 * time.Second
-
 var (
 	protocol = simtest.Protocol{Network: configs(variant).network, Failed: seedsThatFailed, Quick: 36}
 	ns2      = simtest.Protocol{Network: configs(ofNS2).network, Quick: 12}
@@ -73,7 +70,7 @@ func (choose configs) network(seed uint64) simtest.Network {
 		Make: make(seed), Feedback: feedback, Look: 100 * time.Millisecond,
 		// A node that is heard and does not hear is taken for a neighbour again each
 		// time that it asks for a route, so at rest there must be none.
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: reboots, OneWay: feedback,
 			Mend: true},
 		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
@@ -97,13 +94,7 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 //attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	const entries = 256
-	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, aodv.New,
+	simtest.Attack(t, simtest.Variants(variant, aodv.New,
 		func(c *aodv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0 },
-	), Limit: func(table string) int {
-		if table == "precursors" {
-			return entries * entries
-		}
-		return entries
-	}}
-	attack.Test(t)
+	), entries, "precursors")
 }

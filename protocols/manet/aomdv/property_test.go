@@ -30,9 +30,6 @@ var maker = simtest.Variants(variant, aomdv.New, func(c *aomdv.Config, seed uint
 	c.Seed, c.FirstSeq = seed, 1<<31-100+starts*16*60 // as from a clock, about to wrap
 })
 
-// unrestFor is how long the simulated network is disturbed.
-const unrestFor = 60 * time.Second
-
 // seedsThatFailed are simulations that once found a bug.
 var seedsThatFailed = []uint64{
 	7672,             // a copy of an RREQ made a route over who had learned it from here
@@ -45,7 +42,7 @@ func network(seed uint64) simtest.Network {
 	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
 	return simtest.Network{
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: feedback,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: true, OneWay: feedback,
 			Mend: true},
 		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
@@ -68,13 +65,7 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 //attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
 	const entries = 256
-	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, aomdv.New,
+	simtest.Attack(t, simtest.Variants(variant, aomdv.New,
 		func(c *aomdv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0 },
-	), Limit: func(table string) int {
-		if table == "precursors" || table == "alternates" {
-			return entries * entries
-		}
-		return entries
-	}}
-	attack.Test(t)
+	), entries, "precursors", "alternates")
 }

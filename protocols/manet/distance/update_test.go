@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/netip"
-	"reflect"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/packettest"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
 
@@ -32,18 +32,9 @@ var wanted = map[string]struct {
 func TestUpdatesByteForByte(t *testing.T) {
 	for name, want := range wanted {
 		got := want.u.Marshal()
-		if hex.EncodeToString(got) != want.hex {
-			t.Errorf("%s is written\n%x, want\n%s", name, got, want.hex)
-		}
-		back, err := Parse(got)
-		if err != nil || !reflect.DeepEqual(*back, want.u) {
-			t.Errorf("%s is read back as %+v, %v", name, back, err)
-		}
-		for end := range len(got) - len(want.u.Remainder) {
-			if _, err := Parse(got[:end]); !errors.Is(err, manet.ErrMalformed) {
-				t.Errorf("%s cut to %d bytes: %v", name, end, err)
-			}
-		}
+		w := packettest.Written[*Update]{Name: name, Hex: want.hex, Packet: &want.u, Data: got, Parse: Parse}
+		w.Whole = func(bytes int) bool { return bytes >= len(got)-len(want.u.Remainder) }
+		w.Test(t)
 	}
 	for name, text := range map[string]string{
 		"another version": "02000000" + "00000001" + "00000000",

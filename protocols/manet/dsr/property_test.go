@@ -46,9 +46,6 @@ func maker(variantSeed uint64) simulation.Maker {
 	}
 }
 
-// unrestFor is how long the simulated network is disturbed.
-const unrestFor = 60 * time.Second
-
 var protocol = simtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 18}
 
 func network(seed uint64) simtest.Network {
@@ -56,7 +53,8 @@ func network(seed uint64) simtest.Network {
 	seen := arrivals{config: config, sent: map[string][]manet.Time{}}
 	return simtest.Network{
 		Make: maker(seed), Feedback: config.Maintenance == dsr.LinkLayer, Carrier: true, Look: time.Second,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true, Mend: true},
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: true, OneWay: true,
+			Mend: true},
 		Flows: func(r *rand.Rand, sim *simulation.Sim, rest manet.Time) [][2]int {
 			sim.OnDelivered = seen.note
 			return simtest.RandomFlows(r, sim, rest)
@@ -93,8 +91,9 @@ func pathNetwork(seed uint64) simtest.Network {
 	return simtest.Network{
 		Make:     makeNode,
 		Feedback: true, Carrier: true, Look: time.Second,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true, Mend: true},
-		Flows:  simtest.RandomFlows, Convergence: 2 * time.Minute,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: true, OneWay: true,
+			Mend: true},
+		Flows: simtest.RandomFlows, Convergence: 2 * time.Minute,
 		AtRest: func(sim *simulation.Sim, _ [][2]int) error {
 			if sim.Data.HopsMax > int64(config.LoopBound()) {
 				return fmt.Errorf("a packet went over %d hops, more than %d", sim.Data.HopsMax, config.LoopBound())

@@ -3,6 +3,7 @@ package simtest
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +40,19 @@ func (h *Hostile) Test(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Attack is Hostile's test of a protocol that carries no data, of two seeds. A table has at
+// most so many entries, or the square of it, if it is named.
+func Attack(t *testing.T, make func(seed uint64) simulation.Maker, entries int, squared ...string) {
+	t.Helper()
+	h := Hostile{Seeds: 2, Make: make, Limit: func(table string) int {
+		if slices.Contains(squared, table) {
+			return entries * entries
+		}
+		return entries
+	}}
+	h.Test(t)
 }
 
 // attacked makes the grid and its attack.

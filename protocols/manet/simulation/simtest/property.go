@@ -25,6 +25,9 @@ const (
 	soakSeeds = 10000
 )
 
+// UnrestFor is how long the simulated network of most protocols is disturbed.
+const UnrestFor = 60 * time.Second
+
 // Protocol is what the tests need to know of a protocol.
 type Protocol struct {
 	// Network is the simulation of a seed: its configuration is the seed's too.
