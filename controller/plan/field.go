@@ -169,19 +169,9 @@ func radioNames() (out choice) {
 	return out
 }
 
-// fieldRadio is the radio by name that the field has, nil for none.
-func fieldRadio(field *tree.Node) *radios.Named {
-	for _, r := range radios.Known() {
-		if field != nil && field.TextAt("radio") == r.Name {
-			return &r
-		}
-	}
-	return nil
-}
-
 // checkRadio refuses what a radio by name decides itself.
 func (p *parse) checkRadio(n *tree.Node) {
-	r := fieldRadio(n)
+	r := radios.ByName(n.TextAt("radio"))
 	if r == nil {
 		return
 	}
@@ -197,7 +187,7 @@ func (p *parse) checkRadio(n *tree.Node) {
 func (c *check) fieldFits() {
 	field := c.p.fieldTree
 	standard := c.tree.Lookup("radio.standard")
-	r := fieldRadio(field)
+	r := radios.ByName(field.TextAt("radio"))
 	if r == nil && standard.Fine() {
 		c.hasRadio(standard)
 	}
@@ -276,7 +266,7 @@ func (c *check) basicRates(standard string, n *tree.Node) {
 func (p *parse) checkLoss(n *tree.Node) {
 	f := &p.findings
 	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault()
-	r := fieldRadio(n)
+	r := radios.ByName(n.TextAt("radio"))
 	if r != nil && r.Name == radios.Disc {
 		model = "disc"
 	}
@@ -303,9 +293,15 @@ func (p *parse) checkLoss(n *tree.Node) {
 			}
 		}
 	}
-	if r, cs := n.NumberAt("range_m"), n.NumberAt("carrier_sense_m"); r != nil && cs != nil && *cs < *r {
-		f.Add(n.Child("carrier_sense_m").At, "field.carrier_sense_m: %s is below range_m %s; allowed: range_m or more",
-			formatNumber(*cs), formatNumber(*r))
+	sense := cmp.Or(n.NumberAt("carrier_sense_dbm"), new(radios.CarrierSenseDbm(n.TextAt("radio"))))
+	for _, o := range []struct {
+		low       *float64
+		name, key string
+	}{{n.NumberAt("range_m"), "range_m", "carrier_sense_m"}, {sense, "carrier_sense_dbm", "energy_detect_dbm"}} {
+		if v := n.NumberAt(o.key); v != nil && o.low != nil && *v < *o.low {
+			f.Add(n.Child(o.key).At, "field.%s: %s is below %s %s; allowed: %[3]s or more", o.key, formatNumber(*v),
+				o.name, formatNumber(*o.low))
+		}
 	}
 	rician, k := n.TextAt("fading.model") == "rician", n.Lookup("fading.k_factor_db")
 	if fading := n.Child("fading"); fading.Fine() && rician && k == nil && !fading.Strange {

@@ -97,6 +97,29 @@ func Known() []Named {
 	}
 }
 
+// ByName returns the radio of a name, nil for a name that is none's.
+func ByName(name string) *Named {
+	for _, r := range Known() {
+		if r.Name == name {
+			return &r
+		}
+	}
+	return nil
+}
+
+// CarrierSenseDbm is the power at which a frame whose start is noticed keeps the channel busy,
+// where the field does not say: that of the radio's width (IEEE 802.11-2020, 17.3.10.6,
+// 19.3.19.5.4 and 21.3.18.5.3).
+func CarrierSenseDbm(radio string) float64 {
+	switch radio {
+	case "ht40":
+		return -79
+	case "vht80":
+		return -76
+	}
+	return -82
+}
+
 // Of are the names of the radios without which a standard is nobody's; none for one of a real radio.
 func Of(standard string) (names []string) {
 	if !(wire.Radio{Standard: standard}).Emulated() {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -143,11 +144,38 @@ func convert(n ast.Node, home Position, depth int, f *Findings) *Node {
 			child.Home = child.At
 			out.Items = append(out.Items, child)
 		}
+		findDecimalComma(out.Items, f)
 	default:
 		convertScalar(out, n, f)
 	}
 	return out
 }
+
+// findDecimalComma reports the first two whole numbers of a list between which only a comma
+// stands, if a space follows another comma of the list: [2,8, 5,6] may be two numbers or four.
+func findDecimalComma(items []*Node, f *Findings) {
+	tight, spaced := -1, false
+	for i := 1; i < len(items); i++ {
+		left, right := items[i-1], items[i]
+		if left.Shape != Number || right.Shape != Number || left.At.line != right.At.line {
+			return
+		}
+		switch between := right.At.column - left.At.column - len(left.Text); {
+		case between > 1:
+			spaced = true
+		case tight < 0 && isDigits(left.Text) && isDigits(right.Text):
+			tight = i
+		}
+	}
+	if tight < 0 || !spaced {
+		return
+	}
+	left, right := items[tight-1].Text, items[tight].Text
+	f.Add(items[tight-1].At, "%s,%s may be one number or two; allowed: %[1]s.%[2]s, or a space behind each comma", left,
+		right)
+}
+
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 func convertEntries(out *Node, values []*ast.MappingValueNode, depth int, f *Findings) {
 	first := map[string]Position{}
