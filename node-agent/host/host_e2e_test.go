@@ -208,7 +208,8 @@ func mustEqual(t *testing.T, when, before, after string) {
 	}
 }
 
-// runChanges and trialChanges use every kind of change.
+// runChanges and trialChanges use every kind of change that a namespace can make; the others
+// have tests of their own.
 func runChanges() []change.Change {
 	return []change.Change{
 		sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
