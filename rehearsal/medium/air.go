@@ -47,24 +47,86 @@ type transmission struct {
 	class      Class         // of an RTS: of what it is sent for
 	lockSNR    float64       // least SNR (ratio) at which a receiver notices it
 
-	reach    []int32 // stations that may notice it, ascending
-	miss     []Cause // by place in reach: why that station does not get it
-	missElse Cause   // why no other station does
+	reach    []int32   // stations that may notice it, ascending
+	at       []arrival // by station
+	missElse Cause     // why those who may not notice it do not get it
 }
 
 // arrival is a transmission at one receiver.
 type arrival struct {
-	tx      *transmission // nil: none
-	slot    int           // of the receiver in reach
 	powerMw float64
-	meanMw  float64 // without fading
+	meanMw  float64 // without fading; 0: it does not arrive here
+	miss    Cause   // why the receiver does not get it
 	deaf    bool    // the receiver sends while it is detected; kept for ns-2's
 	sensed  bool    // its preamble was noticed
 }
 
+// receiver is what a frame touches at everybody who hears it. All of them lie side by side, without the
+// rest of their stations.
+type receiver struct {
+	sumMw      float64 // of all that is on the air here, but its own
+	steadyFrom float64 // sums between which a reception goes on as it was
+	steadyTo   float64
+	noiseMw    float64
+	energyMw   float64       // of any kind, that keeps the channel busy
+	detectAt   time.Duration // end of the detection time under way; 0: none
+	tx         *transmission // its own
+	receives   *transmission // that it has locked on to
+	arrivals   int32         // how many sumMw is of
+	sensed     int32         // how many of them were noticed
+	noticeable bool          // so is one that began in the detection time under way
+	busy       bool          // the channel, as this station sees it
+	awaitRx    bool          // the time for an answer is over, but something is coming in
+}
+
+// add takes note of what begins. A sum of what began and ended is off by rounding only, which is 150 dB below
+// the strongest frame, and begins at 0 again when nothing is on the air.
+func (r *receiver) add(a *arrival) {
+	r.sumMw += a.powerMw
+	r.arrivals++
+	if a.sensed {
+		r.sensed++
+	}
+}
+
+// remove takes note of what ends.
+func (r *receiver) remove(a *arrival) {
+	r.sumMw -= a.powerMw
+	if r.arrivals--; r.arrivals == 0 {
+		r.sumMw = 0
+	}
+	if a.sensed {
+		r.sensed--
+	}
+}
+
+// steady reports whether a reception goes on as it was, or there is none.
+func (r *receiver) steady() bool { return r.steadyFrom <= r.sumMw && r.sumMw <= r.steadyTo }
+
+// unlock ends a reception.
+func (r *receiver) unlock() {
+	r.receives, r.steadyFrom, r.steadyTo = nil, math.Inf(-1), math.Inf(1)
+}
+
+// senses reports whether the channel is busy: own transmission, a frame being received, one whose
+// preamble was noticed, or enough energy of any kind.
+func (c *Core) senses(r *receiver) bool {
+	return r.tx != nil || r.receives != nil || r.sensed > 0 || r.sumMw*c.interferes >= r.energyMw
+}
+
+// recent is what is on the air and began at a time or later.
+func (c *Core) recent(since time.Duration) []*transmission {
+	i := len(c.air)
+	for i > 0 && c.air[i-1].start >= since {
+		i--
+	}
+	return c.air[i:]
+}
+
 // reception is what a receiver that has locked on to a frame knows of it.
 type reception struct {
-	arrival
+	powerMw        float64
+	meanMw         float64       // without fading
 	upTo           time.Duration // accounted so far
 	interferenceMw float64       // since upTo
 	logOK          float64       // natural logarithm of the chance of no error up to upTo
@@ -80,7 +142,7 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 		tx = c.freeTx[n-1]
 		c.freeTx = c.freeTx[:n-1]
 	} else {
-		tx = &transmission{}
+		tx = &transmission{at: make([]arrival, len(c.stations))}
 	}
 	m := &c.phy.Modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.burst, tx.nav = kind, from, to, mode, bytes, nil, nil, 0
@@ -99,50 +161,69 @@ func (c *Core) startTx(tx *transmission) {
 	s.tx = tx
 	c.interrupt(s)
 	s.updateCarrier()
-	tx.reach, tx.miss, tx.missElse = tx.reach[:0], tx.miss[:0], RadioDead
+	tx.reach, tx.missElse = tx.reach[:0], RadioDead
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
 	opens := false
-	for slot, j := range tx.reach {
-		r := c.stations[j]
-		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j)), deaf: r.tx != nil}
-		a.powerMw = a.meanMw
-		if c.fades(r, a.meanMw) {
-			a.powerMw *= c.links.fadingNow(tx.from, int(j))
-		}
-		a.sensed = c.sensesPreamble(r, a)
-		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
-		r.air = append(r.air, a)
-		c.settle(r)
-		if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
-			r.detectAt, opens = c.now+c.phy.Detection, true
-		}
-		r.updateCarrier()
+	for _, j := range tx.reach {
+		opens = c.arrive(tx, int(j)) || opens
 	}
+	c.air = append(c.air, tx)
 	if opens {
 		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
 
+// arrive begins a frame at a receiver, and reports whether a detection time begins with it.
+func (c *Core) arrive(tx *transmission, station int) (opens bool) {
+	r, a := &c.receivers[station], &tx.at[station]
+	meanMw := c.links.meanMw(tx.from, station)
+	*a = arrival{meanMw: meanMw, powerMw: meanMw, deaf: r.tx != nil}
+	if c.fades(r, meanMw) {
+		a.powerMw *= c.links.fadingNow(tx.from, station)
+	}
+	a.sensed = c.sensesPreamble(r, tx, station)
+	a.miss = c.missUnlessLocked(r, tx, a)
+	r.add(a)
+	if !r.steady() {
+		c.settle(c.stations[station])
+	}
+	if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
+		r.detectAt, r.noticeable, opens = c.now+c.phy.Detection, false, true
+	}
+	r.noticeable = r.noticeable || a.powerMw >= c.noticesMw(r, tx)
+	c.look(station)
+	return opens
+}
+
+// look has a station look at the channel, if that has changed.
+func (c *Core) look(station int) {
+	if r := &c.receivers[station]; c.ns2() || r.busy != c.senses(r) {
+		c.stations[station].updateCarrier()
+	}
+}
+
 // sensesPreamble reports whether a receiver's carrier sense notices the start of a frame: it is
 // strong enough, the receiver neither sends nor receives, and it stands out from what was on the air
 // before. Frames that begin together do not hide each other.
-func (c *Core) sensesPreamble(r *station, a arrival) bool {
+func (c *Core) sensesPreamble(r *receiver, tx *transmission, station int) bool {
+	a := &tx.at[station]
 	if a.powerMw*c.interferes < c.carrierMw {
 		return false
 	}
 	if c.ns2() || c.links.disc != nil {
 		return true
 	}
-	before := 0.0
-	for i := range r.air {
-		if r.air[i].tx.start+c.phy.Detection <= c.now {
-			before += r.air[i].powerMw
-		}
+	if r.tx != nil || r.receives != nil {
+		return false
 	}
-	return r.tx == nil && r.rx.tx == nil && a.powerMw >= a.tx.lockSNR*(r.noiseMw+before)
+	before := r.sumMw
+	for _, other := range c.recent(c.now - c.phy.Detection + 1) {
+		before -= other.at[station].powerMw
+	}
+	return a.powerMw >= tx.lockSNR*(r.noiseMw+before)
 }
 
 // energyMw is the power of any kind at which a station must take the channel for busy. OFDM: 20 dB
@@ -175,35 +256,39 @@ func (c *Core) energyMw(s *station) float64 {
 
 // fades reports whether the fading of a transmission counts: what is too weak to be noticed or
 // sensed in the best of fades adds its mean to the interference.
-func (c *Core) fades(r *station, meanMw float64) bool {
+func (c *Core) fades(r *receiver, meanMw float64) bool {
 	return c.cfg.Fading.Model != "" && meanMw*propagation.FadingHeadroom >= min(c.leastNoticedMw(r), c.carrierMw)
 }
 
 // interrupt ends what a station that begins to send was receiving.
 func (c *Core) interrupt(s *station) {
 	if c.ns2() {
-		for i := range s.air {
-			s.air[i].deaf = true
+		for _, tx := range c.air {
+			tx.at[s.index].deaf = true
 		}
-		if s.rx.tx != nil {
+		if s.receives != nil {
 			c.spoil(s)
 		}
 		return
 	}
-	for i := range s.air { // it sends as they begin, and misses their preambles
-		a := &s.air[i]
-		a.sensed = a.sensed && (c.links.disc != nil || a.tx.start+c.phy.Detection <= c.now)
+	if c.links.disc == nil { // it sends as they begin, and misses their preambles
+		for _, tx := range c.recent(c.now - c.phy.Detection + 1) {
+			if a := &tx.at[s.index]; a.sensed {
+				a.sensed = false
+				s.sensed--
+			}
+		}
 	}
-	if s.rx.tx != nil {
-		s.rx.tx.miss[s.rx.slot] = Collision
-		s.rx.tx = nil
+	if s.receives != nil {
+		s.receives.at[s.index].miss = Collision
+		s.unlock()
 	}
 }
 
 // missUnlessLocked is why a receiver does not get a frame that it does not lock
 // on to.
-func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
-	needs := c.noticesMw(r, a.tx)
+func (c *Core) missUnlessLocked(r *receiver, tx *transmission, a *arrival) Cause {
+	needs := c.noticesMw(r, tx)
 	switch {
 	case a.powerMw >= needs:
 		return Collision
@@ -214,7 +299,7 @@ func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 }
 
 // noticesMw is the least power at which a receiver locks on to a frame.
-func (c *Core) noticesMw(r *station, tx *transmission) float64 {
+func (c *Core) noticesMw(r *receiver, tx *transmission) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
@@ -222,7 +307,7 @@ func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 }
 
 // leastNoticedMw is the least power at which a receiver locks on to any frame.
-func (c *Core) leastNoticedMw(r *station) float64 {
+func (c *Core) leastNoticedMw(r *receiver) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
@@ -232,11 +317,17 @@ func (c *Core) leastNoticedMw(r *station) float64 {
 // detect ends the detection time of a frame at the receivers that it found with
 // none under way.
 func (c *Core) detect(tx *transmission) {
+	all := c.ns2() || c.links.disc != nil
 	for _, j := range tx.reach {
-		if r := c.stations[j]; r.detectAt == c.now {
-			c.resolve(r)
-			r.updateCarrier()
+		r := &c.receivers[j]
+		if r.detectAt != c.now {
+			continue
 		}
+		if r.noticeable || all {
+			c.resolve(c.stations[j])
+			c.look(int(j))
+		}
+		r.detectAt = 0
 	}
 }
 
@@ -260,59 +351,72 @@ func (c *Core) resolve(r *station) {
 	if r.tx != nil {
 		return
 	}
-	best := &arrival{}
-	for i := range r.air {
-		if a := &r.air[i]; a.tx.start >= opened && a.powerMw > best.powerMw {
-			best = a
+	var best *transmission
+	bestMw, rivalsMw := 0.0, 0.0
+	began := c.recent(opened)
+	for _, tx := range began {
+		if a := &tx.at[r.index]; a.powerMw > bestMw {
+			best, bestMw = tx, a.powerMw
 		}
 	}
-	rivals := 0.0
-	for i := range r.air {
-		if a := &r.air[i]; a.tx.start >= opened && a != best {
-			rivals += a.powerMw
+	if best == nil {
+		return
+	}
+	for _, tx := range began {
+		if tx != best {
+			rivalsMw += tx.at[r.index].powerMw
 		}
 	}
-	noticed := best.tx != nil && best.powerMw >= c.noticesMw(r, best.tx)
-	others := c.interference(r, best.tx)
-	clear := noticed && best.powerMw >= best.tx.lockSNR*(r.noiseMw+others) &&
-		best.powerMw >= captureRatio*rivals
-	switch locked := r.rx.tx; {
+	noticed := bestMw >= c.noticesMw(r.receiver, best)
+	others := c.interference(r, best)
+	clear := noticed && bestMw >= best.lockSNR*(r.noiseMw+others) && bestMw >= captureRatio*rivalsMw
+	switch locked := r.receives; {
 	case locked == nil && noticed && clear:
-		r.lock(*best, others)
+		r.lock(best, others)
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
-	case clear && (c.relocks || best.tx.start < locked.headerEnd) && best.powerMw >= captureRatio*(r.noiseMw+others):
-		locked.miss[r.rx.slot] = Collision
-		r.lock(*best, others)
+	case clear && (c.relocks || best.start < locked.headerEnd) && bestMw >= captureRatio*(r.noiseMw+others):
+		locked.at[r.index].miss = Collision
+		r.lock(best, others)
 	}
 }
 
 // lock begins a reception. The part of the preamble that detection took counts
 // with the interference of now.
-func (s *station) lock(a arrival, interferenceMw float64) {
-	a.tx.miss[a.slot] = NotLost
-	s.rx = reception{arrival: a, upTo: a.tx.start, interferenceMw: interferenceMw}
+func (s *station) lock(tx *transmission, interferenceMw float64) {
+	a := &tx.at[s.index]
+	a.miss = NotLost
+	s.receives = tx
+	s.rx = reception{powerMw: a.powerMw, meanMw: a.meanMw, upTo: tx.start, interferenceMw: interferenceMw}
+	s.expect()
 	s.lockedAt = s.core.now
-	if s.core.fades(s, a.meanMw) {
-		s.rx.piece = s.core.links.steady(a.tx.from, s.index, a.tx.start, a.tx.end)
+	if s.core.fades(s.receiver, a.meanMw) {
+		s.rx.piece = s.core.links.steady(tx.from, s.index, tx.start, tx.end)
 	}
-	if n := len(a.tx.burst); n > 0 {
+	if n := len(tx.burst); n > 0 {
 		s.logs = append(s.logs[:0], make([]float64, 2*n)...)
 		s.rx.burstOK, s.rx.noiseOK = s.logs[:n], s.logs[n:]
 	}
 }
 
-// interference is the power at a receiver of all that is on the air there but
-// one transmission. It is summed again each time, so that no rounding piles up.
-func (c *Core) interference(r *station, but *transmission) float64 {
-	sum := 0.0
-	for i := range r.air {
-		if r.air[i].tx != but {
-			sum += r.air[i].powerMw
-		}
+// expect works out between which sums the reception goes on as it was.
+func (s *station) expect() {
+	if s.core.ns2() {
+		return
 	}
-	return sum * c.interferes
+	change := negligible * (s.noiseMw + s.rx.interferenceMw)
+	s.steadyFrom = s.rx.powerMw + (s.rx.interferenceMw-change)/s.core.interferes
+	s.steadyTo = s.rx.powerMw + (s.rx.interferenceMw+change)/s.core.interferes
+}
+
+// interference is the power at a receiver of all that is on the air there but
+// one transmission.
+func (c *Core) interference(r *station, but *transmission) float64 {
+	if r.arrivals == 1 {
+		return 0
+	}
+	return (r.sumMw - but.at[r.index].powerMw) * c.interferes
 }
 
 // negligible is the change of noise and interference together, 0.04 dB, below which a reception
@@ -322,13 +426,9 @@ const negligible = 0.01
 // settle accounts a reception up to now with the interference that it had, and
 // takes note of what it has from now on.
 func (c *Core) settle(r *station) {
-	tx := r.rx.tx
+	tx := r.receives
 	if tx == nil || c.ns2() {
 		return
-	}
-	interferenceMw := c.interference(r, tx)
-	if c.now < tx.end && math.Abs(interferenceMw-r.rx.interferenceMw) < negligible*(r.noiseMw+r.rx.interferenceMw) {
-		return // what was is as good as what is
 	}
 	noise, all := r.noiseMw, r.noiseMw+r.rx.interferenceMw
 	if r.rx.piece == 0 {
@@ -345,7 +445,8 @@ func (c *Core) settle(r *station) {
 		from = to
 	}
 	r.rx.upTo = c.now
-	r.rx.interferenceMw = interferenceMw
+	r.rx.interferenceMw = c.interference(r, tx)
+	r.expect()
 }
 
 // logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
@@ -363,11 +464,11 @@ func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration)
 
 // logSuccessAlone is the logarithm of the chance that a frame which has ended would have come
 // through over noise alone.
-func (c *Core) logSuccessAlone(r *station, got reception) float64 {
+func (c *Core) logSuccessAlone(r *station, tx *transmission, got *reception) float64 {
 	if got.piece > 0 {
 		return got.logNoiseOK
 	}
-	return c.logSuccess(got.tx, got.powerMw/r.noiseMw, got.tx.start, got.tx.payloadEnd)
+	return c.logSuccess(tx, got.powerMw/r.noiseMw, tx.start, tx.payloadEnd)
 }
 
 // overlap is the share of [from, to] that [a, b] covers.
@@ -385,30 +486,28 @@ func (c *Core) endTx(tx *transmission) {
 	s := c.stations[tx.from]
 	s.tx, s.sentAt, s.eifs = nil, c.now, false
 	for _, j := range tx.reach {
-		r := c.stations[j]
-		if c.ns2() && r.rx.tx == tx && r.detectAt != 0 {
-			c.resolve(r) // what begins now collides with this frame still
+		r := &c.receivers[j]
+		if c.ns2() && r.receives == tx && r.detectAt != 0 {
+			c.resolve(c.stations[j]) // what begins now collides with this frame still
 		}
-		i := 0
-		for r.air[i].tx != tx {
-			i++
-		}
-		r.air = slices.Delete(r.air, i, i+1)
-		if r.rx.tx == tx {
-			c.decode(r, tx)
-		} else {
-			c.settle(r)
+		r.remove(&tx.at[j])
+		if r.receives == tx {
+			c.decode(c.stations[j], tx)
+		} else if !r.steady() {
+			c.settle(c.stations[j])
 		}
 	}
+	i := slices.Index(c.air, tx)
+	c.air = slices.Delete(c.air, i, i+1)
 	s.sent(tx)
 	s.updateCarrier()
 	for _, j := range tx.reach {
-		r := c.stations[j]
-		if r.awaitRx && r.rx.tx == nil {
-			r.attemptFailed()
-			r.scheduleAccess()
+		if r := &c.receivers[j]; r.awaitRx && r.receives == nil {
+			c.stations[j].attemptFailed()
+			c.stations[j].scheduleAccess()
 		}
-		r.updateCarrier()
+		c.look(int(j))
+		tx.at[j] = arrival{}
 	}
 	c.freeTx = append(c.freeTx, tx)
 }
@@ -418,17 +517,17 @@ func (c *Core) endTx(tx *transmission) {
 // called a collision.
 func (c *Core) decode(r *station, tx *transmission) {
 	c.settle(r)
-	got := r.rx
-	r.rx = reception{}
+	got := &r.rx
+	r.unlock()
 	luck := r.rng.Float64()
 	snr := got.powerMw / r.noiseMw
-	miss := &tx.miss[got.slot]
+	miss := &tx.at[r.index].miss
 	switch {
 	case c.dead:
 		*miss = RadioDead
 	case succeeds(luck, got.logOK):
 		if len(tx.burst) > 0 {
-			*miss = r.decodeBurst(got)
+			*miss = r.decodeBurst(tx, got)
 		} else if r.unlucky(tx) {
 			*miss = ChannelError
 		}
@@ -436,11 +535,11 @@ func (c *Core) decode(r *station, tx *transmission) {
 			break
 		}
 		r.eifs = false
-		r.heard(got.arrival, snr)
+		r.heard(tx, snr)
 		r.received(tx)
 		return
 	case c.ns2(): // the cause is known
-	case succeeds(luck, c.logSuccessAlone(r, got)):
+	case succeeds(luck, c.logSuccessAlone(r, tx, got)):
 		*miss = Collision
 	default:
 		*miss = ChannelError
@@ -472,8 +571,8 @@ func (s *station) unlucky(tx *transmission) bool {
 
 // missAt is why a station did not get a frame, or NotLost.
 func (tx *transmission) missAt(station int) Cause {
-	if slot, is := slices.BinarySearch(tx.reach, int32(station)); is {
-		return tx.miss[slot]
+	if a := &tx.at[station]; a.meanMw > 0 {
+		return a.miss
 	}
 	return tx.missElse
 }

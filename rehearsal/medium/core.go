@@ -31,12 +31,14 @@ type Core struct {
 	locate Locate
 	sink   Sink
 
-	now      time.Duration
-	events   eventQueue
-	stations []*station
-	byMAC    map[MAC]int
-	dead     bool
-	relocks  bool // receivers go over to a much stronger frame at any time
+	now       time.Duration
+	events    eventQueue
+	stations  []*station
+	receivers []receiver      // by station
+	air       []*transmission // all that is on the air, by their starts
+	byMAC     map[MAC]int
+	dead      bool
+	relocks   bool // receivers go over to a much stronger frame at any time
 
 	carrierMw  float64
 	receiveMw  float64 // of ns-2's radio: the least power of what it can read
@@ -60,7 +62,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	}
 	n := len(cfg.Nodes)
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
-		byMAC: make(map[MAC]int, n), interferes: 1,
+		byMAC: make(map[MAC]int, n), receivers: make([]receiver, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], mpduBytes(ethernetHeaderBytes))}
 	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
