@@ -447,6 +447,9 @@ func (c *Core) settle(r *station) {
 	r.rx.upTo = c.now
 	r.rx.interferenceMw = c.interference(r, tx)
 	r.expect()
+	if r.rx.logOK < hopeless && r.rx.piece == 0 {
+		r.steadyFrom, r.steadyTo = math.Inf(-1), math.Inf(1) // what else comes changes nothing
+	}
 }
 
 // logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
@@ -552,6 +555,9 @@ func (c *Core) decode(r *station, tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode), Cause: *miss})
 }
+
+// hopeless is below the logarithm of any chance that a draw succeeds at: draws are multiples of 1 in 2^53.
+const hopeless = -53 * math.Ln2
 
 // succeeds reports whether a draw from [0, 1) succeeds at a chance, given as its logarithm. The
 // logarithm of 1 - draw is below -draw, which settles most draws without working it out.
