@@ -166,8 +166,8 @@ func (c *Core) startTx(tx *transmission) {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
 	opens := false
-	for _, j := range tx.reach {
-		opens = c.arrive(tx, int(j)) || opens
+	for i, powerMw := range c.links.powersMw(tx) {
+		opens = c.arrive(tx, i, powerMw) || opens
 	}
 	c.air = append(c.air, tx)
 	if opens {
@@ -177,13 +177,10 @@ func (c *Core) startTx(tx *transmission) {
 }
 
 // arrive begins a frame at a receiver, and reports whether a detection time begins with it.
-func (c *Core) arrive(tx *transmission, station int) (opens bool) {
+func (c *Core) arrive(tx *transmission, slot int, powerMw float64) (opens bool) {
+	station := int(tx.reach[slot])
 	r, a := &c.receivers[station], &tx.at[station]
-	meanMw := c.links.meanMw(tx.from, station)
-	*a = arrival{meanMw: meanMw, powerMw: meanMw, deaf: r.tx != nil}
-	if c.fades(r, meanMw) {
-		a.powerMw *= c.links.fadingNow(tx.from, station)
-	}
+	*a = arrival{powerMw: powerMw, meanMw: c.links.reach[tx.from].to[slot].meanMw, deaf: r.tx != nil}
 	a.sensed = c.sensesPreamble(r, tx, station)
 	a.miss = c.missUnlessLocked(r, tx, a)
 	r.add(a)

@@ -92,7 +92,13 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	if c.links.disc != nil {
 		c.interferes = discInterferers
 	}
-	return c, c.addStations()
+	if err := c.addStations(); err != nil {
+		return nil, err
+	}
+	for i, s := range c.stations {
+		c.links.places[i].floorMw, c.links.places[i].channel = s.floorMw, s.channel
+	}
+	return c, nil
 }
 
 // ns2 reports whether receivers are ns-2's.
