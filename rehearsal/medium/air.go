@@ -48,6 +48,7 @@ type transmission struct {
 	lockSNR    float64       // least SNR (ratio) at which a receiver notices it
 
 	reach    []int32   // stations that may notice it, ascending
+	opens    []int32   // those of them where a detection time begins with it
 	at       []arrival // by station
 	missElse Cause     // why those who may not notice it do not get it
 }
@@ -56,27 +57,32 @@ type transmission struct {
 type arrival struct {
 	powerMw float64
 	meanMw  float64 // without fading; 0: it does not arrive here
-	miss    Cause   // why the receiver does not get it
+	miss    Cause   // why the receiver does not get it, if that is known
+	known   bool    // it is
 	deaf    bool    // the receiver sends while it is detected; kept for ns-2's
 	sensed  bool    // its preamble was noticed
 }
 
+// lose notes why the receiver does not get it: NotLost is that it does.
+func (a *arrival) lose(why Cause) { a.miss, a.known = why, true }
+
 // receiver is what a frame touches at everybody who hears it. All of them lie side by side, without the
-// rest of their stations.
+// rest of their stations. Most frames are too weak at most receivers to be noticed there, and change nothing but
+// the sum.
 type receiver struct {
-	sumMw      float64 // of all that is on the air here, but its own
-	steadyFrom float64 // sums between which a reception goes on as it was
-	steadyTo   float64
-	noiseMw    float64
-	energyMw   float64       // of any kind, that keeps the channel busy
-	detectAt   time.Duration // end of the detection time under way; 0: none
-	tx         *transmission // its own
-	receives   *transmission // that it has locked on to
-	arrivals   int32         // how many sumMw is of
-	sensed     int32         // how many of them were noticed
-	noticeable bool          // so is one that began in the detection time under way
-	busy       bool          // the channel, as this station sees it
-	awaitRx    bool          // the time for an answer is over, but something is coming in
+	sumMw    float64 // of all that is on the air here, but its own
+	calmFrom float64 // sums from calmFrom to below calmTo change neither a reception nor what the station
+	calmTo   float64 // takes the channel for
+	leastMw  float64 // what is weaker is neither noticed nor sensed
+	noiseMw  float64
+	energyMw float64       // of any kind, that keeps the channel busy
+	detectAt time.Duration // end of the detection time under way; 0: none
+	tx       *transmission // its own
+	receives *transmission // that it has locked on to
+	arrivals int32         // how many sumMw is of
+	sensed   int32         // how many of them were noticed
+	busy     bool          // the channel, as this station sees it
+	awaitRx  bool          // the time for an answer is over, but something is coming in
 }
 
 // add takes note of what begins. A sum of what began and ended is off by rounding only, which is 150 dB below
@@ -100,12 +106,25 @@ func (r *receiver) remove(a *arrival) {
 	}
 }
 
-// steady reports whether a reception goes on as it was, or there is none.
-func (r *receiver) steady() bool { return r.steadyFrom <= r.sumMw && r.sumMw <= r.steadyTo }
+// calm reports whether the sum changes nothing.
+func (r *receiver) calm() bool { return r.calmFrom <= r.sumMw && r.sumMw < r.calmTo }
 
 // unlock ends a reception.
-func (r *receiver) unlock() {
-	r.receives, r.steadyFrom, r.steadyTo = nil, math.Inf(-1), math.Inf(1)
+func (r *receiver) unlock() { r.receives, r.calmFrom, r.calmTo = nil, math.Inf(-1), math.Inf(1) }
+
+// expect works out which sums change nothing where nothing is received.
+func (c *Core) expect(r *receiver) {
+	if r.receives != nil {
+		return
+	}
+	r.calmFrom, r.calmTo = math.Inf(-1), math.Inf(1)
+	switch leastMw := r.energyMw / c.interferes; {
+	case r.tx != nil || r.sensed > 0:
+	case r.busy:
+		r.calmFrom = leastMw
+	default:
+		r.calmTo = leastMw
+	}
 }
 
 // senses reports whether the channel is busy: own transmission, a frame being received, one whose
@@ -161,45 +180,50 @@ func (c *Core) startTx(tx *transmission) {
 	s.tx = tx
 	c.interrupt(s)
 	s.updateCarrier()
-	tx.reach, tx.missElse = tx.reach[:0], RadioDead
+	c.expect(s.receiver)
+	tx.reach, tx.opens, tx.missElse = tx.reach[:0], tx.opens[:0], RadioDead
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
-	opens := false
 	for i, powerMw := range c.links.powersMw(tx) {
-		opens = c.arrive(tx, i, powerMw) || opens
+		station := tx.reach[i]
+		r, a := &c.receivers[station], &tx.at[station]
+		*a = arrival{powerMw: powerMw, meanMw: c.links.reach[tx.from].to[i].meanMw, deaf: r.tx != nil}
+		a.sensed = powerMw >= r.leastMw && c.sensesPreamble(r, tx, int(station))
+		if r.add(a); powerMw >= r.leastMw || !r.calm() {
+			c.arrive(tx, int(station))
+		}
 	}
 	c.air = append(c.air, tx)
-	if opens {
+	if len(tx.opens) > 0 {
 		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
 
-// arrive begins a frame at a receiver, and reports whether a detection time begins with it.
-func (c *Core) arrive(tx *transmission, slot int, powerMw float64) (opens bool) {
-	station := int(tx.reach[slot])
-	r, a := &c.receivers[station], &tx.at[station]
-	*a = arrival{powerMw: powerMw, meanMw: c.links.reach[tx.from].to[slot].meanMw, deaf: r.tx != nil}
-	a.sensed = c.sensesPreamble(r, tx, station)
-	a.miss = c.missUnlessLocked(r, tx, a)
-	r.add(a)
-	if !r.steady() {
+// arrive begins a frame at a receiver where it changes more than the sum.
+func (c *Core) arrive(tx *transmission, station int) {
+	r := &c.receivers[station]
+	if !r.calm() {
 		c.settle(c.stations[station])
 	}
-	if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
-		r.detectAt, r.noticeable, opens = c.now+c.phy.Detection, false, true
+	if r.detectAt == 0 && (r.tx == nil || c.ns2()) && (c.sharp() || tx.at[station].powerMw >= c.noticesMw(r, tx)) {
+		r.detectAt = c.now + c.phy.Detection
+		tx.opens = append(tx.opens, int32(station))
 	}
-	r.noticeable = r.noticeable || a.powerMw >= c.noticesMw(r, tx)
 	c.look(station)
-	return opens
 }
 
-// look has a station look at the channel, if that has changed.
+// sharp reports whether receivers notice all that exists to them: ns-2's, and a disc's.
+func (c *Core) sharp() bool { return c.ns2() || c.links.disc != nil }
+
+// look has a station look at the channel.
 func (c *Core) look(station int) {
-	if r := &c.receivers[station]; c.ns2() || r.busy != c.senses(r) {
+	r := &c.receivers[station]
+	if c.ns2() || r.busy != c.senses(r) {
 		c.stations[station].updateCarrier()
 	}
+	c.expect(r)
 }
 
 // sensesPreamble reports whether a receiver's carrier sense notices the start of a frame: it is
@@ -210,7 +234,7 @@ func (c *Core) sensesPreamble(r *receiver, tx *transmission, station int) bool {
 	if a.powerMw*c.interferes < c.carrierMw {
 		return false
 	}
-	if c.ns2() || c.links.disc != nil {
+	if c.sharp() {
 		return true
 	}
 	if r.tx != nil || r.receives != nil {
@@ -228,7 +252,7 @@ func (c *Core) sensesPreamble(r *receiver, tx *transmission, station int) bool {
 // 17.3.10.6). HR/DSSS: the more, the less it sends itself (16.3.8.5). ns-2's radio and the disc
 // sense all that exists to them.
 func (c *Core) energyMw(s *station) float64 {
-	if c.ns2() || c.links.disc != nil {
+	if c.sharp() {
 		return c.carrierMw
 	}
 	dbm := -62.0
@@ -277,7 +301,7 @@ func (c *Core) interrupt(s *station) {
 		}
 	}
 	if s.receives != nil {
-		s.receives.at[s.index].miss = Collision
+		s.receives.at[s.index].lose(Collision)
 		s.unlock()
 	}
 }
@@ -312,19 +336,13 @@ func (c *Core) leastNoticedMw(r *receiver) float64 {
 }
 
 // detect ends the detection time of a frame at the receivers that it found with
-// none under way.
+// none under way. What is too weak to be noticed begins none.
 func (c *Core) detect(tx *transmission) {
-	all := c.ns2() || c.links.disc != nil
-	for _, j := range tx.reach {
-		r := &c.receivers[j]
-		if r.detectAt != c.now {
-			continue
-		}
-		if r.noticeable || all {
+	for _, j := range tx.opens {
+		if c.receivers[j].detectAt == c.now {
 			c.resolve(c.stations[j])
 			c.look(int(j))
 		}
-		r.detectAt = 0
 	}
 }
 
@@ -374,7 +392,7 @@ func (c *Core) resolve(r *station) {
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
 	case clear && (c.relocks || best.start < locked.headerEnd) && bestMw >= captureRatio*(r.noiseMw+others):
-		locked.at[r.index].miss = Collision
+		locked.at[r.index].lose(Collision)
 		r.lock(best, others)
 	}
 }
@@ -383,7 +401,7 @@ func (c *Core) resolve(r *station) {
 // with the interference of now.
 func (s *station) lock(tx *transmission, interferenceMw float64) {
 	a := &tx.at[s.index]
-	a.miss = NotLost
+	a.lose(NotLost)
 	s.receives = tx
 	s.rx = reception{powerMw: a.powerMw, meanMw: a.meanMw, upTo: tx.start, interferenceMw: interferenceMw}
 	s.expect()
@@ -399,12 +417,13 @@ func (s *station) lock(tx *transmission, interferenceMw float64) {
 
 // expect works out between which sums the reception goes on as it was.
 func (s *station) expect() {
-	if s.core.ns2() {
-		return
+	s.calmFrom, s.calmTo = math.Inf(-1), math.Inf(1)
+	if s.core.ns2() || s.rx.logOK < hopeless {
+		return // what else comes changes nothing
 	}
 	change := negligible * (s.noiseMw + s.rx.interferenceMw)
-	s.steadyFrom = s.rx.powerMw + (s.rx.interferenceMw-change)/s.core.interferes
-	s.steadyTo = s.rx.powerMw + (s.rx.interferenceMw+change)/s.core.interferes
+	s.calmFrom = s.rx.powerMw + (s.rx.interferenceMw-change)/s.core.interferes
+	s.calmTo = s.rx.powerMw + (s.rx.interferenceMw+change)/s.core.interferes
 }
 
 // interference is the power at a receiver of all that is on the air there but
@@ -444,9 +463,6 @@ func (c *Core) settle(r *station) {
 	r.rx.upTo = c.now
 	r.rx.interferenceMw = c.interference(r, tx)
 	r.expect()
-	if r.rx.logOK < hopeless && r.rx.piece == 0 {
-		r.steadyFrom, r.steadyTo = math.Inf(-1), math.Inf(1) // what else comes changes nothing
-	}
 }
 
 // logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
@@ -485,31 +501,39 @@ func overlap(a, b, from, to time.Duration) float64 {
 func (c *Core) endTx(tx *transmission) {
 	s := c.stations[tx.from]
 	s.tx, s.sentAt, s.eifs = nil, c.now, false
+	looks := c.looks[:0]
 	for _, j := range tx.reach {
-		r := &c.receivers[j]
+		r, a := &c.receivers[j], &tx.at[j]
 		if c.ns2() && r.receives == tx && r.detectAt != 0 {
 			c.resolve(c.stations[j]) // what begins now collides with this frame still
 		}
-		r.remove(&tx.at[j])
-		if r.receives == tx {
+		r.remove(a)
+		switch {
+		case r.receives == tx:
 			c.decode(c.stations[j], tx)
-		} else if !r.steady() {
+		case !r.calm():
 			c.settle(c.stations[j])
+		case !a.sensed && !r.awaitRx && !c.ns2():
+			continue
 		}
+		looks = append(looks, j)
 	}
 	i := slices.Index(c.air, tx)
 	c.air = slices.Delete(c.air, i, i+1)
 	s.sent(tx)
 	s.updateCarrier()
-	for _, j := range tx.reach {
+	c.expect(s.receiver)
+	for _, j := range looks {
 		if r := &c.receivers[j]; r.awaitRx && r.receives == nil {
 			c.stations[j].attemptFailed()
 			c.stations[j].scheduleAccess()
 		}
 		c.look(int(j))
+	}
+	for _, j := range tx.reach {
 		tx.at[j] = arrival{}
 	}
-	c.freeTx = append(c.freeTx, tx)
+	c.freeTx, c.looks = append(c.freeTx, tx), looks
 }
 
 // decode draws whether a received frame is whole. One draw serves both
@@ -521,7 +545,7 @@ func (c *Core) decode(r *station, tx *transmission) {
 	r.unlock()
 	luck := r.rng.Float64()
 	snr := got.powerMw / r.noiseMw
-	miss := &tx.at[r.index].miss
+	miss := &tx.at[r.index].miss // which is known since it locked on
 	switch {
 	case c.dead:
 		*miss = RadioDead
@@ -538,7 +562,8 @@ func (c *Core) decode(r *station, tx *transmission) {
 		r.heard(tx, snr)
 		r.received(tx)
 		return
-	case c.ns2(): // the cause is known
+	case c.ns2():
+		*miss = c.missAt(tx, r.index)
 	case succeeds(luck, c.logSuccessAlone(r, tx, got)):
 		*miss = Collision
 	default:
@@ -573,11 +598,15 @@ func (s *station) unlucky(tx *transmission) bool {
 }
 
 // missAt is why a station did not get a frame, or NotLost.
-func (tx *transmission) missAt(station int) Cause {
-	if a := &tx.at[station]; a.meanMw > 0 {
+func (c *Core) missAt(tx *transmission, station int) Cause {
+	a := &tx.at[station]
+	switch {
+	case a.meanMw == 0:
+		return tx.missElse
+	case a.known:
 		return a.miss
 	}
-	return tx.missElse
+	return c.missUnlessLocked(&c.receivers[station], tx, a)
 }
 
 // number is the data frame's, 0 for control frames.

@@ -46,6 +46,7 @@ type Core struct {
 	lastFrame  uint64
 	freeFrames []*frame
 	freeTx     []*transmission
+	looks      []int32       // stations that look at the channel as a frame ends
 	topMode    int           // the fastest that unicast data can go at
 	minData    time.Duration // the shortest time a data frame can take on the air
 }
@@ -258,6 +259,7 @@ func (c *Core) SetTxPower(node int, txPowerDbm float64) {
 	c.stations[node].txPowerDbm = txPowerDbm
 	c.stations[node].txPowerMw = propagation.DbToRatio(txPowerDbm)
 	c.stations[node].energyMw = c.energyMw(c.stations[node])
+	c.expect(c.stations[node].receiver)
 	c.links.forget(node)
 }
 

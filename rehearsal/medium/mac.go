@@ -133,7 +133,10 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.CWMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 	s.noiseMw, s.energyMw = noiseMw, c.energyMw(s)
-	s.unlock()
+	if !c.sharp() {
+		s.leastMw = min(c.carrierMw, c.leastNoticedMw(s.receiver))
+	}
+	c.expect(s.receiver)
 	return s
 }
 
@@ -401,7 +404,7 @@ func (s *station) sent(tx *transmission) {
 	case tx.kind == kindRts:
 		s.await(tx, macWaitCTS)
 	default:
-		s.core.stations[tx.to].answerMissed(tx.missAt(tx.to))
+		s.core.stations[tx.to].answerMissed(s.core.missAt(tx, tx.to))
 	}
 }
 
@@ -434,7 +437,7 @@ func (s *station) missOf(tx *transmission) Cause {
 	case tx.to == toNobody:
 		return OutOfRange
 	}
-	if why := tx.missAt(tx.to); why != NotLost {
+	if why := s.core.missAt(tx, tx.to); why != NotLost {
 		return why
 	}
 	return Collision
@@ -518,7 +521,7 @@ func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
 // could not notice it are counted, and not told one by one.
 func (s *station) broadcastDone(tx *transmission) {
 	for _, j := range tx.reach {
-		if why := tx.at[j].miss; why != NotLost {
+		if why := s.core.missAt(tx, int(j)); why != NotLost {
 			s.lost(tx.frame, int(j), why, false)
 		}
 	}

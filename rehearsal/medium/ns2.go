@@ -82,6 +82,6 @@ func (c *Core) hold(r *station, opened time.Duration) {
 // spoil loses the frame that holds a receiver of ns-2's, and leaves it held.
 func (c *Core) spoil(r *station) {
 	a := &r.receives.at[r.index]
-	a.miss = c.missUnlessLocked(r.receiver, r.receives, a)
+	a.lose(c.missUnlessLocked(r.receiver, r.receives, a))
 	r.rx.logOK = math.Inf(-1)
 }

@@ -131,7 +131,7 @@ func (s *station) ns2Sent(tx *transmission) {
 		s.failCause = s.missOf(tx)
 		return
 	}
-	s.core.stations[tx.to].answerMissed(tx.missAt(tx.to))
+	s.core.stations[tx.to].answerMissed(s.core.missAt(tx, tx.to))
 	if tx.kind == kindAck {
 		s.ns2.answers = false
 		s.ns2Resume()

@@ -57,6 +57,7 @@ const (
 type FaderKind struct {
 	perM          float64 // phase in steps that a metre turns
 	scatter, line float64 // amplitudes of a wave and of the line of sight
+	unit          float64 // of a wave, over packedUnit
 	dopplerHz     float64 // of moving scatterers
 	drifts        []drift // that faders choose from; empty: scatterers stand
 }
@@ -70,6 +71,7 @@ func NewFaderKind(cfg FadingConfig, waveM float64) *FaderKind {
 		k.line = math.Sqrt(ratio / (1 + ratio))
 		k.scatter *= math.Sqrt(1 / (1 + ratio))
 	}
+	k.unit = k.scatter / packedUnit
 	if k.dopplerHz > 0 {
 		s := newStream(0, forDrift, 0, 0)
 		for range kindDrifts {
@@ -135,7 +137,7 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 		phases = &drifted
 	}
 	re, im := f.field(int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit), phases)
-	x, y := k.scatter*re, k.scatter*im
+	x, y := k.unit*float64(re), k.unit*float64(im)
 	if k.line > 0 {
 		p := phasor(k.perM*math.Hypot(xM, yM) + float64(f.line>>phaseShift))
 		x += k.line * float64(p[0])
@@ -145,7 +147,7 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 }
 
 // field is the sum of the waves at a relative place.
-func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im float64) {
+func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im int32) {
 	var there, back uint32
 	for i := range f.turns {
 		cos, sin := int64(f.turns[i].cos), int64(f.turns[i].sin)
@@ -154,8 +156,7 @@ func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im float64) {
 		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
 		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
 	}
-	return float64(int32(there>>16+back>>16)-packedOffset*faderWaves) / packedUnit,
-		float64(int32(there&0xffff+back&0xffff)-packedOffset*faderWaves) / packedUnit
+	return int32(there>>16+back>>16) - packedOffset*faderWaves, int32(there&0xffff+back&0xffff) - packedOffset*faderWaves
 }
 
 // Validate says what cannot be.
