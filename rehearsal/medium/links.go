@@ -43,17 +43,13 @@ type place struct {
 // link is what two radios make of each other's power, on average over fading.
 // The channel is reciprocal: the way back is the same.
 type link struct {
-	ratio  float64
-	step   int64   // at which it was worked out; 0 is never
-	untilM float64 // how far both may have come in all before that changes ratio
-	fader  *propagation.Fader
-	shadow *shadowLink
-}
-
-// shadowLink is the last shadow of a link.
-type shadowLink struct {
-	from, to propagation.Cell
-	gainDb   float64
+	ratio      float64 // 0: not worked out
+	pathDb     float64 // gain without shadowing
+	shadowDb   float64
+	untilM     float64 // how far both may have come in all before that changes pathDb
+	fader      *propagation.Fader
+	pathStep   int64 // at which pathDb was worked out; 0: never
+	shadowStep int64
 }
 
 // links knows who can hear whom. All is worked out when a radio transmits, and
@@ -188,7 +184,7 @@ func (l *links) hearer(from, to int) (h hearer, notices bool) {
 	}
 	h.meanMw, notices = l.atLeast(from, to, l.places[to].floorMw)
 	if notices && l.c.fades(&l.c.receivers[to], h.meanMw) {
-		h.fader, h.sign = l.fader(min(from, to), max(from, to)), 1
+		h.fader, h.sign = l.fader(from, to), 1
 		if from > to {
 			h.sign = -1
 		}
@@ -201,6 +197,11 @@ func (l *links) hearer(from, to int) (h hearer, notices bool) {
 func (l *links) powersMw(tx *transmission) []float64 {
 	r, at, kind := &l.reach[tx.from], &l.places[tx.from], l.faders[tx.from]
 	since, out := float64(l.c.now-l.foundAt), l.powers[:0]
+	for i := range r.to {
+		if f := r.to[i].fader; f != nil {
+			kind.Fetch(f)
+		}
+	}
 	for i, j := range tx.reach {
 		h := &r.to[i]
 		powerMw := h.meanMw
@@ -261,79 +262,71 @@ func (l *links) discMw(from, to int) float64 {
 
 // pair is the link between two radios at the present step.
 func (l *links) pair(a, b int) *link {
-	if a > b {
-		a, b = b, a
-	}
-	p := &l.pairs[a*len(l.places)+b]
-	if !l.fresh(p, a, b) {
-		l.work(p, a, b, l.gainDb(a, b))
+	p, x, y := l.ends(a, b)
+	switch {
+	case p.pathStep == 0 || p.pathStep < max(x.moved, y.moved):
+		l.workPath(p, a, b)
+		fallthrough
+	case p.ratio == 0 || l.shadowed(p, x, y):
+		l.workRatio(p, a, b)
 	}
 	return p
 }
 
-// fresh reports whether neither end has moved since a link was worked out.
-func (l *links) fresh(p *link, a, b int) bool {
-	return p.step != 0 && p.step >= l.places[a].moved && p.step >= l.places[b].moved
+// ends is the link between two radios and their places, of the one with the lower number first.
+func (l *links) ends(a, b int) (p *link, x, y *place) {
+	a, b = min(a, b), max(a, b)
+	return &l.pairs[a*len(l.places)+b], &l.places[a], &l.places[b]
 }
 
-// work works a link out from its gain without shadowing.
-func (l *links) work(p *link, a, b int, gainDb float64) {
-	p.step = l.step
-	from, to := &l.places[a], &l.places[b]
-	p.untilM = from.wayM + to.wayM + nearlyStill*math.Hypot(to.xM-from.xM, to.yM-from.yM)
-	p.ratio = propagation.DbToRatio(gainDb + l.shadowDb(p, a, b))
+// shadowed reports whether an end has come into another square since a link's shadow was worked out.
+func (l *links) shadowed(p *link, x, y *place) bool { return p.shadowStep < max(x.entered, y.entered) }
+
+// workPath works out a link's gain without shadowing.
+func (l *links) workPath(p *link, a, b int) {
+	x, y := &l.places[a], &l.places[b]
+	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
+	distanceM := math.Hypot(y.xM-x.xM, y.yM-x.yM)
+	p.pathDb = m.AntennaGainDbi + n.AntennaGainDbi - l.props[a].LossDb(distanceM, m.HeightM, n.HeightM)
+	p.pathStep, p.untilM = l.step, x.wayM+y.wayM+nearlyStill*distanceM
 }
 
-// shadowDb is the shadow of a link, worked out again when an end has come into another square.
-func (l *links) shadowDb(p *link, a, b int) float64 {
-	if l.shadow == nil {
-		return 0
+// workRatio works out a link's gain, and its shadow where an end has come into another square.
+func (l *links) workRatio(p *link, a, b int) {
+	a, b = min(a, b), max(a, b)
+	if x, y := &l.places[a], &l.places[b]; l.shadow != nil && l.shadowed(p, x, y) {
+		p.shadowDb, p.shadowStep = l.shadow.AtDb(a, b, x.cell, y.cell), l.step
 	}
-	from, to := l.places[a].cell, l.places[b].cell
-	if s := p.shadow; s != nil && s.from == from && s.to == to {
-		return s.gainDb
-	}
-	if p.shadow == nil {
-		p.shadow = &shadowLink{}
-	}
-	*p.shadow = shadowLink{from, to, l.shadow.AtDb(a, b, from, to)}
-	return p.shadow.gainDb
+	p.ratio = propagation.DbToRatio(p.pathDb + p.shadowDb)
 }
 
 // nearlyStill is the part of their distance that two radios may move before their mean power is worked out
 // again: 0.03 dB under the fourth-power law.
 const nearlyStill = 0.0017
 
-// borderline is how near a power must be to a floor for that not to do.
-const borderline = 0.02
+// borderlineDb is how near a power must be to a floor for that not to do.
+const borderlineDb = 0.1
 
 // atLeast is a radio's mean power at another, and whether it reaches a floor. Where no shadow could
 // make it so, none is worked out.
 func (l *links) atLeast(from, to int, floorMw float64) (meanMw float64, reaches bool) {
-	a, b := min(from, to), max(from, to)
-	p, s := &l.pairs[a*len(l.places)+b], l.c.stations[from]
-	x, y := &l.places[a], &l.places[b]
-	still := p.step != 0 && p.step >= x.entered && p.step >= y.entered && x.wayM+y.wayM <= p.untilM
-	if meanMw = s.txPowerMw * p.ratio; still && math.Abs(meanMw-floorMw) < borderline*floorMw {
-		still = l.fresh(p, a, b)
+	p, x, y := l.ends(from, to)
+	s := l.c.stations[from]
+	moved := p.pathStep == 0 || x.wayM+y.wayM > p.untilM
+	if moved {
+		l.workPath(p, from, to)
 	}
-	if !still {
-		gainDb := l.gainDb(a, b)
-		if s.txPowerDbm+gainDb+l.headroom < l.c.stations[to].floorDbm {
+	if moved || p.ratio == 0 || l.shadowed(p, x, y) {
+		if s.txPowerDbm+p.pathDb+l.headroom < l.c.stations[to].floorDbm-borderlineDb {
+			p.ratio = 0
 			return 0, false
 		}
-		l.work(p, a, b, gainDb)
-		meanMw = s.txPowerMw * p.ratio
+		l.workRatio(p, from, to)
+	}
+	if meanMw = s.txPowerMw * p.ratio; math.Abs(meanMw-floorMw) < borderlineDb*math.Ln10/10*floorMw {
+		meanMw = s.txPowerMw * l.pair(from, to).ratio
 	}
 	return meanMw, meanMw >= floorMw
-}
-
-// gainDb is the gain of a link without shadowing.
-func (l *links) gainDb(a, b int) float64 {
-	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
-	from, to := &l.places[a], &l.places[b]
-	return m.AntennaGainDbi + n.AntennaGainDbi -
-		l.props[a].LossDb(math.Hypot(to.xM-from.xM, to.yM-from.yM), m.HeightM, n.HeightM)
 }
 
 // fadingNow is the power ratio of a link's fading at this very moment.
@@ -348,11 +341,11 @@ func (l *links) fadingAt(a, b int, at time.Duration) float64 {
 	return l.faders[a].Power(l.fader(a, b), x, y, at)
 }
 
-// fader is the fading of the link between two stations, a < b.
+// fader is the fading of the link between two stations.
 func (l *links) fader(a, b int) *propagation.Fader {
-	p := &l.pairs[a*len(l.places)+b]
+	p, _, _ := l.ends(a, b)
 	if p.fader == nil {
-		p.fader = propagation.NewFader(l.c.cfg.Seed, a, b)
+		p.fader = propagation.NewFader(l.c.cfg.Seed, min(a, b), max(a, b))
 	}
 	return p.fader
 }

@@ -60,6 +60,7 @@ type FaderKind struct {
 	unit          float64 // of a wave, over packedUnit
 	dopplerHz     float64 // of moving scatterers
 	drifts        []drift // that faders choose from; empty: scatterers stand
+	fetched       uint16
 }
 
 // NewFaderKind is what faders have in common at a wavelength.
@@ -126,6 +127,9 @@ func newDrift(s *stream, dopplerHz float64) (out drift) {
 	return out
 }
 
+// Fetch brings a fader near, so that memory answers for many of them at the same time.
+func (k *FaderKind) Fetch(f *Fader) { k.fetched += f.line }
+
 // Power is the ratio to the mean power at a relative place and a time.
 func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 	phases := &f.phases
@@ -156,7 +160,8 @@ func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im int32) {
 		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
 		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
 	}
-	return int32(there>>16+back>>16) - packedOffset*faderWaves, int32(there&0xffff+back&0xffff) - packedOffset*faderWaves
+	const offset = packedOffset * faderWaves
+	return int32(there>>16+back>>16) - offset, int32(there&0xffff+back&0xffff) - offset
 }
 
 // Validate says what cannot be.
