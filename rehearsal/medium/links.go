@@ -34,7 +34,7 @@ type place struct {
 	vxM, vyM float64          // how far it goes in a nanosecond until the step's end; known where there is fading
 	moved    int64            // step at which it was last found elsewhere
 	entered  int64            // step at which it was last found in another square of the shadowing
-	wayM     float64          // how far it has come
+	wayM     float64          // how far it has come; not of a disc, which does not ask
 	cell     propagation.Cell // of the shadowing
 	floorMw  float64          // of its station
 	channel  int
@@ -141,7 +141,9 @@ func (l *links) refresh() {
 
 // found takes note of a radio that is elsewhere.
 func (l *links) found(p *place, xM, yM float64) {
-	p.wayM += math.Hypot(xM-p.xM, yM-p.yM)
+	if l.disc == nil {
+		p.wayM += math.Hypot(xM-p.xM, yM-p.yM)
+	}
 	p.xM, p.yM, p.moved, l.moved = xM, yM, l.step, l.step
 	if l.shadow == nil {
 		return
@@ -170,7 +172,9 @@ func (l *links) hearers(from int) []int32 {
 		if dx, dy := p.xM-at.xM, p.yM-at.yM; dx*dx+dy*dy > r.limitM2 || j == from || p.channel != at.channel {
 			continue
 		}
-		if h, does := l.hearer(from, j); does {
+		if l.disc != nil {
+			r.list, r.to = append(r.list, int32(j)), append(r.to, hearer{meanMw: l.discMw(from, j)})
+		} else if h, does := l.hearer(from, j); does {
 			r.list, r.to = append(r.list, int32(j)), append(r.to, h)
 		}
 	}
@@ -179,9 +183,6 @@ func (l *links) hearers(from int) []int32 {
 
 // hearer is what a radio's transmissions are at another now, and whether that may notice them.
 func (l *links) hearer(from, to int) (h hearer, notices bool) {
-	if l.disc != nil {
-		return hearer{meanMw: l.discMw(from, to)}, true
-	}
 	h.meanMw, notices = l.atLeast(from, to, l.places[to].floorMw)
 	if notices && l.c.fades(&l.c.receivers[to], h.meanMw) {
 		h.fader, h.sign = l.fader(from, to), 1
