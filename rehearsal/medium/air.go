@@ -47,24 +47,105 @@ type transmission struct {
 	class      Class         // of an RTS: of what it is sent for
 	lockSNR    float64       // least SNR (ratio) at which a receiver notices it
 
-	reach    []int32 // stations that may notice it, ascending
-	miss     []Cause // by place in reach: why that station does not get it
-	missElse Cause   // why no other station does
+	reach    []int32   // stations that may notice it, ascending
+	opens    []int32   // those of them where a detection time begins with it
+	at       []arrival // by station
+	missElse Cause     // why those who may not notice it do not get it
 }
 
 // arrival is a transmission at one receiver.
 type arrival struct {
-	tx      *transmission // nil: none
-	slot    int           // of the receiver in reach
 	powerMw float64
-	meanMw  float64 // without fading
+	meanMw  float64 // without fading; 0: it does not arrive here
+	miss    Cause   // why the receiver does not get it, if that is known
+	known   bool    // it is
 	deaf    bool    // the receiver sends while it is detected; kept for ns-2's
 	sensed  bool    // its preamble was noticed
 }
 
+// lose notes why the receiver does not get it: NotLost is that it does.
+func (a *arrival) lose(why Cause) { a.miss, a.known = why, true }
+
+// receiver is what a frame touches at everybody who hears it. All of them lie side by side, without the
+// rest of their stations. Most frames are too weak at most receivers to be noticed there, and change nothing but
+// the sum.
+type receiver struct {
+	sumMw    float64 // of all that is on the air here, but its own
+	calmFrom float64 // sums from calmFrom to below calmTo change neither a reception nor what the station
+	calmTo   float64 // takes the channel for
+	leastMw  float64 // what is weaker is neither noticed nor sensed
+	noiseMw  float64
+	energyMw float64       // of any kind, that keeps the channel busy
+	detectAt time.Duration // end of the detection time under way; 0: none
+	tx       *transmission // its own
+	receives *transmission // that it has locked on to
+	arrivals int32         // how many sumMw is of
+	sensed   int32         // how many of them were noticed
+	busy     bool          // the channel, as this station sees it
+	awaitRx  bool          // the time for an answer is over, but something is coming in
+}
+
+// add takes note of what begins. A sum of what began and ended is off by rounding only, which is 150 dB below
+// the strongest frame, and begins at 0 again when nothing is on the air.
+func (r *receiver) add(a *arrival) {
+	r.sumMw += a.powerMw
+	r.arrivals++
+	if a.sensed {
+		r.sensed++
+	}
+}
+
+// remove takes note of what ends.
+func (r *receiver) remove(a *arrival) {
+	r.sumMw -= a.powerMw
+	if r.arrivals--; r.arrivals == 0 {
+		r.sumMw = 0
+	}
+	if a.sensed {
+		r.sensed--
+	}
+}
+
+// calm reports whether the sum changes nothing.
+func (r *receiver) calm() bool { return r.calmFrom <= r.sumMw && r.sumMw < r.calmTo }
+
+// unlock ends a reception.
+func (r *receiver) unlock() { r.receives, r.calmFrom, r.calmTo = nil, math.Inf(-1), math.Inf(1) }
+
+// expect works out which sums change nothing where nothing is received.
+func (c *Core) expect(r *receiver) {
+	if r.receives != nil {
+		return
+	}
+	r.calmFrom, r.calmTo = math.Inf(-1), math.Inf(1)
+	switch leastMw := r.energyMw / c.interferes; {
+	case r.tx != nil || r.sensed > 0:
+	case r.busy:
+		r.calmFrom = leastMw
+	default:
+		r.calmTo = leastMw
+	}
+}
+
+// senses reports whether the channel is busy: own transmission, a frame being received, one whose
+// preamble was noticed, or enough energy of any kind.
+func (c *Core) senses(r *receiver) bool {
+	return r.tx != nil || r.receives != nil || r.sensed > 0 || r.sumMw*c.interferes >= r.energyMw
+}
+
+// recent is what is on the air and began at a time or later.
+func (c *Core) recent(since time.Duration) []*transmission {
+	i := len(c.air)
+	for i > 0 && c.air[i-1].start >= since {
+		i--
+	}
+	return c.air[i:]
+}
+
 // reception is what a receiver that has locked on to a frame knows of it.
 type reception struct {
-	arrival
+	powerMw        float64
+	meanMw         float64       // without fading
 	upTo           time.Duration // accounted so far
 	interferenceMw float64       // since upTo
 	logOK          float64       // natural logarithm of the chance of no error up to upTo
@@ -80,7 +161,7 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 		tx = c.freeTx[n-1]
 		c.freeTx = c.freeTx[:n-1]
 	} else {
-		tx = &transmission{}
+		tx = &transmission{at: make([]arrival, len(c.stations))}
 	}
 	m := &c.phy.Modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.burst, tx.nav = kind, from, to, mode, bytes, nil, nil, 0
@@ -99,50 +180,71 @@ func (c *Core) startTx(tx *transmission) {
 	s.tx = tx
 	c.interrupt(s)
 	s.updateCarrier()
-	tx.reach, tx.miss, tx.missElse = tx.reach[:0], tx.miss[:0], RadioDead
+	c.expect(s.receiver)
+	tx.reach, tx.opens, tx.missElse = tx.reach[:0], tx.opens[:0], RadioDead
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
-	opens := false
-	for slot, j := range tx.reach {
-		r := c.stations[j]
-		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j)), deaf: r.tx != nil}
-		a.powerMw = a.meanMw
-		if c.fades(r, a.meanMw) {
-			a.powerMw *= c.links.fadingNow(tx.from, int(j))
+	for i, powerMw := range c.links.powersMw(tx) {
+		station := tx.reach[i]
+		r, a := &c.receivers[station], &tx.at[station]
+		*a = arrival{powerMw: powerMw, meanMw: c.links.reach[tx.from].to[i].meanMw, deaf: r.tx != nil}
+		a.sensed = powerMw >= r.leastMw && c.sensesPreamble(r, tx, int(station))
+		if r.add(a); powerMw >= r.leastMw || !r.calm() {
+			c.arrive(tx, int(station))
 		}
-		a.sensed = c.sensesPreamble(r, a)
-		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
-		r.air = append(r.air, a)
-		c.settle(r)
-		if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
-			r.detectAt, opens = c.now+c.phy.Detection, true
-		}
-		r.updateCarrier()
 	}
-	if opens {
+	c.air = append(c.air, tx)
+	if len(tx.opens) > 0 {
 		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
 
+// arrive begins a frame at a receiver where it changes more than the sum.
+func (c *Core) arrive(tx *transmission, station int) {
+	r := &c.receivers[station]
+	if !r.calm() {
+		c.settle(c.stations[station])
+	}
+	if r.detectAt == 0 && (r.tx == nil || c.ns2()) && (c.sharp() || tx.at[station].powerMw >= c.noticesMw(r, tx)) {
+		r.detectAt = c.now + c.phy.Detection
+		tx.opens = append(tx.opens, int32(station))
+	}
+	c.look(station)
+}
+
+// sharp reports whether receivers notice all that exists to them: ns-2's, and a disc's.
+func (c *Core) sharp() bool { return c.ns2() || c.links.disc != nil }
+
+// look has a station look at the channel.
+func (c *Core) look(station int) {
+	r := &c.receivers[station]
+	if c.ns2() || r.busy != c.senses(r) {
+		c.stations[station].updateCarrier()
+	}
+	c.expect(r)
+}
+
 // sensesPreamble reports whether a receiver's carrier sense notices the start of a frame: it is
 // strong enough, the receiver neither sends nor receives, and it stands out from what was on the air
 // before. Frames that begin together do not hide each other.
-func (c *Core) sensesPreamble(r *station, a arrival) bool {
+func (c *Core) sensesPreamble(r *receiver, tx *transmission, station int) bool {
+	a := &tx.at[station]
 	if a.powerMw*c.interferes < c.carrierMw {
 		return false
 	}
-	if c.ns2() || c.links.disc != nil {
+	if c.sharp() {
 		return true
 	}
-	before := 0.0
-	for i := range r.air {
-		if r.air[i].tx.start+c.phy.Detection <= c.now {
-			before += r.air[i].powerMw
-		}
+	if r.tx != nil || r.receives != nil {
+		return false
 	}
-	return r.tx == nil && r.rx.tx == nil && a.powerMw >= a.tx.lockSNR*(r.noiseMw+before)
+	before := r.sumMw
+	for _, other := range c.recent(c.now - c.phy.Detection + 1) {
+		before -= other.at[station].powerMw
+	}
+	return a.powerMw >= tx.lockSNR*(r.noiseMw+before)
 }
 
 // energyMw is the power of any kind at which a station must take the channel for busy. OFDM: 20 dB
@@ -150,7 +252,7 @@ func (c *Core) sensesPreamble(r *station, a arrival) bool {
 // 17.3.10.6). HR/DSSS: the more, the less it sends itself (16.3.8.5). ns-2's radio and the disc
 // sense all that exists to them.
 func (c *Core) energyMw(s *station) float64 {
-	if c.ns2() || c.links.disc != nil {
+	if c.sharp() {
 		return c.carrierMw
 	}
 	dbm := -62.0
@@ -175,35 +277,39 @@ func (c *Core) energyMw(s *station) float64 {
 
 // fades reports whether the fading of a transmission counts: what is too weak to be noticed or
 // sensed in the best of fades adds its mean to the interference.
-func (c *Core) fades(r *station, meanMw float64) bool {
+func (c *Core) fades(r *receiver, meanMw float64) bool {
 	return c.cfg.Fading.Model != "" && meanMw*propagation.FadingHeadroom >= min(c.leastNoticedMw(r), c.carrierMw)
 }
 
 // interrupt ends what a station that begins to send was receiving.
 func (c *Core) interrupt(s *station) {
 	if c.ns2() {
-		for i := range s.air {
-			s.air[i].deaf = true
+		for _, tx := range c.air {
+			tx.at[s.index].deaf = true
 		}
-		if s.rx.tx != nil {
+		if s.receives != nil {
 			c.spoil(s)
 		}
 		return
 	}
-	for i := range s.air { // it sends as they begin, and misses their preambles
-		a := &s.air[i]
-		a.sensed = a.sensed && (c.links.disc != nil || a.tx.start+c.phy.Detection <= c.now)
+	if c.links.disc == nil { // it sends as they begin, and misses their preambles
+		for _, tx := range c.recent(c.now - c.phy.Detection + 1) {
+			if a := &tx.at[s.index]; a.sensed {
+				a.sensed = false
+				s.sensed--
+			}
+		}
 	}
-	if s.rx.tx != nil {
-		s.rx.tx.miss[s.rx.slot] = Collision
-		s.rx.tx = nil
+	if s.receives != nil {
+		s.receives.at[s.index].lose(Collision)
+		s.unlock()
 	}
 }
 
 // missUnlessLocked is why a receiver does not get a frame that it does not lock
 // on to.
-func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
-	needs := c.noticesMw(r, a.tx)
+func (c *Core) missUnlessLocked(r *receiver, tx *transmission, a *arrival) Cause {
+	needs := c.noticesMw(r, tx)
 	switch {
 	case a.powerMw >= needs:
 		return Collision
@@ -214,7 +320,7 @@ func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 }
 
 // noticesMw is the least power at which a receiver locks on to a frame.
-func (c *Core) noticesMw(r *station, tx *transmission) float64 {
+func (c *Core) noticesMw(r *receiver, tx *transmission) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
@@ -222,7 +328,7 @@ func (c *Core) noticesMw(r *station, tx *transmission) float64 {
 }
 
 // leastNoticedMw is the least power at which a receiver locks on to any frame.
-func (c *Core) leastNoticedMw(r *station) float64 {
+func (c *Core) leastNoticedMw(r *receiver) float64 {
 	if c.ns2() {
 		return c.receiveMw
 	}
@@ -230,12 +336,12 @@ func (c *Core) leastNoticedMw(r *station) float64 {
 }
 
 // detect ends the detection time of a frame at the receivers that it found with
-// none under way.
+// none under way. What is too weak to be noticed begins none.
 func (c *Core) detect(tx *transmission) {
-	for _, j := range tx.reach {
-		if r := c.stations[j]; r.detectAt == c.now {
-			c.resolve(r)
-			r.updateCarrier()
+	for _, j := range tx.opens {
+		if c.receivers[j].detectAt == c.now {
+			c.resolve(c.stations[j])
+			c.look(int(j))
 		}
 	}
 }
@@ -260,59 +366,73 @@ func (c *Core) resolve(r *station) {
 	if r.tx != nil {
 		return
 	}
-	best := &arrival{}
-	for i := range r.air {
-		if a := &r.air[i]; a.tx.start >= opened && a.powerMw > best.powerMw {
-			best = a
+	var best *transmission
+	bestMw, rivalsMw := 0.0, 0.0
+	began := c.recent(opened)
+	for _, tx := range began {
+		if a := &tx.at[r.index]; a.powerMw > bestMw {
+			best, bestMw = tx, a.powerMw
 		}
 	}
-	rivals := 0.0
-	for i := range r.air {
-		if a := &r.air[i]; a.tx.start >= opened && a != best {
-			rivals += a.powerMw
+	if best == nil {
+		return
+	}
+	for _, tx := range began {
+		if tx != best {
+			rivalsMw += tx.at[r.index].powerMw
 		}
 	}
-	noticed := best.tx != nil && best.powerMw >= c.noticesMw(r, best.tx)
-	others := c.interference(r, best.tx)
-	clear := noticed && best.powerMw >= best.tx.lockSNR*(r.noiseMw+others) &&
-		best.powerMw >= captureRatio*rivals
-	switch locked := r.rx.tx; {
+	noticed := bestMw >= c.noticesMw(r.receiver, best)
+	others := c.interference(r, best)
+	clear := noticed && bestMw >= best.lockSNR*(r.noiseMw+others) && bestMw >= captureRatio*rivalsMw
+	switch locked := r.receives; {
 	case locked == nil && noticed && clear:
-		r.lock(*best, others)
+		r.lock(best, others)
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
-	case clear && (c.relocks || best.tx.start < locked.headerEnd) && best.powerMw >= captureRatio*(r.noiseMw+others):
-		locked.miss[r.rx.slot] = Collision
-		r.lock(*best, others)
+	case clear && (c.relocks || best.start < locked.headerEnd) && bestMw >= captureRatio*(r.noiseMw+others):
+		locked.at[r.index].lose(Collision)
+		r.lock(best, others)
 	}
 }
 
 // lock begins a reception. The part of the preamble that detection took counts
 // with the interference of now.
-func (s *station) lock(a arrival, interferenceMw float64) {
-	a.tx.miss[a.slot] = NotLost
-	s.rx = reception{arrival: a, upTo: a.tx.start, interferenceMw: interferenceMw}
+func (s *station) lock(tx *transmission, interferenceMw float64) {
+	a := &tx.at[s.index]
+	a.lose(NotLost)
+	s.receives = tx
+	s.rx = reception{powerMw: a.powerMw, meanMw: a.meanMw, upTo: tx.start, interferenceMw: interferenceMw}
+	s.expect()
 	s.lockedAt = s.core.now
-	if s.core.fades(s, a.meanMw) {
-		s.rx.piece = s.core.links.steady(a.tx.from, s.index, a.tx.start, a.tx.end)
+	if s.core.fades(s.receiver, a.meanMw) {
+		s.rx.piece = s.core.links.steady(tx.from, s.index, tx.start, tx.end)
 	}
-	if n := len(a.tx.burst); n > 0 {
+	if n := len(tx.burst); n > 0 {
 		s.logs = append(s.logs[:0], make([]float64, 2*n)...)
 		s.rx.burstOK, s.rx.noiseOK = s.logs[:n], s.logs[n:]
 	}
 }
 
-// interference is the power at a receiver of all that is on the air there but
-// one transmission. It is summed again each time, so that no rounding piles up.
-func (c *Core) interference(r *station, but *transmission) float64 {
-	sum := 0.0
-	for i := range r.air {
-		if r.air[i].tx != but {
-			sum += r.air[i].powerMw
-		}
+// expect works out between which sums the reception goes on as it was.
+func (s *station) expect() {
+	s.calmFrom, s.calmTo = math.Inf(-1), math.Inf(1)
+	if s.core.ns2() || s.rx.logOK < hopeless {
+		return // what else comes changes nothing
 	}
-	return sum * c.interferes
+	change := negligible * (s.noiseMw + s.rx.interferenceMw)
+	s.calmFrom = s.rx.powerMw + (s.rx.interferenceMw-change)/s.core.interferes
+	s.calmTo = s.rx.powerMw + (s.rx.interferenceMw+change)/s.core.interferes
+}
+
+// interference is the power at a receiver of all that is on the air there but
+// one transmission.
+func (c *Core) interference(r *station, but *transmission) float64 {
+	if r.arrivals == 1 {
+		return 0
+	}
+	return (r.sumMw - but.at[r.index].powerMw) * c.interferes
 }
 
 // negligible is the change of noise and interference together, 0.04 dB, below which a reception
@@ -322,13 +442,9 @@ const negligible = 0.01
 // settle accounts a reception up to now with the interference that it had, and
 // takes note of what it has from now on.
 func (c *Core) settle(r *station) {
-	tx := r.rx.tx
+	tx := r.receives
 	if tx == nil || c.ns2() {
 		return
-	}
-	interferenceMw := c.interference(r, tx)
-	if c.now < tx.end && math.Abs(interferenceMw-r.rx.interferenceMw) < negligible*(r.noiseMw+r.rx.interferenceMw) {
-		return // what was is as good as what is
 	}
 	noise, all := r.noiseMw, r.noiseMw+r.rx.interferenceMw
 	if r.rx.piece == 0 {
@@ -345,7 +461,8 @@ func (c *Core) settle(r *station) {
 		from = to
 	}
 	r.rx.upTo = c.now
-	r.rx.interferenceMw = interferenceMw
+	r.rx.interferenceMw = c.interference(r, tx)
+	r.expect()
 }
 
 // logSuccess is the logarithm of the chance that what of a frame lies in a span of time comes
@@ -363,11 +480,11 @@ func (c *Core) logSuccess(tx *transmission, snr float64, from, to time.Duration)
 
 // logSuccessAlone is the logarithm of the chance that a frame which has ended would have come
 // through over noise alone.
-func (c *Core) logSuccessAlone(r *station, got reception) float64 {
+func (c *Core) logSuccessAlone(r *station, tx *transmission, got *reception) float64 {
 	if got.piece > 0 {
 		return got.logNoiseOK
 	}
-	return c.logSuccess(got.tx, got.powerMw/r.noiseMw, got.tx.start, got.tx.payloadEnd)
+	return c.logSuccess(tx, got.powerMw/r.noiseMw, tx.start, tx.payloadEnd)
 }
 
 // overlap is the share of [from, to] that [a, b] covers.
@@ -384,33 +501,39 @@ func overlap(a, b, from, to time.Duration) float64 {
 func (c *Core) endTx(tx *transmission) {
 	s := c.stations[tx.from]
 	s.tx, s.sentAt, s.eifs = nil, c.now, false
+	looks := c.looks[:0]
 	for _, j := range tx.reach {
-		r := c.stations[j]
-		if c.ns2() && r.rx.tx == tx && r.detectAt != 0 {
-			c.resolve(r) // what begins now collides with this frame still
+		r, a := &c.receivers[j], &tx.at[j]
+		if c.ns2() && r.receives == tx && r.detectAt != 0 {
+			c.resolve(c.stations[j]) // what begins now collides with this frame still
 		}
-		i := 0
-		for r.air[i].tx != tx {
-			i++
+		r.remove(a)
+		switch {
+		case r.receives == tx:
+			c.decode(c.stations[j], tx)
+		case !r.calm():
+			c.settle(c.stations[j])
+		case !a.sensed && !r.awaitRx && !c.ns2():
+			continue
 		}
-		r.air = slices.Delete(r.air, i, i+1)
-		if r.rx.tx == tx {
-			c.decode(r, tx)
-		} else {
-			c.settle(r)
-		}
+		looks = append(looks, j)
 	}
+	i := slices.Index(c.air, tx)
+	c.air = slices.Delete(c.air, i, i+1)
 	s.sent(tx)
 	s.updateCarrier()
-	for _, j := range tx.reach {
-		r := c.stations[j]
-		if r.awaitRx && r.rx.tx == nil {
-			r.attemptFailed()
-			r.scheduleAccess()
+	c.expect(s.receiver)
+	for _, j := range looks {
+		if r := &c.receivers[j]; r.awaitRx && r.receives == nil {
+			c.stations[j].attemptFailed()
+			c.stations[j].scheduleAccess()
 		}
-		r.updateCarrier()
+		c.look(int(j))
 	}
-	c.freeTx = append(c.freeTx, tx)
+	for _, j := range tx.reach {
+		tx.at[j] = arrival{}
+	}
+	c.freeTx, c.looks = append(c.freeTx, tx), looks
 }
 
 // decode draws whether a received frame is whole. One draw serves both
@@ -418,17 +541,17 @@ func (c *Core) endTx(tx *transmission) {
 // called a collision.
 func (c *Core) decode(r *station, tx *transmission) {
 	c.settle(r)
-	got := r.rx
-	r.rx = reception{}
+	got := &r.rx
+	r.unlock()
 	luck := r.rng.Float64()
 	snr := got.powerMw / r.noiseMw
-	miss := &tx.miss[got.slot]
+	miss := &tx.at[r.index].miss // which is known since it locked on
 	switch {
 	case c.dead:
 		*miss = RadioDead
 	case succeeds(luck, got.logOK):
 		if len(tx.burst) > 0 {
-			*miss = r.decodeBurst(got)
+			*miss = r.decodeBurst(tx, got)
 		} else if r.unlucky(tx) {
 			*miss = ChannelError
 		}
@@ -436,11 +559,12 @@ func (c *Core) decode(r *station, tx *transmission) {
 			break
 		}
 		r.eifs = false
-		r.heard(got.arrival, snr)
+		r.heard(tx, snr)
 		r.received(tx)
 		return
-	case c.ns2(): // the cause is known
-	case succeeds(luck, c.logSuccessAlone(r, got)):
+	case c.ns2():
+		*miss = c.missAt(tx, r.index)
+	case succeeds(luck, c.logSuccessAlone(r, tx, got)):
 		*miss = Collision
 	default:
 		*miss = ChannelError
@@ -453,6 +577,9 @@ func (c *Core) decode(r *station, tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode), Cause: *miss})
 }
+
+// hopeless is below the logarithm of any chance that a draw succeeds at: draws are multiples of 1 in 2^53.
+const hopeless = -53 * math.Ln2
 
 // succeeds reports whether a draw from [0, 1) succeeds at a chance, given as its logarithm. The
 // logarithm of 1 - draw is below -draw, which settles most draws without working it out.
@@ -471,11 +598,15 @@ func (s *station) unlucky(tx *transmission) bool {
 }
 
 // missAt is why a station did not get a frame, or NotLost.
-func (tx *transmission) missAt(station int) Cause {
-	if slot, is := slices.BinarySearch(tx.reach, int32(station)); is {
-		return tx.miss[slot]
+func (c *Core) missAt(tx *transmission, station int) Cause {
+	a := &tx.at[station]
+	switch {
+	case a.meanMw == 0:
+		return tx.missElse
+	case a.known:
+		return a.miss
 	}
-	return tx.missElse
+	return c.missUnlessLocked(&c.receivers[station], tx, a)
 }
 
 // number is the data frame's, 0 for control frames.

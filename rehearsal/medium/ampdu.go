@@ -203,8 +203,8 @@ func (c *Core) free(f *frame) {
 }
 
 // decodeBurst draws which frames of an A-MPDU are whole, and says why there is none.
-func (s *station) decodeBurst(got reception) Cause {
-	c, tx := s.core, got.tx
+func (s *station) decodeBurst(tx *transmission, got *reception) Cause {
+	c := s.core
 	s.missed = s.missed[:0]
 	any := false
 	for i, f := range tx.burst {

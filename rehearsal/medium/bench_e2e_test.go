@@ -97,7 +97,7 @@ func TestBenchCrowdWithFadingAndShadowing(t *testing.T) {
 	}
 	began := testnet.CPUTime(t)
 	for *frames = 0; *frames < 50_000; {
-		saturate(c, 1500, time.Millisecond, flows...)
+		saturate(c, 1500, 50*time.Millisecond, flows...) // which makes its Ethernet frames again each time
 	}
 	perFrame := (testnet.CPUTime(t) - began) / time.Duration(*frames)
 	row(fmt.Sprintf("200 moving nodes, fading and shadowing, %d hear each", hearers/200),

@@ -31,12 +31,14 @@ type Core struct {
 	locate Locate
 	sink   Sink
 
-	now      time.Duration
-	events   eventQueue
-	stations []*station
-	byMAC    map[MAC]int
-	dead     bool
-	relocks  bool // receivers go over to a much stronger frame at any time
+	now       time.Duration
+	events    eventQueue
+	stations  []*station
+	receivers []receiver      // by station
+	air       []*transmission // all that is on the air, by their starts
+	byMAC     map[MAC]int
+	dead      bool
+	relocks   bool // receivers go over to a much stronger frame at any time
 
 	carrierMw  float64
 	receiveMw  float64 // of ns-2's radio: the least power of what it can read
@@ -44,6 +46,7 @@ type Core struct {
 	lastFrame  uint64
 	freeFrames []*frame
 	freeTx     []*transmission
+	looks      []int32       // stations that look at the channel as a frame ends
 	topMode    int           // the fastest that unicast data can go at
 	minData    time.Duration // the shortest time a data frame can take on the air
 }
@@ -60,7 +63,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	}
 	n := len(cfg.Nodes)
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
-		byMAC: make(map[MAC]int, n), interferes: 1,
+		byMAC: make(map[MAC]int, n), receivers: make([]receiver, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], mpduBytes(ethernetHeaderBytes))}
 	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
@@ -90,7 +93,13 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	if c.links.disc != nil {
 		c.interferes = discInterferers
 	}
-	return c, c.addStations()
+	if err := c.addStations(); err != nil {
+		return nil, err
+	}
+	for i, s := range c.stations {
+		c.links.places[i].floorMw, c.links.places[i].channel = s.floorMw, s.channel
+	}
+	return c, nil
 }
 
 // ns2 reports whether receivers are ns-2's.
@@ -250,6 +259,7 @@ func (c *Core) SetTxPower(node int, txPowerDbm float64) {
 	c.stations[node].txPowerDbm = txPowerDbm
 	c.stations[node].txPowerMw = propagation.DbToRatio(txPowerDbm)
 	c.stations[node].energyMw = c.energyMw(c.stations[node])
+	c.expect(c.stations[node].receiver)
 	c.links.forget(node)
 }
 

@@ -33,28 +33,22 @@ const noBackoff = -1
 
 // station is one radio: its receiver and its DCF (10.3).
 type station struct {
+	*receiver
 	core       *Core
 	index      int
 	mac        MAC
 	txPowerDbm float64
 	txPowerMw  float64
-	noiseMw    float64
 	floorMw    float64 // a transmission that is weaker here is left out
 	floorDbm   float64
-	energyMw   float64 // of any kind, that keeps the channel busy
 	channel    int
 
 	// The receiver.
-	tx     *transmission
 	sentAt time.Duration // end of the last own transmission
-	rx     reception
-	air    []arrival // all that is on the air here, but its own
-	eifs   bool      // this busy period, or the last, ended in a frame that could not be read
-
-	detectAt time.Duration // end of the detection time under way; 0: none
+	rx     reception     // of what it receives
+	eifs   bool          // this busy period, or the last, ended in a frame that could not be read
 
 	// The channel as this station sees it.
-	busy      bool
 	idleFrom  time.Duration // while not busy
 	busyFrom  time.Duration // while busy
 	readyFrom time.Duration // from when on it was idle for long enough before that
@@ -75,7 +69,6 @@ type station struct {
 	timeoutGen uint32
 	response   response
 	ns2        ns2Access
-	awaitRx    bool // the time for an answer is over, but something is coming in
 
 	queue     frameQueue
 	head      *frame    // in service
@@ -135,11 +128,15 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	if c.ns2() {
 		floorMw = ns2CarrierSenseMw
 	}
-	s := &station{core: c, index: index, mac: mac, channel: channel,
-		txPowerDbm: n.TxPowerDbm, txPowerMw: propagation.DbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
+	s := &station{receiver: &c.receivers[index], core: c, index: index, mac: mac, channel: channel,
+		txPowerDbm: n.TxPowerDbm, txPowerMw: propagation.DbToRatio(n.TxPowerDbm),
 		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.CWMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
-	s.energyMw = c.energyMw(s)
+	s.noiseMw, s.energyMw = noiseMw, c.energyMw(s)
+	if !c.sharp() {
+		s.leastMw = min(c.carrierMw, c.leastNoticedMw(s.receiver))
+	}
+	c.expect(s.receiver)
 	return s
 }
 
@@ -216,26 +213,12 @@ func (s *station) pushAccess(at time.Duration) {
 	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
 }
 
-// senses reports whether a frame whose preamble was noticed is on the air, or enough energy
-// of any kind.
-func (s *station) senses() bool {
-	sum := 0.0
-	for i := range s.air {
-		if s.air[i].sensed {
-			return true
-		}
-		sum += s.air[i].powerMw
-	}
-	return sum*s.core.interferes >= s.energyMw
-}
-
-// updateCarrier checks whether the channel is busy: own transmission, a frame
-// being received or noticed, or enough power of any kind.
+// updateCarrier looks at the channel.
 func (s *station) updateCarrier() {
 	if s.core.ns2() {
 		s.ns2Count()
 	}
-	busy := s.tx != nil || s.rx.tx != nil || s.senses()
+	busy := s.core.senses(s.receiver)
 	if busy == s.busy {
 		return
 	}
@@ -421,7 +404,7 @@ func (s *station) sent(tx *transmission) {
 	case tx.kind == kindRts:
 		s.await(tx, macWaitCTS)
 	default:
-		s.core.stations[tx.to].answerMissed(tx.missAt(tx.to))
+		s.core.stations[tx.to].answerMissed(s.core.missAt(tx, tx.to))
 	}
 }
 
@@ -454,7 +437,7 @@ func (s *station) missOf(tx *transmission) Cause {
 	case tx.to == toNobody:
 		return OutOfRange
 	}
-	if why := tx.missAt(tx.to); why != NotLost {
+	if why := s.core.missAt(tx, tx.to); why != NotLost {
 		return why
 	}
 	return Collision
@@ -465,7 +448,7 @@ func (s *station) timeout() {
 		s.ns2Timeout()
 		return
 	}
-	if s.rx.tx != nil {
+	if s.receives != nil {
 		s.awaitRx = true
 		return
 	}
@@ -537,9 +520,9 @@ func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
 // broadcastDone ends a broadcast: once on the air, whoever got it. Those who
 // could not notice it are counted, and not told one by one.
 func (s *station) broadcastDone(tx *transmission) {
-	for slot, why := range tx.miss {
-		if why != NotLost {
-			s.lost(tx.frame, int(tx.reach[slot]), why, false)
+	for _, j := range tx.reach {
+		if why := s.core.missAt(tx, int(j)); why != NotLost {
+			s.lost(tx.frame, int(j), why, false)
 		}
 	}
 	if tx.frame.class != Management {

@@ -45,41 +45,43 @@ func ns2LeastReceiveMw(rangeM float64) float64 {
 // detection time the first is drawn: in ns-2 it is by how far their senders are from
 // here and from whom these heard last, in metres of light's way.
 func (c *Core) hold(r *station, opened time.Duration) {
-	held := r.rx.arrival
-	if held.tx == nil {
+	held := r.receives
+	if held == nil {
 		began := 0
-		for _, a := range r.air {
-			if a.tx.start < opened {
+		for _, tx := range c.recent(opened) {
+			if tx.at[r.index].meanMw == 0 {
 				continue
 			}
 			if began++; began == 1 || r.rng.IntN(began) == 0 {
-				held = a
+				held = tx
 			}
 		}
 		r.lock(held, 0)
-		if held.deaf || held.powerMw < c.receiveMw {
+		if a := &held.at[r.index]; a.deaf || a.powerMw < c.receiveMw {
 			c.spoil(r)
 		}
 	}
 	last := held
-	for _, a := range r.air {
-		if a.tx.start < opened || a.tx == held.tx {
+	for _, tx := range c.recent(opened) {
+		a := &tx.at[r.index]
+		if a.meanMw == 0 || tx == held {
 			continue
 		}
-		if held.powerMw >= captureRatio*a.powerMw {
-			r.ns2SetNAV(a.tx.end + c.phy.EIFS)
+		if held.at[r.index].powerMw >= captureRatio*a.powerMw {
+			r.ns2SetNAV(tx.end + c.phy.EIFS)
 			continue
 		}
 		c.spoil(r)
-		if a.tx.end > last.tx.end || a.tx.end == last.tx.end && a.powerMw > last.powerMw {
-			last = a
+		if tx.end > last.end || tx.end == last.end && a.powerMw > last.at[r.index].powerMw {
+			last = tx
 		}
 	}
-	r.rx.arrival = last // the longest frame of a collision keeps the receiver
+	r.receives = last // the longest frame of a collision keeps the receiver
 }
 
 // spoil loses the frame that holds a receiver of ns-2's, and leaves it held.
 func (c *Core) spoil(r *station) {
-	r.rx.tx.miss[r.rx.slot] = c.missUnlessLocked(r, r.rx.arrival)
+	a := &r.receives.at[r.index]
+	a.lose(c.missUnlessLocked(r.receiver, r.receives, a))
 	r.rx.logOK = math.Inf(-1)
 }

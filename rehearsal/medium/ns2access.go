@@ -31,7 +31,7 @@ type ns2Access struct {
 // ns2Idle is is_idle: nothing comes in, nothing goes out or is awaited, and the NAV is over.
 // What began before that time counts as coming in.
 func (s *station) ns2Idle(before time.Duration) bool {
-	comes := s.rx.tx != nil || s.detectAt != 0 && s.detectAt-s.core.phy.Detection < before
+	comes := s.receives != nil || s.detectAt != 0 && s.detectAt-s.core.phy.Detection < before
 	return !comes && s.state == macIdle && s.core.now >= s.nav
 }
 
@@ -131,7 +131,7 @@ func (s *station) ns2Sent(tx *transmission) {
 		s.failCause = s.missOf(tx)
 		return
 	}
-	s.core.stations[tx.to].answerMissed(tx.missAt(tx.to))
+	s.core.stations[tx.to].answerMissed(s.core.missAt(tx, tx.to))
 	if tx.kind == kindAck {
 		s.ns2.answers = false
 		s.ns2Resume()

@@ -9,10 +9,9 @@ import (
 )
 
 // heard notes signal and rate of a peer whose frame came in whole.
-func (s *station) heard(a arrival, snr float64) {
-	tx := a.tx
+func (s *station) heard(tx *transmission, snr float64) {
 	p := &s.peers[tx.from]
-	p.heard, p.heardAt, p.powerMw = true, s.core.now, a.powerMw
+	p.heard, p.heardAt, p.powerMw = true, s.core.now, s.rx.powerMw
 	if tx.kind == kindData {
 		p.heardData, p.rxMode = true, tx.mode
 	}

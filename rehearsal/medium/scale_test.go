@@ -117,8 +117,8 @@ func (w *airWatch) see(e Trace) {
 // senses reports whether one node's carrier sense must notice another: by the power
 // at its antenna, worked out from the trace's places and nothing that the MAC knows.
 func (w *airWatch) senses(node, other int) bool {
-	for _, a := range w.c.stations[node].air {
-		if a.tx.from == other {
+	for _, tx := range w.c.air {
+		if a := &tx.at[node]; tx.from == other && a.meanMw > 0 {
 			return a.sensed || a.powerMw*w.c.interferes >= w.c.stations[node].energyMw
 		}
 	}

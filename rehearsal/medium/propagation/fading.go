@@ -33,30 +33,34 @@ const (
 // Scatterers that move turn the waves also while both nodes stand: each by a Doppler frequency of
 // its own, drawn from the bell of the TGn channel models (Erceg et al., IEEE 802.11-03/940r4,
 // section 4.7.1): 1 / (1 + 9 (f/f_d)²) up to 5 f_d, where f_d is their speed by the wavelength.
+//
+// The waves come from directions that lie 18 degrees apart: four of them are the directions along and
+// across one and their opposites. A fader has 64 bytes, because a frame asks for those of many links.
 type Fader struct {
-	waves  [faderWaves]faderWave
-	phase0 float64
-	of     *FaderKind
-	drift  *[faderWaves]float64 // steps a second that moving scatterers turn; nil: they stand
+	turns  [faderWaves / 4]faderTurn
+	phases [faderWaves]uint16 // in 65536ths of a turn; those of turn i begin at 4i
+	line   uint16             // phase of the line of sight
+	drift  uint16             // which of the kind's drifts it has
 }
 
-// faderWave is a wave: six bytes, because a frame asks for the waves of many links.
-type faderWave struct {
-	cos, sin int16 // of the direction of arrival, times waveUnit
-	phase    uint16
-}
+// faderTurn is a direction of arrival, times waveUnit.
+type faderTurn struct{ cos, sin int16 }
 
 const (
-	waveUnit  = 1<<15 - 1
-	placeUnit = 1 << 8 // parts of a step that places are in
-	waveShift = 15 + 8
+	waveUnit   = 1<<15 - 1
+	placeUnit  = 1 << 8 // parts of a step that places are in
+	phaseShift = 16 - 12
+	waveShift  = 15 + 8 - phaseShift
 )
 
 // FaderKind is what the faders of a field share.
 type FaderKind struct {
 	perM          float64 // phase in steps that a metre turns
 	scatter, line float64 // amplitudes of a wave and of the line of sight
+	unit          float64 // of a wave, over packedUnit
 	dopplerHz     float64 // of moving scatterers
+	drifts        []drift // that faders choose from; empty: scatterers stand
+	fetched       uint16
 }
 
 // NewFaderKind is what faders have in common at a wavelength.
@@ -68,6 +72,13 @@ func NewFaderKind(cfg FadingConfig, waveM float64) *FaderKind {
 		k.line = math.Sqrt(ratio / (1 + ratio))
 		k.scatter *= math.Sqrt(1 / (1 + ratio))
 	}
+	k.unit = k.scatter / packedUnit
+	if k.dopplerHz > 0 {
+		s := newStream(0, forDrift, 0, 0)
+		for range kindDrifts {
+			k.drifts = append(k.drifts, newDrift(&s, k.dopplerHz))
+		}
+	}
 	return k
 }
 
@@ -77,61 +88,80 @@ func (k *FaderKind) Turns(movedM float64, in time.Duration) float64 {
 }
 
 // NewFader makes the fading of the link between two stations.
-func NewFader(seed uint64, a, b int, kind *FaderKind) *Fader {
+func NewFader(seed uint64, a, b int) *Fader {
 	s := newStream(seed, forFading, a, b)
-	f := &Fader{of: kind, phase0: inSteps(s.phase())}
-	for i := range f.waves {
-		angle := (2*math.Pi*float64(i) + s.phase() - math.Pi) / faderWaves
-		sin, cos := math.Sincos(angle)
-		f.waves[i] = faderWave{int16(math.Round(waveUnit * cos)), int16(math.Round(waveUnit * sin)),
-			uint16(inSteps(s.phase()))}
+	f := &Fader{line: uint16(s.next())}
+	angle := s.phase() / faderWaves
+	for i := range f.turns {
+		sin, cos := math.Sincos(angle + 2*math.Pi*float64(i)/faderWaves)
+		f.turns[i] = faderTurn{int16(math.Round(waveUnit * cos)), int16(math.Round(waveUnit * sin))}
 	}
-	if kind.dopplerHz > 0 {
-		f.drift = newDrift(&s, kind.dopplerHz)
+	for i := range f.phases {
+		f.phases[i] = uint16(s.next())
 	}
+	f.drift = uint16(s.next() % kindDrifts)
 	return f
 }
 
-// bellDopplers is where the bell is cut off, in Doppler frequencies.
-const bellDopplers = 5
+// drift is what moving scatterers turn each wave by, in 65536ths of a turn a second.
+type drift [faderWaves]float64
 
-// newDrift draws the waves' Doppler frequencies, one from each of as many strata, in steps a
-// second.
-func newDrift(s *stream, dopplerHz float64) *[faderWaves]float64 {
-	var out [faderWaves]float64
+const (
+	// bellDopplers is where the bell is cut off, in Doppler frequencies.
+	bellDopplers = 5
+	// kindDrifts is how many drifts a field's faders share: what two of one drift have of their own is every
+	// wave's phase and direction.
+	kindDrifts = 256
+)
+
+// newDrift draws the waves' Doppler frequencies, one from each of as many strata.
+func newDrift(s *stream, dopplerHz float64) (out drift) {
 	for i := range out {
 		share := 2*(float64(i)+s.unit())/faderWaves - 1
-		out[i] = phasorSteps * dopplerHz / 3 * math.Tan(share*math.Atan(3*bellDopplers))
+		out[i] = (1 << 16) * dopplerHz / 3 * math.Tan(share*math.Atan(3*bellDopplers))
 	}
 	for i := range out { // which wave has which is chance
 		j := int(s.next() % uint64(i+1))
 		out[i], out[j] = out[j], out[i]
 	}
-	return &out
+	return out
 }
 
+// Fetch brings a fader near, so that memory answers for many of them at the same time.
+func (k *FaderKind) Fetch(f *Fader) { k.fetched += f.line }
+
 // Power is the ratio to the mean power at a relative place and a time.
-func (f *Fader) Power(xM, yM float64, at time.Duration) float64 {
-	k := f.of
-	xUnits, yUnits := int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit)
-	var re, im float32
-	for i := range f.waves {
-		w := &f.waves[i]
-		steps := (xUnits*int64(w.cos)+yUnits*int64(w.sin))>>waveShift + int64(w.phase)
-		if f.drift != nil {
-			steps += int64(math.Floor(f.drift[i] * at.Seconds()))
+func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
+	phases := &f.phases
+	if len(k.drifts) > 0 {
+		drifted, drift := f.phases, &k.drifts[f.drift]
+		for i := range drifted {
+			drifted[i] += uint16(int64(math.Floor(drift[i] * at.Seconds())))
 		}
-		p := &phasors[steps&(phasorSteps-1)]
-		re += p[0]
-		im += p[1]
+		phases = &drifted
 	}
-	x, y := k.scatter*float64(re), k.scatter*float64(im)
+	re, im := f.field(int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit), phases)
+	x, y := k.unit*float64(re), k.unit*float64(im)
 	if k.line > 0 {
-		p := phasor(k.perM*math.Hypot(xM, yM) + f.phase0)
+		p := phasor(k.perM*math.Hypot(xM, yM) + float64(f.line>>phaseShift))
 		x += k.line * float64(p[0])
 		y += k.line * float64(p[1])
 	}
 	return x*x + y*y
+}
+
+// field is the sum of the waves at a relative place.
+func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im int32) {
+	var there, back uint32
+	for i := range f.turns {
+		cos, sin := int64(f.turns[i].cos), int64(f.turns[i].sin)
+		along, across := uint16((x*cos+y*sin)>>waveShift), uint16((y*cos-x*sin)>>waveShift)
+		p := phases[4*i : 4*i+4 : 4*i+4]
+		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
+		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
+	}
+	const offset = packedOffset * faderWaves
+	return int32(there>>16+back>>16) - offset, int32(there&0xffff+back&0xffff) - offset
 }
 
 // Validate says what cannot be.

@@ -15,6 +15,7 @@ const (
 	forFading
 	forChannelError
 	forShadowNode
+	forDrift
 )
 
 func newStream(seed uint64, purpose, a, b int) stream {
