@@ -102,7 +102,10 @@ function drawPhase() {
   $("phase").className = c.phase === "judged" ? c.outcome : "";
   $("left").textContent = left;
   $("hint").textContent = hint;
-  $("last").textContent = c.phase !== "judged" && before && before.outcome !== "accepted" ? `before: ${nameOf(before)} ${before.outcome}: ${whyOf(before.reason) || "no reason is known"}` : "";
+  $("last").replaceChildren();
+  if (!before || c.phase === "judged") return;
+  const came = before.outcome === "accepted" ? (known(before.mbps) ? `, ${before.mbps.toFixed(2)} Mbit/s` : "") : `: ${whyOf(before.reason) || "no reason is known"}`;
+  $("last").append(`before: ${nameOf(before)} `, words(before.outcome, before.outcome), came);
 }
 
 function drawNow() {

@@ -37,6 +37,7 @@ async function open(browser, options) {
 async function told(p) {
   check((await text(p, "step")) === "now: trial 7, attempt 1", `the trial under way is named: ${await text(p, "step")}`);
   check(["measuring", "window over"].includes(await text(p, "phase")), `its phase is told: ${await text(p, "phase")}`);
+  check(/^before: trial 6, attempt 1 accepted, [\d.]+ Mbit\/s$/.test(await text(p, "last")), `what came of the one before: ${await text(p, "last")}`);
   check(/^trial 8, attempt 1, window of 10 s/.test(await text(p, "nextcell")), `the next is named: ${await text(p, "nextcell")}`);
   check(/^[\d.]+ m\/s, car (sends to|receives from) roadside/.test(await text(p, "next")), `so is its speed: ${await text(p, "next")}`);
   check(/ (s|min|h)$/.test(await text(p, "runleft")) && /^about, by the/.test(await text(p, "runleftby")), `the time left, and by what: ${await text(p, "runleft")} ${await text(p, "runleftby")}`);
