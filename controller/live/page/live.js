@@ -90,7 +90,7 @@ function phaseOf(c) {
     case "kept": return ["collecting", "", "the nodes' records are collected, and judged"];
     case "judged": return [c.outcome, "", whyOf(c.reason)];
   }
-  return ["–", "", ""];
+  return ["–", "", "no node has told yet how far it is"];
 }
 
 function drawPhase() {
@@ -301,6 +301,7 @@ function drawResults() {
   const r = results, by = r.by || "", unit = by === "speed" ? " m/s" : "";
   $("resultsby").textContent = `Results so far${by ? `, by ${by}` : ""}`;
   $("levelname").textContent = by === "speed" ? "speed, m/s" : by || "level";
+  $("results").hidden = r.levels.length === 0;
   levels(r.levels, unit, look);
   const gets = r.levels.some((l) => l.points.some((p) => p.car_gets)), sends = r.levels.some((l) => l.points.some((p) => !p.car_gets));
   $("key").textContent = (r.levels.length ? "one sign for each accepted attempt, a bar at the mean; Mbit/s that the receiver got" : "no result yet") +
