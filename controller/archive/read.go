@@ -360,6 +360,9 @@ func (a *Archive) betweenFiles() ([]string, error) {
 	return files, nil
 }
 
+// Begun reports whether an attempt has a folder: it is under way, or was.
+func (a *Archive) Begun(k wire.TrialKey) bool { return a.disk.exists(trialDir(k)) }
+
 // Latest is the attempt whose records were written last, and when; false
 // before the first. The time is the controller's file system's.
 func (a *Archive) Latest() (k wire.TrialKey, written time.Time, ok bool) {

@@ -351,15 +351,10 @@ func logger() *slog.Logger {
 // announce says which run this is, how long it takes with so many lanes side by side, and how it can be watched. How
 // fast virtual time goes nobody knows before.
 func (s *session) announce(shown *progress.Display, lanes int) {
-	e := s.campaign.Estimate()
-	seconds := e.RoadTotalS
-	if s.archive.Info().Place == archive.PlaceRehearsal {
-		seconds = e.RehearsalS
-	}
 	accepted, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts()
 	var each time.Duration
 	if !s.archive.Info().Clock.Virtual() {
-		each = time.Duration(seconds / float64(len(s.plan.Trials)*lanes) * float64(time.Second))
+		each = s.campaign.Estimate().Each(s.archive.Info().Place == archive.PlaceRehearsal) / time.Duration(lanes)
 	}
 	total := accepted + givenUp + left
 	shown.Say(fmt.Sprintf("run %s in %s: %s%s\nwatch: fieldmesh live %[2]s", s.plan.Run, s.archive.Dir(),

@@ -14,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -30,8 +31,10 @@ type Board struct {
 	log *slog.Logger
 
 	// Follow's own.
-	shown *reach       // of the state that is up; nil: none is
-	tail  archive.Tail // of the attempt that is up
+	shown    *reach       // of the state that is up; nil: none is
+	tail     archive.Tail // of the attempt that is up
+	measured measured
+	unread   int // results that are not measured yet
 
 	mu      sync.Mutex
 	seen    view
@@ -41,13 +44,14 @@ type Board struct {
 // view is what viewers are told.
 type view struct {
 	state   []byte    // as JSON; nil: none yet
+	results []byte    // as JSON; nil: none yet
 	written time.Time // when the newest record came into the archive; zero: none yet
 	failure string    // why the archive could not be read; "" while it can
 }
 
 // NewBoard makes a board of the run in a folder; Follow fills it.
 func NewBoard(dir string, log *slog.Logger) *Board {
-	return &Board{dir: dir, log: log, changed: make(chan struct{})}
+	return &Board{dir: dir, log: log, measured: measured{}, changed: make(chan struct{})}
 }
 
 // Follow reads the archive again and again until ctx ends. An archive that
@@ -60,7 +64,8 @@ func (b *Board) Follow(ctx context.Context) {
 	}
 }
 
-// look reads the archive once, and its records only when there are new ones.
+// look reads the archive once, its records only when there are new ones, and
+// what attempts measured once for each.
 func (b *Board) look() {
 	a, err := archive.Read(b.dir)
 	if err != nil {
@@ -68,20 +73,43 @@ func (b *Board) look() {
 		return
 	}
 	at := reachOf(a)
-	if b.shown != nil && *b.shown == at {
+	if b.shown != nil && *b.shown == at && b.unread == 0 {
 		return
 	}
-	var text []byte
-	s, err := stateOf(a, at, &b.tail)
-	if err == nil {
-		text, err = json.Marshal(s)
+	v, _ := b.now()
+	v.written, v.failure = at.written, ""
+	if b.shown == nil || *b.shown != at {
+		if v.state, err = b.state(a, at); err != nil {
+			b.fail(err)
+			return
+		}
 	}
-	if err != nil {
-		b.fail(err)
-		return
+	if b.shown == nil || b.shown.decided != at.decided || b.unread > 0 {
+		if v.results, err = b.results(a); err != nil {
+			b.fail(err)
+			return
+		}
 	}
 	b.shown = &at
-	b.set(view{state: text, written: at.written})
+	b.set(v)
+}
+
+func (b *Board) state(a *archive.Archive, at reach) ([]byte, error) {
+	s, err := stateOf(a, at, &b.tail)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s)
+}
+
+func (b *Board) results(a *archive.Archive) ([]byte, error) {
+	decided := a.Decisions()
+	b.measured.some(a, decided, func(k wire.TrialKey, err error) {
+		b.log.Warn("what an attempt measured is not known", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+	})
+	r := resultsOf(a, decided, b.measured)
+	b.unread = r.Unread
+	return json.Marshal(r)
 }
 
 // fail keeps the last state up and tells why it is old.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -25,11 +26,23 @@ import (
 func halfway(t *testing.T) (dir string, whole *archive.Archive) {
 	t.Helper()
 	whole = synthetic.Run(t, synthetic.Options{Seed: 3, Speeds: []float64{8.3}, Repetitions: 1})
+	return halfwayOf(t, whole, 2), whole
+}
+
+// halfwayOf does so with a trial of a run, of which no later one has begun.
+func halfwayOf(t *testing.T, whole *archive.Archive, trial int) (dir string) {
+	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
 	if err := os.CopyFS(dir, os.DirFS(whole.Dir())); err != nil {
 		t.Fatal(err)
 	}
-	attempt := filepath.Join(dir, "trials/0002-a1")
+	for _, later := range whole.Info().Plan.Trials[trial:] {
+		forget(t, filepath.Join(dir, "journal.ndjson"), fmt.Sprintf(`"trial":%d,`, later.Number))
+		if err := os.RemoveAll(filepath.Join(dir, fmt.Sprintf("trials/%04d-a1", later.Number))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attempt := filepath.Join(dir, fmt.Sprintf("trials/%04d-a1", trial))
 	for _, node := range []string{"car", "roadside"} {
 		path := filepath.Join(attempt, "records", node+".ndjson")
 		raw, err := os.ReadFile(path)
@@ -49,8 +62,8 @@ func halfway(t *testing.T) (dir string, whole *archive.Archive) {
 			t.Fatal(err)
 		}
 	}
-	forget(t, filepath.Join(dir, "journal.ndjson"), `"trial":2`)
-	return dir, whole
+	forget(t, filepath.Join(dir, "journal.ndjson"), fmt.Sprintf(`"trial":%d`, trial))
+	return dir
 }
 
 // forget takes the lines with a text out of a file.
@@ -91,8 +104,8 @@ func TestTheStateIsWhatTheArchiveHoldsSoFar(t *testing.T) {
 	dir, _ := halfway(t)
 	s := stateIn(t, dir)
 	c := s.Current
-	if s.Trials != 2 || s.Done != (Counts{Accepted: 1}) || len(s.Recent) != 1 || s.Recent[0].Trial != 1 {
-		t.Errorf("trials %d, done %+v, recent %+v", s.Trials, s.Done, s.Recent)
+	if s.Trials != 2 || s.Done != (Counts{Accepted: 1}) || s.Over {
+		t.Errorf("trials %d, done %+v, over %v", s.Trials, s.Done, s.Over)
 	}
 	if c == nil || c.Trial != 2 || c.Outcome != "" || len(c.Nodes) != 2 {
 		t.Fatalf("current: %+v", c)
@@ -199,8 +212,8 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 		}
 		return len(s.Current.Timeline)
 	}
-	before := momentsOf(one)
-	if momentsOf(two) != before {
+	before := momentsOf(resultsFirst(t, one))
+	if momentsOf(resultsFirst(t, two)) != before {
 		t.Error("two viewers see different states")
 	}
 	const car = "trials/0002-a1/records/car.ndjson"
@@ -228,6 +241,20 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	b.look()
 	if name, st := status(t, one); name != "status" || st.Failure != "" {
 		t.Errorf("%s %+v: the state is the same, and the failure over", name, st)
+	}
+}
+
+// resultsFirst are the events of a viewer who has just come, without the results, which come once.
+func resultsFirst(t *testing.T, next func() (name, data string)) func() (name, data string) {
+	t.Helper()
+	seen := false
+	return func() (name, data string) {
+		name, data = next()
+		if !seen && name == "results" {
+			seen = true
+			return next()
+		}
+		return name, data
 	}
 }
 
@@ -319,6 +346,8 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 		{"without", "secret", "/", "10.0.0.1:7480", 403},
 		{"events without", "secret", "/events", "10.0.0.1:7480", 403},
 		{"with another", "secret", "/?token=guess", "127.0.0.1:7480", 403},
+		{"an attempt without", "secret", "/attempt?trial=1&attempt=1", "10.0.0.1:7480", 403},
+		{"the page by its file's name, without", "secret", "/index.html", "10.0.0.1:7480", 403},
 		{"out of the folder", "", "/../live.go", "127.0.0.1:7480", 404},
 	} {
 		h, err := handler(t.Context(), b, tc.token)
@@ -351,5 +380,27 @@ func TestLoopback(t *testing.T) {
 	}
 	if a, b := Token(), Token(); len(a) < 22 || a == b {
 		t.Errorf("tokens %q and %q", a, b)
+	}
+}
+
+// The page's own code is small, and all that a browser loads: why there is no charting library is
+// docs/decisions/024-pages-without-libraries.md, which says how much it is.
+func TestThePageIsSmall(t *testing.T) {
+	files, err := page.ReadDir("page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, f := range files {
+		text, err := page.ReadFile("page/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total += len(text); strings.Contains(string(text), "innerHTML") {
+			t.Errorf("%s sets markup", f.Name())
+		}
+	}
+	if t.Logf("%d bytes", total); total > 48<<10 {
+		t.Errorf("the page has %d bytes", total)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"time"
 )
 
@@ -117,6 +118,7 @@ func handler(ctx context.Context, b *Board, token string) (http.Handler, error) 
 		}
 		b.stream(ctx, w, r)
 	})
+	mux.HandleFunc("GET /attempt", newShelf().serve(b.dir))
 	return guard(mux, token), nil
 }
 
@@ -139,10 +141,9 @@ func guard(next http.Handler, token string) http.Handler {
 	})
 }
 
-// allowed: the token came with the address. Script and style are no secret;
-// only the page and its events need it.
+// allowed: the token came with the address. Only script and style are no secret.
 func allowed(r *http.Request, token string) bool {
-	if r.URL.Path != "/" && r.URL.Path != "/events" {
+	if kind := path.Ext(r.URL.Path); kind == ".js" || kind == ".css" {
 		return true
 	}
 	return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(token)) == 1
@@ -160,13 +161,13 @@ func withPort(host string) string {
 func (b *Board) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	c := http.NewResponseController(w)
-	var sent []byte
+	var sent view
 	for {
 		v, changed := b.now()
-		if err := send(w, c, v, bytes.Equal(v.state, sent)); err != nil {
+		if err := send(w, c, v, sent); err != nil {
 			return // the viewer is gone
 		}
-		sent = v.state
+		sent = v
 		t := time.NewTimer(keepAlive)
 		select {
 		case <-changed:
@@ -187,12 +188,19 @@ type Status struct {
 	AgeMs   *int64 `json:"age_ms,omitempty"`  // of the newest record, by the clock of the controller's machine
 }
 
-func send(w io.Writer, c *http.ResponseController, v view, known bool) error {
+// send tells a viewer what it was not sent before.
+func send(w io.Writer, c *http.ResponseController, v, sent view) error {
 	if err := c.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if v.state != nil && !known {
-		if _, err := fmt.Fprintf(w, "event: state\ndata: %s\n\n", v.state); err != nil {
+	for _, e := range []struct {
+		name      string
+		text, had []byte
+	}{{"state", v.state, sent.state}, {"results", v.results, sent.results}} {
+		if e.text == nil || bytes.Equal(e.text, e.had) {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.name, e.text); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 // Bounds of what a viewer is sent every second, however large the run is.
 const (
-	recentMax      = 12   // decided attempts
 	trackPointsMax = 500  // of an end of the trial
 	relayPointsMax = 2000 // of all relays together, but
 	relayPointsMin = 10   // of each
@@ -24,13 +23,15 @@ const (
 
 // State is what a viewer sees at one moment. What is not known is absent.
 type State struct {
-	Run      string    `json:"run"`
-	Campaign string    `json:"campaign"`
-	Place    string    `json:"place"`
-	Trials   int       `json:"trials"`
-	Done     Counts    `json:"done"`
-	Recent   []Decided `json:"recent"` // newest first
-	Current  *Current  `json:"current,omitempty"`
+	Run      string   `json:"run"`
+	Campaign string   `json:"campaign"`
+	Place    string   `json:"place"`
+	Trials   int      `json:"trials"`
+	Over     bool     `json:"over,omitempty"` // every trial is accepted or given up
+	Done     Counts   `json:"done"`
+	Left     *Left    `json:"left,omitempty"`
+	Next     *Next    `json:"next,omitempty"`
+	Current  *Current `json:"current,omitempty"`
 }
 
 // Counts are of trials but for the last three, which are of attempts.
@@ -39,15 +40,6 @@ type Counts struct {
 	Rejected    int `json:"rejected"`
 	Failed      int `json:"failed"`
 	Interrupted int `json:"interrupted"`
-}
-
-// Decided is an attempt that the controller judged.
-type Decided struct {
-	Trial   int               `json:"trial"`
-	Attempt int               `json:"attempt"`
-	Factors map[string]string `json:"factors,omitempty"`
-	Outcome wire.Outcome      `json:"outcome"`
-	Reason  wire.Reason       `json:"reason,omitzero"`
 }
 
 // Current is the attempt whose records came last.
@@ -61,12 +53,31 @@ type Current struct {
 	DurationS float64           `json:"duration_s"`
 	TargetMps *float64          `json:"target_mps,omitempty"`
 	BandMps   *float64          `json:"band_mps,omitempty"` // half width of the band round the target
+	HoldS     float64           `json:"hold_s,omitempty"`   // how long the speed has to be in it
+	Pass      string            `json:"pass,omitempty"`
+	Direction string            `json:"direction,omitempty"`
+	Phase     Phase             `json:"phase,omitempty"`
+	ElapsedS  *float64          `json:"elapsed_s,omitempty"` // of the window, when the newest record came
 	Outcome   wire.Outcome      `json:"outcome,omitempty"`
+	Reason    wire.Reason       `json:"reason,omitzero"`
 	Nodes     []Node            `json:"nodes"`
 	StepS     float64           `json:"step_s"`   // from a moment of the timeline to the next
 	Timeline  []Moment          `json:"timeline"` // since the window opened
 	Events    []Mark            `json:"events,omitempty"`
 }
+
+// Phase is how far an attempt has come.
+type Phase string
+
+// The phases in their order. In each but the last the next may have come already, and its records not yet.
+const (
+	PhaseArming   Phase = "arming"
+	PhaseArmed    Phase = "armed"    // its gate has not opened
+	PhaseRunning  Phase = "running"  // its window is open
+	PhaseDraining Phase = "draining" // the flows end, and what the trial changed is put back
+	PhaseKept     Phase = "kept"     // records are collected, and judged
+	PhaseJudged   Phase = "judged"
+)
 
 // Node is one node of the attempt as its newest records tell.
 type Node struct {
@@ -102,11 +113,17 @@ type Mark struct {
 type reach struct {
 	latest  wire.TrialKey // the attempt whose records came last
 	written time.Time     // when the newest of them came; zero: none yet
-	decided int
+	decided decided
+}
+
+// decided is how far a run's decisions have come: a person's word over one is another outcome.
+type decided struct {
+	counts  Counts
+	stopped bool
 }
 
 func reachOf(a *archive.Archive) reach {
-	r := reach{decided: len(a.Decisions())}
+	r := reach{decided: decided{count(a, a.Decisions()), a.Stopped() != nil}}
 	r.latest, r.written, _ = a.Latest()
 	return r
 }
@@ -114,23 +131,22 @@ func reachOf(a *archive.Archive) reach {
 // stateOf is a run as its archive tells so far.
 func stateOf(a *archive.Archive, at reach, tail *archive.Tail) (State, error) {
 	info := a.Info()
-	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place}
-	for _, t := range info.Plan.Trials {
-		if a.Drives(t) {
-			s.Trials++
-		}
-	}
 	decided := a.Decisions()
-	s.Done, s.Recent = count(a, decided)
+	p := plannedOf(a, decided)
+	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place, Trials: p.total,
+		Over: p.total > 0 && p.decided == p.total, Done: count(a, decided), Next: p.next}
 	if at.written.IsZero() {
 		return s, nil
 	}
 	var err error
+	if s.Left, err = leftOf(a, p, decided, at.written); err != nil {
+		return s, err
+	}
 	s.Current, err = current(a, at.latest, decided, tail)
 	return s, err
 }
 
-func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decided) {
+func count(a *archive.Archive, decided []wire.Verdict) (c Counts) {
 	for _, v := range decided {
 		switch v.Outcome {
 		case wire.Accepted:
@@ -145,13 +161,7 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decid
 			c.Interrupted++
 		}
 	}
-	for i := len(decided) - 1; i >= 0 && len(recent) < recentMax; i-- {
-		v := decided[i]
-		t, _ := a.Trial(v.Trial) // one that the plan lacks has no factors to show
-		recent = append(recent, Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome,
-			Reason: v.Reason})
-	}
-	return c, recent
+	return c
 }
 
 func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *archive.Tail) (*Current, error) {
@@ -163,10 +173,14 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 	c := &Current{
 		Trial: k.Trial, Attempt: k.Attempt, Factors: t.Factors, Sender: t.Sender, Receiver: t.Receiver, Car: t.Car,
 		Timeline: []Moment{}, DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
+		Pass: t.Pass, Direction: t.Direction,
+	}
+	if t.Gate.SpeedBand {
+		c.HoldS = t.Gate.HoldS
 	}
 	for _, v := range decided {
 		if v.TrialKey == k {
-			c.Outcome = v.Outcome
+			c.Outcome, c.Reason = v.Outcome, v.Reason
 		}
 	}
 	for _, p := range at.Timeline() {
@@ -189,7 +203,48 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 		c.Nodes, c.Events = append(c.Nodes, n), append(c.Events, marks...)
 	}
 	c.Events = c.Events[max(len(c.Events)-eventsMax, 0):]
+	c.Phase, c.ElapsedS = phaseOf(t, byNode, c.Nodes, c.Outcome)
 	return c, nil
+}
+
+// phaseOf tells how far an attempt has come, by the node whose gate opens the window or, while nothing is known
+// of it, by another, and how much of the window was over when that node's newest record was made.
+func phaseOf(t wire.Trial, byNode map[string][]wire.Record, nodes []Node, judged wire.Outcome) (Phase, *float64) {
+	if judged != "" {
+		return PhaseJudged, nil
+	}
+	known := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.State == "" })
+	if len(known) == 0 {
+		return "", nil
+	}
+	n := slices.MinFunc(known, func(x, y Node) int { return rank(t, x) - rank(t, y) })
+	w := verdict.WindowOf(n.Name, byNode[n.Name])
+	switch {
+	case n.State == wire.StateKept:
+		return PhaseKept, nil
+	case n.State == wire.StateRestoring:
+		return PhaseDraining, nil
+	case w == nil && n.State == wire.StateLoaded:
+		return PhaseArming, nil
+	case w == nil:
+		return PhaseArmed, nil
+	}
+	newest := w.OpenBootNs
+	for _, r := range byNode[n.Name] {
+		newest = max(newest, r.TBootNs)
+	}
+	return PhaseRunning, new(rounded(min(float64(newest-w.OpenBootNs)/1e9, t.DurationS), 100))
+}
+
+// rank puts the node whose gate opens the window first, and relays last.
+func rank(t wire.Trial, n Node) int {
+	switch {
+	case n.Name == t.Initiator:
+		return 0
+	case slices.Contains(t.Relays, n.Name):
+		return 2
+	}
+	return 1
 }
 
 // thin leaves most points at equal steps, the newest among them.

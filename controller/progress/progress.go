@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/screen"
@@ -46,43 +47,25 @@ func New(out io.Writer, lanes []string) *Display {
 // width is the terminal's, which may change at any time.
 func (p *Display) width() int { return cmp.Or(screen.Columns(p.out), 80) }
 
-// timeLeft estimates how long a run still takes: by the trials that it has
-// decided since it was begun or resumed, and before the first by the plan.
-type timeLeft struct {
-	trial time.Duration // what a trial takes by the plan; 0: no estimate is shown
-
-	begun time.Time // of the first step
-	first int       // trials that were decided then
-}
+// timeLeft is how long a run still takes, as it is shown.
+type timeLeft struct{ drive.Left }
 
 // text is the estimate after a step, "" for none.
 func (l *timeLeft) text(s run.Progress, now time.Time) string {
-	if l.trial == 0 {
+	if l.Begun.IsZero() {
+		l.Begun, l.First = now, s.Decided
+	}
+	left := l.After(s.Decided, s.Total, now)
+	if left == 0 {
 		return ""
 	}
-	if l.begun.IsZero() {
-		l.begun, l.first = now, s.Decided
-	}
-	each := l.trial
-	if done := s.Decided - l.first; done > 0 {
-		each = now.Sub(l.begun) / time.Duration(done)
-	}
-	left := each * time.Duration(s.Total-s.Decided)
-	switch {
-	case left <= 0:
-		return ""
-	case left < time.Minute:
-		return fmt.Sprintf(", %.0f s left", left.Seconds())
-	case left < time.Hour:
-		return fmt.Sprintf(", %.0f min left", left.Minutes())
-	}
-	return fmt.Sprintf(", %.1f h left", left.Hours())
+	return ", " + drive.About(left) + " left"
 }
 
 // Expect sets how long a trial takes by the plan, and returns the time that is left at
 // a step before the first, as Step writes it.
 func (p *Display) Expect(trial time.Duration, at run.Progress) string {
-	p.left.trial = trial
+	p.left.Trial = trial
 	return p.left.text(at, time.Now())
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -38,7 +39,7 @@ func TestStepLine(t *testing.T) {
 
 // Before the first trial the plan says how long it takes, then the trials themselves.
 func TestTimeLeft(t *testing.T) {
-	l := timeLeft{trial: 20 * time.Second}
+	l := timeLeft{drive.Left{Trial: 20 * time.Second}}
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		decided int

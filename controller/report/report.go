@@ -120,11 +120,11 @@ func write(d *evidence.Run, w io.Writer) error {
 	return pages.ExecuteTemplate(w, "frame", out)
 }
 
-// policy lets the page run its own two scripts, by their hashes, and load nothing from
+// policy lets the page run its own three scripts, by their hashes, and load nothing from
 // anywhere. A text of an archive that got into the page as HTML could do neither.
 func policy(pages *template.Template) (string, error) {
 	allowed := ""
-	for _, name := range []string{"player", "reader"} {
+	for _, name := range []string{"player", "strips", "reader"} {
 		var b strings.Builder
 		if err := pages.ExecuteTemplate(&b, name, nil); err != nil {
 			return "", err

@@ -95,8 +95,8 @@ func TestSelfContained(t *testing.T) {
 			t.Errorf("the page reaches outside: %q", m)
 		}
 	}
-	if n := strings.Count(strings.ToLower(html), "<script"); n != 3 {
-		t.Errorf("%d scripts, want the playback's data, its code, and the reader's", n)
+	if n := strings.Count(strings.ToLower(html), "<script"); n != 4 {
+		t.Errorf("%d scripts, want the playback's data, its code, the timelines' and the reader's", n)
 	}
 	for _, id := range []string{"results", "figures", "comparison", "threats", "timelines", "playback", "verdicts",
 		"setup", "methods"} {

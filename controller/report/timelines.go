@@ -19,7 +19,7 @@ type track struct {
 	Colour     string
 	of         func(metrics.Point) *float64
 	fromZero   bool
-	low, high  float64
+	Low, High  float64 // of the scale, where any is known
 	any        bool
 }
 
@@ -28,7 +28,7 @@ func (t track) Scale() string {
 	if !t.any {
 		return "not measured"
 	}
-	return fmt.Sprintf("%s to %s %s", figure.Tick(t.low), figure.Tick(t.high), t.Unit)
+	return fmt.Sprintf("%s to %s %s", figure.Tick(t.Low), figure.Tick(t.High), t.Unit)
 }
 
 func tracks() []track {
@@ -62,6 +62,7 @@ type timelinesView struct {
 
 type timelineRow struct {
 	Name, What, Outcome, Value string
+	Seconds                    float64
 	Strips                     []template.HTML
 }
 
@@ -81,7 +82,7 @@ func viewTimelines(d *evidence.Run) (any, error) {
 	})
 	for _, a := range shown {
 		row := timelineRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a),
-			Value: "—"}
+			Value: "—", Seconds: a.Points[len(a.Points)-1].S}
 		if a.Mbps != nil {
 			row.Value = fmt.Sprintf("%.2f Mbit/s", *a.Mbps)
 		}
@@ -134,18 +135,18 @@ func (t *track) measure(attempts []evidence.Attempt) {
 	if t.fromZero {
 		low = 0
 	}
-	t.low, t.high = figure.Range(low, high)
+	t.Low, t.High = figure.Range(low, high)
 }
 
 func (t track) strip(a evidence.Attempt) figure.Strip {
-	s := figure.Strip{Seconds: a.Points[len(a.Points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
+	s := figure.Strip{Seconds: a.Points[len(a.Points)-1].S, Low: t.Low, High: t.High, Colour: t.Colour}
 	for _, p := range a.Points {
 		s.S = append(s.S, p.S)
 		s.V = append(s.V, t.of(p))
 	}
 	target, ok := a.SpeedMps()
 	if band := a.Trial.Acceptance.SpeedBandMps; t.Name == "speed" && ok && band != nil {
-		s.BandLow, s.BandHigh = new(max(target-*band, t.low)), new(min(target+*band, t.high))
+		s.BandLow, s.BandHigh = new(max(target-*band, t.Low)), new(min(target+*band, t.High))
 	}
 	return s
 }

@@ -1,159 +1,44 @@
 "use strict";
-// Draws the state that the server sends. Everything from outside is set as
-// text, never as markup. What is not known is a dash, and what is old says so.
-
-const $ = (id) => document.getElementById(id);
-const known = (v) => v !== undefined && v !== null;
-const fixed = (v, digits) => (known(v) ? v.toFixed(digits) : "–");
-const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 44, RIGHT = 8, BOTTOM = 18, TOP = 8;
+// Shows what the server sends, and attempts that it is asked for. Everything
+// from outside is set as text, never as markup. What is not known is a dash,
+// and what is old says so.
 
 // written is when the newest record came, by this browser's clock.
-let state = null, written, connected = false, failure = "";
-
-function el(name, attributes, text) {
-  const e = document.createElementNS(SVG, name);
-  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
-  if (known(text)) e.textContent = text;
-  return e;
-}
-
-// clean empties a drawing and gives its size; a unit is a pixel on any screen.
-function clean(id) {
-  const svg = $(id), w = Math.max(svg.clientWidth, 200), h = Math.max(svg.clientHeight, 100);
-  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
-  svg.replaceChildren();
-  return [svg, w, h];
-}
-
-// curves cuts a series where a value is missing: no line is drawn over a gap.
-function curves(points, x, y, key, scale) {
-  const out = [];
-  let run = [];
-  for (const p of points) {
-    if (known(p[key])) run.push(`${x(p.s).toFixed(1)},${y(p[key] * scale).toFixed(1)}`);
-    else if (run.length) { out.push(run); run = []; }
-  }
-  if (run.length) out.push(run);
-  return out;
-}
-
-function nice(top) {
-  const unit = 10 ** Math.floor(Math.log10(top));
-  for (const k of [1, 2, 5, 10]) if (k * unit >= top) return k * unit;
-  return 10 * unit;
-}
-
-function plot(id, current, key, scale, options = {}) {
-  const [svg, w, h] = clean(id);
-  const values = current.timeline.filter((p) => known(p[key])).map((p) => p[key] * scale);
-  const low = options.low ?? 0, high = options.high ?? nice(Math.max(options.least ?? 1, ...values));
-  const x = (s) => LEFT + ((w - LEFT - RIGHT) * s) / Math.max(current.duration_s, 1);
-  const y = (v) => h - BOTTOM - ((h - BOTTOM - TOP) * (v - low)) / (high - low);
-  if (options.band) {
-    const [a, b] = options.band;
-    const upper = Math.min(b, high);
-    svg.append(el("rect", { class: "band", x: LEFT, width: w - LEFT - RIGHT, y: y(upper), height: Math.max(y(Math.max(a, low)) - y(upper), 1) }));
-  }
-  for (const v of [low, (low + high) / 2, high]) {
-    svg.append(el("line", { class: "rule", x1: LEFT, x2: w - RIGHT, y1: y(v), y2: y(v) }));
-    svg.append(el("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, +v.toPrecision(3)));
-  }
-  svg.append(el("text", { x: LEFT, y: h - 4 }, "0 s"));
-  svg.append(el("text", { x: w - RIGHT, y: h - 4, "text-anchor": "end" }, `${current.duration_s} s`));
-  for (const e of current.events ?? [])
-    if (known(e.s) && e.s >= 0 && e.s <= current.duration_s) svg.append(el("line", { class: "event", x1: x(e.s), x2: x(e.s), y1: TOP, y2: h - BOTTOM }));
-  for (const c of curves(current.timeline, x, y, key, scale)) svg.append(el("polyline", { class: "curve", points: c.join(" ") }));
-}
-
-// viridis, five stops: readable in print, in the dark and without red and green.
-const COLOURS = ["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"];
-const GREY = "#888", MANY = 20, MARGIN = 24;
-
-// projection turns positions into pixels: metres from the first, all of them in
-// the drawing, north up.
-function projection(all, w, h) {
-  const lat0 = all[0][0], lon0 = all[0][1], metres = 111320;
-  const at = (p) => [(p[1] - lon0) * metres * Math.cos((lat0 * Math.PI) / 180), (p[0] - lat0) * metres];
-  let left = Infinity, right = -Infinity, bottom = Infinity, top = -Infinity;
-  for (const p of all) {
-    const [x, y] = at(p);
-    left = Math.min(left, x); right = Math.max(right, x); bottom = Math.min(bottom, y); top = Math.max(top, y);
-  }
-  const scale = Math.min((w - 2 * MARGIN) / Math.max(right - left, 20), (h - 2 * MARGIN) / Math.max(top - bottom, 20));
-  const place = (p) => {
-    const [x, y] = at(p);
-    return [w / 2 + (x - (left + right) / 2) * scale, h / 2 - (y - (bottom + top) / 2) * scale];
-  };
-  return { place, scale };
-}
-
-// dots draws where a node was; what would lie on the dot before is left out.
-function dots(svg, points, place, colour) {
-  let last = null;
-  for (const p of points) {
-    const [cx, cy] = place(p), fill = colour(p);
-    if (last && last.fill === fill && Math.hypot(cx - last.cx, cy - last.cy) < 3) continue;
-    last = { cx, cy, fill };
-    svg.append(el("circle", { class: "dot", cx: cx.toFixed(1), cy: cy.toFixed(1), r: 3, fill }));
-  }
-}
-
-// ring draws where a node is now, and its name where there is room for it; the
-// name stands in its tooltip too. An end of the trial is named in any case.
-function ring(svg, name, [cx, cy], radius, taken, w, end) {
-  const mark = el("circle", { class: "ring", cx, cy, r: radius });
-  mark.append(el("title", {}, name));
-  svg.append(mark);
-  const width = 7 * name.length, x = cx + radius + 3 + width < w ? cx + radius + 3 : cx - radius - 3 - width;
-  const box = { x, y: cy - 13, right: x + width, bottom: cy + 1 };
-  if (!end && taken.some((t) => t.x < box.right && box.x < t.right && t.y < box.bottom && box.y < t.bottom)) return 0;
-  taken.push(box);
-  svg.append(el("text", { x, y: cy - 3 }, name));
-  return 1;
-}
-
-function map(current) {
-  const [svg, w, h] = clean("map");
-  const seen = current.nodes.filter((n) => n.track?.length);
-  $("scale").textContent = seen.length ? "" : "no position is known";
-  if (!seen.length) return;
-  const { place, scale } = projection(seen.flatMap((n) => n.track), w, h);
-  const top = Math.max(1, ...current.timeline.filter((p) => known(p.bps)).map((p) => p.bps));
-  const colour = (p) => {
-    const bps = known(p[2]) ? current.timeline[Math.floor(Math.round(p[2] * 10) / Math.round(current.step_s * 10))]?.bps : undefined;
-    return known(bps) ? COLOURS[Math.min(4, Math.floor((5 * bps) / top))] : GREY;
-  };
-  for (const n of seen) dots(svg, n.track, place, colour);
-  const newest = (n) => place(n.track[n.track.length - 1]), radius = seen.length > MANY ? 5 : 7;
-  const taken = seen.map(newest).map(([x, y]) => ({ x: x - radius, y: y - radius, right: x + radius, bottom: y + radius }));
-  let named = 0;
-  for (const n of seen) named += ring(svg, n.name, newest(n), radius, taken, w, n.name === current.sender || n.name === current.receiver);
-  const bar = nice(w / scale / 8);
-  svg.append(el("line", { class: "bar", x1: 10, x2: 10 + bar * scale, y1: h - 8, y2: h - 8 }));
-  svg.append(el("text", { x: 10, y: h - 14 }, `${bar} m`));
-  const hidden = seen.length - named;
-  $("scale").textContent = `colour: throughput, dark none, yellow ${(top / 1e6).toFixed(1)} Mbit/s; grey: outside the window` +
-    (hidden ? `; ${hidden} names have no room: point at a ring` : "");
-}
+let state = null, results = { levels: [], attempts: [], decided: 0 }, written, connected = false, failure = "";
+// looked is the judged attempt that is looked at, null: now; shown is what of
+// it or of now is drawn. zoom is a range of its window, null: all. pinned is the
+// second at which the cursor was put, hovered that of a pointer over a chart.
+let looked = null, shown = null, zoom = null, pinned, hovered, closer = 1;
 
 function row(body, cells) {
   const tr = document.createElement("tr");
-  for (const [text, className] of cells) {
+  for (const [content, className] of cells) {
     const td = document.createElement("td");
-    td.textContent = text;
+    td.append(content);
     if (className) td.className = className;
     tr.append(td);
   }
   body.append(tr);
+  return tr;
+}
+
+function words(text, className) {
+  const e = document.createElement("span");
+  e.textContent = text;
+  e.className = className;
+  return e;
 }
 
 const cellOf = (factors) => Object.entries(factors ?? {}).map(([k, v]) => `${k} ${v}`).join(" · ");
+// whyOf words a reason: "gate_timeout: …" is a code and a text.
+const whyOf = (reason) => (reason ?? "").replace(/^[a-z_]+(?=:|$)/, (code) => code.replaceAll("_", " "));
+const nameOf = (k) => `trial ${k.trial}, attempt ${k.attempt}`;
+const same = (a, b) => known(a) && known(b) && a.trial === b.trial && a.attempt === b.attempt;
 
 // newest is the last moment in which a value is known, if that is not long ago.
-function newest(current, key) {
-  const all = current.timeline, end = all.length - 1;
-  for (let i = end; i >= 0 && all[end].s - all[i].s < Math.max(2, current.step_s); i--) if (known(all[i][key])) return all[i][key];
+function newest(c, key) {
+  const all = c.timeline, end = all.length - 1;
+  for (let i = end; i >= 0 && all[end].s - all[i].s < Math.max(2, c.step_s); i--) if (known(all[i][key])) return all[i][key];
 }
 
 const GPS = ["no answer", "no fix", "2-D", "3-D"];
@@ -174,24 +59,92 @@ function drawNodes(nodes) {
       [fixed(n.rtt_ms, 1), "n"], [known(n.retransmits) ? String(n.retransmits) : "–", "n"]]);
 }
 
-function drawCurrent(c) {
-  $("trial").textContent = `Trial ${c.trial}, attempt ${c.attempt}: ${c.sender} → ${c.receiver}${c.outcome ? ` (${c.outcome})` : ""}`;
-  $("cell").textContent = cellOf(c.factors);
-  const car = c.nodes.find((n) => n.name === c.car);
-  const bps = newest(c, "bps");
+// driveOf says who sends, and how the car drives.
+function driveOf(t) {
+  const parts = [];
+  if (known(t.target_mps)) parts.push(`${t.target_mps} m/s`);
+  parts.push(t.car === t.sender ? `car sends to ${t.receiver}` : t.car && t.car === t.receiver ? `car receives from ${t.sender}` : `${t.sender} → ${t.receiver}`);
+  if (t.car && t.direction) parts.push(t.direction);
+  return parts.join(", ");
+}
+
+// phaseOf words how far the attempt under way is: what a driver does or waits
+// for, what is beside it, and what that means.
+function phaseOf(c) {
+  const mps = c.nodes.find((n) => n.name === c.car)?.speed_mps, target = c.target_mps, half = c.band_mps;
+  switch (c.phase) {
+    case "arming": return ["getting ready", "", "the nodes are set up for the trial"];
+    case "armed": {
+      const banded = known(target) && known(half), window = `the window takes ${c.duration_s} s`;
+      if (!banded) return ["ready", "", `armed: waits for the window to open; ${window}`];
+      if (!known(mps)) return ["wait", "", "armed: waits for the GPS to tell the speed"];
+      if (Math.abs(mps - target) > half) return [mps < target ? "faster" : "slower", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, `armed: waits for the speed; ${window}`];
+      return ["hold", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, `armed: the speed is in its band${c.hold_s ? `, for ${c.hold_s} s` : ""}; then ${window}`];
+    }
+    case "running": {
+      const left = known(c.elapsed_s) ? c.duration_s - c.elapsed_s - Math.max(0, Date.now() - written) / 1000 : undefined;
+      if (known(left) && left <= 0) return ["window over", "", "the flows end; waits for what the nodes recorded"];
+      return ["measuring", `${known(left) ? Math.ceil(left) : "–"} s left of ${c.duration_s} s`, known(target) ? "hold the speed" : ""];
+    }
+    case "draining": return ["ending", "", "the flows end, and what the trial changed is put back"];
+    case "kept": return ["collecting", "", "the nodes' records are collected, and judged"];
+    case "judged": return [c.outcome, "", whyOf(c.reason)];
+  }
+  return ["–", "", "no node has told yet how far it is"];
+}
+
+function drawPhase() {
+  const c = state?.current;
+  if (!c) return;
+  const [phase, left, hint] = phaseOf(c), before = results.attempts.find((d) => !same(d, c));
+  $("step").textContent = `now: ${nameOf(c)}`;
+  $("phase").textContent = phase;
+  $("phase").className = c.phase === "judged" ? c.outcome : "";
+  $("left").textContent = left;
+  $("hint").textContent = hint;
+  $("last").replaceChildren();
+  if (!before || c.phase === "judged") return;
+  const came = before.outcome === "accepted" ? (known(before.mbps) ? `, ${before.mbps.toFixed(2)} Mbit/s` : "") : `: ${whyOf(before.reason) || "no reason is known"}`;
+  $("last").append(`before: ${nameOf(before)} `, words(before.outcome, before.outcome), came);
+}
+
+function drawNow() {
+  const c = state.current, n = state.next;
+  $("accepted").textContent = state.done.accepted;
+  $("trials").textContent = `of ${state.trials} trials`;
+  $("runleft").textContent = state.left?.about ?? "–";
+  $("runleftby").textContent = state.left ? `about, ${state.left.by}` : state.over ? "nothing is left to drive" : "";
+  $("next").textContent = n ? driveOf(n) : "–";
+  $("nextcell").textContent = n ? `${nameOf(n)}${n.pass ? `, ${n.pass}` : ""}, window of ${n.duration_s} s · ${cellOf(n.factors)}` : state.over ? "" : "no trial is left to begin";
+  if (!c) return;
+  const mps = c.nodes.find((v) => v.name === c.car)?.speed_mps, bps = newest(c, "bps"), target = c.target_mps, half = c.band_mps;
   $("bps").textContent = known(bps) ? (bps / 1e6).toFixed(2) : "–";
-  $("mps").textContent = fixed(car?.speed_mps, 1);
+  $("mps").textContent = fixed(mps, 1);
   $("dbm").textContent = fixed(newest(c, "dbm"), 0);
   $("metres").textContent = fixed(newest(c, "m"), 0);
-  const target = c.target_mps, half = c.band_mps;
-  $("band").textContent = known(target) ? `target ${target.toFixed(1)}${known(half) ? ` ± ${half.toFixed(1)}` : ""}` : "";
-  const judged = known(target) && known(half) && known(car?.speed_mps);
-  $("speedbox").className = "big" + (judged ? (Math.abs(car.speed_mps - target) <= half ? " in" : " out") : "");
-  plot("plot-bps", c, "bps", 1e-6);
-  plot("plot-mps", c, "mps", 1, { least: (target ?? 1) + (half ?? 0), band: known(target) && known(half) ? [target - half, target + half] : null });
-  plot("plot-dbm", c, "dbm", 1, { low: -100, high: -20 });
-  plot("plot-cwnd", c, "cwnd", 1);
-  map(c);
+  const judged = known(target) && known(half) && known(mps), inside = judged && Math.abs(mps - target) <= half;
+  $("band").textContent = known(target) ? `target ${target.toFixed(1)}${known(half) ? ` ± ${half.toFixed(1)}` : ""}${judged ? (inside ? ": in the band" : mps < target ? ": too slow" : ": too fast") : ""}` : "";
+  $("speedbox").className = "big" + (judged ? (inside ? " in" : " out") : "");
+}
+
+const range = () => zoom ?? [0, Math.max(shown.duration_s, 1)];
+const second = () => hovered ?? pinned;
+
+function drawMap() { $("scale").textContent = map(shown, closer, second()); }
+
+// drawShown draws the attempt that is looked at, or now.
+function drawShown() {
+  const c = shown;
+  if (!c) return;
+  $("trial").textContent = `Trial ${c.trial}, attempt ${c.attempt}: ${c.sender} → ${c.receiver}${c.outcome ? ` (${c.outcome})` : ""}`;
+  $("cell").textContent = cellOf(c.factors) + (looked && c.reason ? ` · ${whyOf(c.reason)}` : "");
+  for (const [id, is, was] of [["where", "Where the nodes are", "Where the nodes were"], ["nodeshead", "Nodes", "Nodes"]])
+    $(id).textContent = looked ? `${was}: ${nameOf(c)}` : is;
+  $("moment").max = Math.max(c.duration_s, 1);
+  for (const p of PLOTS) plot(p, c, range());
+  drawMap();
+  drawCursor();
+  drawDrag();
   drawNodes(c.nodes);
   $("events").replaceChildren();
   for (const e of c.events ?? []) {
@@ -201,34 +154,206 @@ function drawCurrent(c) {
   }
 }
 
+// drawCursor puts the one cursor on all charts, and tells the values there.
+function drawCursor() {
+  if (!shown) return;
+  const s = second(), at = known(s) ? momentAt(shown, s) ?? { s } : undefined;
+  for (const p of PLOTS) cross(p, at);
+  const told = at ? [`${at.s.toFixed(1)} s`, ...PLOTS.map((p) => `${known(at[p.key]) ? (at[p.key] * p.scale).toFixed(p.digits) : "–"} ${p.unit}`), `${fixed(at.m, 0)} m apart`].join(", ") : "–";
+  $("at").textContent = told;
+  $("moment").value = at?.s ?? 0;
+  $("moment").setAttribute("aria-valuetext", told);
+}
+
+let due = false;
+// moved draws the cursor in the next frame, however often it moves before.
+function moved() {
+  if (due) return;
+  due = true;
+  requestAnimationFrame(() => {
+    due = false;
+    if (!shown) return;
+    drawCursor();
+    map.move(second());
+  });
+}
+
+function zoomTo(from, to) {
+  const all = Math.max(shown.duration_s, 1), width = Math.max(to - from, 1);
+  from = Math.max(0, Math.min(from, all - width));
+  zoom = width >= all ? null : [from, from + width];
+  drawShown();
+}
+
+// zoomBy keeps the cursor, or the middle, in its place.
+function zoomBy(factor) {
+  if (!shown) return;
+  const [from, to] = range(), mid = Math.min(to, Math.max(from, second() ?? (from + to) / 2));
+  zoomTo(mid - (mid - from) * factor, mid + (to - mid) * factor);
+}
+
+// A drag over a chart chooses a range for all; a tap or a click puts the cursor.
+let drag = null;
+
+function drawDrag() {
+  if (!drag || !known(drag.to)) return;
+  for (const p of PLOTS) {
+    const [a, b] = [p.x(drag.from), p.x(drag.to)].sort((x, y) => x - y);
+    p.chosen.setAttribute("x", a);
+    p.chosen.setAttribute("width", b - a);
+  }
+}
+
+for (const p of PLOTS) {
+  const at = (e) => p.second(e.clientX - p.svg.getBoundingClientRect().left);
+  p.svg.addEventListener("pointerdown", (e) => { if (shown && p.second && e.isPrimary && e.button === 0) { drag = { from: at(e), px: e.clientX }; p.svg.setPointerCapture(e.pointerId); } });
+  p.svg.addEventListener("pointermove", (e) => {
+    if (!shown || !p.second || !e.isPrimary) return;
+    hovered = at(e);
+    if (drag) drag.to = hovered;
+    drawDrag();
+    moved();
+  });
+  p.svg.addEventListener("pointerup", (e) => {
+    if (!drag) return;
+    const { from, px } = drag, to = at(e);
+    drag = null;
+    hovered = undefined;
+    if (Math.abs(e.clientX - px) > 8) return zoomTo(Math.min(from, to), Math.max(from, to));
+    pinned = to;
+    moved();
+  });
+  p.svg.addEventListener("pointercancel", () => { drag = null; hovered = undefined; drawShown(); });
+  p.svg.addEventListener("pointerleave", () => { if (!drag) { hovered = undefined; moved(); } });
+  p.svg.addEventListener("dblclick", () => { zoom = null; drawShown(); });
+}
+$("moment").addEventListener("input", () => { pinned = Number($("moment").value); hovered = undefined; moved(); });
+$("closer").addEventListener("click", () => zoomBy(0.5));
+$("wider").addEventListener("click", () => zoomBy(2));
+$("whole").addEventListener("click", () => { zoom = null; pinned = undefined; drawShown(); });
+for (const [id, to] of [["mapin", () => Math.min(closer * 2, 64)], ["mapout", () => Math.max(closer / 2, 1)], ["mapall", () => 1]])
+  $(id).addEventListener("click", () => { closer = to(); if (shown) drawMap(); });
+
+// look asks for a judged attempt and shows it until somebody goes back to now.
+let asked = null, latest = 0;
+async function look(d) {
+  asked?.abort();
+  asked = new AbortController();
+  looked = { trial: d.trial, attempt: d.attempt };
+  drawLooking(`reading ${nameOf(d)}`);
+  const query = new URLSearchParams(location.search), turn = ++latest;
+  query.set("trial", d.trial);
+  query.set("attempt", d.attempt);
+  try {
+    const r = await fetch(`attempt?${query}`, { signal: asked.signal });
+    if (!r.ok) throw new Error(await r.text());
+    const c = await r.json();
+    if (turn !== latest) return;
+    shown = c;
+    [zoom, pinned, hovered] = [null, undefined, undefined];
+    drawLooking("");
+    drawShown();
+  } catch (e) {
+    if (turn === latest) drawLooking(`${nameOf(d)} cannot be shown: ${e.message}`);
+  }
+}
+
+function backToNow() {
+  asked?.abort();
+  latest++;
+  looked = null;
+  shown = state?.current ?? null;
+  [zoom, pinned, hovered] = [null, undefined, undefined];
+  drawLooking("");
+  drawShown();
+}
+
+// drawLooking says whether now or an attempt before is shown, and marks it, or that it is not there yet.
+let said = "";
+function drawLooking(news) {
+  said = news;
+  const all = results.attempts, i = all.findIndex((d) => same(d, looked)), slider = $("attempt");
+  $("replay").hidden = all.length === 0;
+  slider.max = all.length;
+  slider.value = looked && i >= 0 ? all.length - 1 - i : all.length;
+  slider.setAttribute("aria-valuetext", looked ? nameOf(looked) : "now");
+  $("older").disabled = Number(slider.value) === 0;
+  $("newer").disabled = $("back").hidden = !looked;
+  $("look").className = looked ? "past" : "";
+  $("looking").textContent = news || (looked ? `Looking at ${nameOf(looked)}; the run goes on above.` : all.length ? "Now. Slide back, or choose in the list below, to look at an attempt that is over." : "");
+  for (const tr of $("recent").children) tr.className = same(tr.attempt, looked) ? "chosen" : "";
+}
+
+// step takes the slider's place: an attempt, or now at its right end.
+function step(to) {
+  const all = results.attempts;
+  if (to >= all.length) backToNow();
+  else look(all[all.length - 1 - Math.max(0, to)]);
+}
+let stepping;
+$("attempt").addEventListener("input", () => { clearTimeout(stepping); stepping = setTimeout(() => step(Number($("attempt").value)), 150); });
+$("older").addEventListener("click", () => step(Number($("attempt").value) - 1));
+$("newer").addEventListener("click", () => step(Number($("attempt").value) + 1));
+$("back").addEventListener("click", () => { backToNow(); $("older").focus(); });
+addEventListener("keydown", (e) => { if (e.key === "Escape" && looked) backToNow(); });
+
+function drawResults() {
+  const r = results, by = r.by || "", unit = by === "speed" ? " m/s" : "";
+  $("resultsby").textContent = `Results so far${by ? `, by ${by}` : ""}`;
+  $("levelname").textContent = by === "speed" ? "speed, m/s" : by || "level";
+  $("results").hidden = r.levels.length === 0;
+  levels(r.levels, unit, look);
+  const gets = r.levels.some((l) => l.points.some((p) => p.car_gets)), sends = r.levels.some((l) => l.points.some((p) => !p.car_gets));
+  $("key").textContent = (r.levels.length ? "one sign for each accepted attempt, a bar at the mean; Mbit/s that the receiver got" : "no result yet") +
+    (gets ? `; hollow: the car receives${sends ? ", filled: it sends" : ""}` : "") + (r.unread ? `; ${r.unread} more are being computed` : "");
+  $("means").replaceChildren();
+  for (const l of r.levels) row($("means"), [[l.name], [l.mbps.toFixed(2), "n"], [String(l.n), "n"]]);
+  const focused = document.activeElement?.closest?.("#recent tr")?.attempt;
+  $("listed").textContent = r.decided > r.attempts.length ? `the newest ${r.attempts.length} of ${r.decided}` : r.decided ? "" : "none yet";
+  $("recent").replaceChildren();
+  for (const d of r.attempts) {
+    const button = document.createElement("button"), what = document.createElement("div");
+    button.type = "button";
+    button.textContent = `${d.trial}.${d.attempt}`;
+    button.setAttribute("aria-label", `look at ${nameOf(d)}, ${d.outcome}`);
+    button.addEventListener("click", () => { look(d); $("look").scrollIntoView(); });
+    what.append(words(d.outcome, d.outcome), words(` ${cellOf(d.factors)}`, "small"), words(whyOf(d.reason), "why"));
+    row($("recent"), [[button], [what], [fixed(d.mbps, 2), "n"]]).attempt = d;
+    if (same(focused, d)) button.focus();
+  }
+  drawLooking(said);
+}
+
 function draw() {
   if (!state) return;
   document.title = `${state.run} – Fieldmesh live`;
   $("run").textContent = `${state.run} (${state.campaign}, ${state.place})`;
-  $("accepted").textContent = state.done.accepted;
-  $("trials").textContent = `of ${state.trials}`;
-  if (state.current) drawCurrent(state.current);
-  $("recent").replaceChildren();
-  for (const d of state.recent ?? [])
-    row($("recent"), [[d.trial, "n"], [d.attempt, "n"], [cellOf(d.factors)], [d.outcome, d.outcome], [d.reason ?? ""]]);
+  drawNow();
+  drawPhase();
+  if (looked) return;
+  if (!same(shown, state.current)) [zoom, pinned] = [null, undefined];
+  shown = state.current ?? null;
+  drawShown();
 }
 
 // tick says how old the page's values are, whatever the server does.
 function tick() {
   const s = $("status");
   const age = known(written) ? (Date.now() - written) / 1000 : undefined;
-  const done = state !== null && state.trials > 0 && state.done.accepted >= state.trials;
+  const done = state !== null && state.over, all = done && state.done.accepted >= state.trials;
   const news = !known(age) ? "waiting for the first record" : `newest record ${age < 2 ? "just now" : `${Math.round(age)} s ago`}`;
   s.className = !connected || failure !== "" || (age > 5 && !done) ? "old" : "";
   if (!connected) s.textContent = `the controller does not answer, trying again; ${news}`;
   else if (failure) s.textContent = `the archive cannot be read: ${failure}`;
-  else s.textContent = (done ? "every trial is accepted; " : "") + news;
+  else s.textContent = (all ? "every trial is accepted; " : done ? "every trial is accepted or given up; " : "") + news;
+  drawPhase();
 }
 
 const source = new EventSource("events" + location.search);
 source.onopen = () => { connected = true; tick(); };
 source.onerror = () => { connected = false; tick(); };
 source.addEventListener("state", (e) => { state = JSON.parse(e.data); draw(); });
+source.addEventListener("results", (e) => { results = JSON.parse(e.data); drawResults(); });
 source.addEventListener("status", (e) => {
   const news = JSON.parse(e.data);
   failure = news.failure ?? "";
@@ -236,4 +361,4 @@ source.addEventListener("status", (e) => {
   tick();
 });
 setInterval(tick, 500);
-for (const when of ["load", "resize"]) addEventListener(when, draw); // sizes are known, or others
+for (const when of ["load", "resize"]) addEventListener(when, () => { draw(); if (looked) drawShown(); drawResults(); }); // sizes are known, or others

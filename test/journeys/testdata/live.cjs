@@ -61,6 +61,10 @@ async function watch(browser) {
   const wide = await open(browser, "dark", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }, server.url);
   const narrow = await open(browser, "narrow", { viewport: { width: 360, height: 740 } }, server.url);
   for (const p of [wide, narrow]) {
+    // The phases that last are told, what comes next, and how long the run takes.
+    for (const phase of ["faster", "measuring"])
+      await until(p, `the phase is ${phase}`, (v) => document.getElementById("phase").textContent === v, phase);
+    await known(p, "next", "runleft");
     await known(p, "bps", "mps", "dbm", "metres");
     await moves(p, "bps");
     await moves(p, "metres");
@@ -91,6 +95,9 @@ async function watch(browser) {
   // What is decided meanwhile comes too.
   await until(wide, "a trial was accepted", () => document.querySelectorAll("#recent .accepted").length > 0);
   check((await number(wide, "accepted")) > 0, "accepted trials are counted");
+  await until(wide, "it is told while the next goes on", () => /^before: trial \d+, attempt \d+ (accepted|rejected|failed)/.test(document.getElementById("last").textContent));
+  await until(wide, "its result is drawn", () => document.querySelectorAll("#levels .result").length > 0 && document.querySelectorAll("#means tr").length === 1);
+  check(/^about, by the/.test(await text(wide, "runleftby")), `what the time left rests on is told: ${await text(wide, "runleftby")}`);
   await wide.emulateMedia({ colorScheme: "light" });
   await wide.screenshot({ path: `${pictures}/light.png`, fullPage: true });
   const faults = [...wide.faults, ...narrow.faults];

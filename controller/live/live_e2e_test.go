@@ -1,0 +1,123 @@
+//go:build e2e
+
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet/browser"
+)
+
+// underway is the trial that arrives while the page is looked at.
+const underway = 7
+
+// hostile is what a node would have to say to be more than text on a page.
+const hostile = `<img src=x onerror=document.title='owned'><b id=owned>`
+
+// Somebody uses the page in Chromium, by mouse, touch and keyboard, while records come; testdata/use.cjs says what
+// must be seen.
+//
+//attack:archive markup in what nodes and people said, shown on the live page | it is set as text, and the page runs no
+//attack:and script but its own
+func TestE2EThePageIsUsed(t *testing.T) {
+	whole := synthetic.Run(t, synthetic.Options{Seed: 41, Speeds: []float64{2.8, 8.3}, Repetitions: 2,
+		Mishap: func(trial wire.Trial, attempt int, c *synthetic.Conditions) {
+			c.GateTimeout = trial.Number == 2 && attempt == 1
+		}})
+	dir := halfwayOf(t, whole, underway)
+	say(t, filepath.Join(dir, "journal.ndjson"), "the band was never held", hostile)
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, l, NewBoard(dir, slog.New(slog.DiscardHandler)), "") }()
+	arrived := make(chan error, 1)
+	go func() { arrived <- arrive(ctx, whole, dir) }()
+	out, err := browser.Script(ctx, t, "testdata/use.cjs", "http://"+l.Addr().String()+"/").CombinedOutput()
+	cancel()
+	if err := errors.Join(err, <-served, <-arrived); err != nil {
+		t.Fatalf("what somebody sees: %v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// say replaces a text of a file that was said by one that is hostile.
+func say(t *testing.T, path, text, by string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := bytes.ReplaceAll(raw, []byte(text), []byte(by))
+	if bytes.Equal(raw, said) {
+		t.Fatalf("%s does not say %q", path, text)
+	}
+	if err := os.WriteFile(path, said, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrive appends the rest of the trial's records, and an event, a little at a time, until ctx ends.
+func arrive(ctx context.Context, whole *archive.Archive, dir string) error {
+	const steps = 200
+	rel := func(node string) string { return fmt.Sprintf("trials/%04d-a1/records/%s.ndjson", underway, node) }
+	event, err := synthetic.Lines([]wire.Record{{Header: wire.Header{Node: "car", Epoch: "e-car", Seq: 999999,
+		TBootNs: synthetic.OpenBootNs["car"] + int64(4*time.Second), Run: whole.Info().Run, Trial: underway,
+		Attempt: 1}, Body: &wire.Event{Level: "info", Text: hostile}}})
+	if err != nil {
+		return err
+	}
+	rest := map[string][]byte{}
+	for _, node := range []string{"car", "roadside"} {
+		all, err := os.ReadFile(filepath.Join(whole.Dir(), rel(node)))
+		if err != nil {
+			return err
+		}
+		had, err := os.Stat(filepath.Join(dir, rel(node)))
+		if err != nil {
+			return err
+		}
+		rest[node] = all[had.Size():]
+	}
+	first := bytes.IndexByte(rest["car"], '\n') + 1
+	rest["car"] = slices.Concat(rest["car"][:first], event[0], []byte("\n"), rest["car"][first:])
+	next := time.NewTicker(300 * time.Millisecond)
+	defer next.Stop()
+	for left := steps; left > 0; left-- {
+		for node, more := range rest {
+			n := len(more) / left
+			f, err := os.OpenFile(filepath.Join(dir, rel(node)), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(more[:n])
+			if err := errors.Join(err, f.Close()); err != nil {
+				return err
+			}
+			rest[node] = more[n:]
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}

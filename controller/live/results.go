@@ -1,0 +1,166 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Bounds of what a viewer is sent with every decision.
+const (
+	attemptsMax = 1000 // the newest
+	pointsMax   = 200  // of a level, the newest
+)
+
+// measureFor is how long results are computed at a time, so that what happens now is not kept waiting.
+const measureFor = 100 * time.Millisecond
+
+// Results are what was decided and measured so far.
+type Results struct {
+	By       string    `json:"by,omitempty"` // what the levels are of: speed, or a factor's name
+	Levels   []Level   `json:"levels"`
+	Unread   int       `json:"unread,omitempty"` // attempts that count and are not measured yet
+	Decided  int       `json:"decided"`          // attempts, of which
+	Attempts []Decided `json:"attempts"`         // the newest, newest first
+}
+
+// Level is what was measured at one speed, or at one level of a factor.
+type Level struct {
+	Name   string   `json:"name"`
+	N      int      `json:"n"`
+	Mbps   float64  `json:"mbps"`   // mean of all n
+	Points []Result `json:"points"` // the newest of them
+}
+
+// Result is one attempt's throughput, as results.csv has it.
+type Result struct {
+	Trial   int     `json:"trial"`
+	Attempt int     `json:"attempt"`
+	Mbps    float64 `json:"mbps"`
+	CarGets bool    `json:"car_gets,omitempty"` // the car receives
+}
+
+// Decided is an attempt that the controller judged.
+type Decided struct {
+	Trial   int               `json:"trial"`
+	Attempt int               `json:"attempt"`
+	Factors map[string]string `json:"factors,omitempty"`
+	Outcome wire.Outcome      `json:"outcome"`
+	Reason  wire.Reason       `json:"reason,omitzero"`
+	Mbps    *float64          `json:"mbps,omitempty"` // of an accepted one that measures TCP, when it is known
+}
+
+// measured keeps what attempts measured: each is computed once.
+type measured map[wire.TrialKey]*float64 // nil: it measured no TCP, or cannot be read
+
+// some computes what is missing, the newest first, for a while, and tells what went wrong.
+func (m measured) some(a *archive.Archive, decisions []wire.Verdict, told func(wire.TrialKey, error)) {
+	until := time.Now().Add(measureFor)
+	for _, v := range slices.Backward(decisions) {
+		if _, known := m[v.TrialKey]; known || v.Outcome != wire.Accepted {
+			continue
+		}
+		_, mbps, err := metrics.Result(a, v.TrialKey)
+		if m[v.TrialKey] = mbps; err != nil {
+			told(v.TrialKey, err)
+		}
+		if time.Now().After(until) {
+			return
+		}
+	}
+}
+
+func resultsOf(a *archive.Archive, decisions []wire.Verdict, m measured) Results {
+	r := Results{By: levelsBy(a), Levels: []Level{}, Decided: len(decisions), Attempts: []Decided{}}
+	levels := map[string]*Level{}
+	for i, v := range slices.Backward(decisions) {
+		t, _ := a.Trial(v.Trial) // one that the plan lacks has no factors to show
+		mbps, known := m[v.TrialKey]
+		if len(decisions)-i <= attemptsMax {
+			d := Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome, Reason: v.Reason}
+			if v.Outcome == wire.Accepted {
+				d.Mbps = mbps
+			}
+			r.Attempts = append(r.Attempts, d)
+		}
+		switch name := levelOf(t, r.By); {
+		case !archive.Counts(t, &v, a.Stopped()):
+		case !known:
+			r.Unread++
+		case mbps != nil && name != "":
+			if levels[name] == nil {
+				levels[name] = &Level{Name: name}
+			}
+			levels[name].add(Result{Trial: v.Trial, Attempt: v.Attempt, Mbps: *mbps,
+				CarGets: t.Car != "" && t.Receiver == t.Car})
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(levels), inOrder) {
+		l := levels[name]
+		l.Mbps /= float64(l.N)
+		r.Levels = append(r.Levels, *l)
+	}
+	return r
+}
+
+// add takes a result; Mbps is the sum of them until all are there.
+func (l *Level) add(r Result) {
+	l.N++
+	l.Mbps += r.Mbps
+	if len(l.Points) < pointsMax {
+		l.Points = append(l.Points, r)
+	}
+}
+
+const bySpeed = "speed"
+
+// levelsBy is what results are told by: the speed, or where none is planned the first factor, by name, that has more
+// than one level; "" where there is none.
+func levelsBy(a *archive.Archive) string {
+	levels := map[string]map[string]bool{}
+	for _, t := range a.Info().Plan.Trials {
+		if t.SpeedMps != nil && t.Pass == "" {
+			return bySpeed
+		}
+		for name, level := range t.Factors {
+			if levels[name] == nil {
+				levels[name] = map[string]bool{}
+			}
+			levels[name][level] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		if len(levels[name]) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+func levelOf(t wire.Trial, by string) string {
+	switch {
+	case by != bySpeed:
+		return cmp.Or(t.Factors[by], "all")
+	case t.SpeedMps == nil:
+		return ""
+	}
+	return strconv.FormatFloat(*t.SpeedMps, 'g', -1, 64)
+}
+
+// inOrder has numbers in the order of their size, before other names.
+func inOrder(x, y string) int {
+	size := func(name string) float64 {
+		if v, err := strconv.ParseFloat(name, 64); err == nil {
+			return v
+		}
+		return math.Inf(1)
+	}
+	return cmp.Or(cmp.Compare(size(x), size(y)), cmp.Compare(x, y))
+}
