@@ -5,12 +5,14 @@ package virtual
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -43,6 +45,24 @@ func TestE2EAMeshOfTheKernelsRadios(t *testing.T) {
 	d := newDesk(t, "[8.3]")
 	d.asMuchAsEthernet(t, "mesh", 6, 11, "standard: 802.11g\n    rate_mbps: 24", "mode: adhoc", "mode: mesh",
 		"    bssid: \"02:0a:5e:00:00:06\"\n", "")
+}
+
+// A station of the kernel's own radios associates with an access point, which
+// wpa_supplicant has another be.
+func TestE2EAnAccessPointOfTheKernelsRadios(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	needsSupplicant(t, "infrastructure")
+	d.asMuchAsEthernet(t, "infrastructure", 36, 44, "standard: 802.11a\n    rate_mbps: 24",
+		"mode: adhoc", "mode: infrastructure\n    access_point: bravo", "    bssid: \"02:0a:5e:00:00:06\"\n", "")
+}
+
+// needsSupplicant skips a test of radios with an access point where nothing can be one.
+func needsSupplicant(t *testing.T, radio string) {
+	t.Helper()
+	_, err := os.Stat(config.DefaultBinaries()["wpa_supplicant"])
+	if err != nil && strings.Contains(radio, wire.ModeInfrastructure) {
+		t.Skipf("an access point needs wpa_supplicant (apt-get install wpasupplicant): %v", err)
+	}
 }
 
 // asMuchAsEthernet: with the radio that the changes make of velocity.yaml's, the kernel's own
