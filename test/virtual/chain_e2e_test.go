@@ -172,6 +172,38 @@ func chained(t *testing.T, a *archive.Archive, trial wire.Trial, hops int) {
 	}
 }
 
+// batman-adv finds its way over five hops of the kernel's own radios, and as much gets through
+// as between interfaces of Ethernet. It takes a way by the share of the last 64 messages that
+// came through over each hop, so that a way over five takes half a minute to be worth anything.
+func TestE2EBatmanOverAChainOfTheKernelsRadios(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	text := strings.NewReplacer("after_s: 1, timeout_s: 30", "after_s: 60, timeout_s: 90", "repetitions: 4",
+		"repetitions: 2").Replace(string(chain(chainNodes,
+		`      one: {receiver: b, relays: [c, d, e, f], routing: {protocol: batman-adv}}
+      three: {receiver: d, relays: [b, c, e, f], routing: {protocol: batman-adv}}
+      five: {routing: {protocol: batman-adv}}
+`)))
+	d.write(t, "chain.yaml", []byte(text))
+	d.write(t, "ethernet.yaml", []byte(strings.Replace(text, "\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n", 1)))
+	got := d.transferred(t, "chain.yaml", "kernel", archive.RadioMAC80211)
+	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
+	t.Logf("MB by trial: through the kernel's own radios %v, through Ethernet %v", got, want)
+	for trial := range want {
+		if !(math.Abs(got[trial]/want[trial]-1) < 0.05) {
+			t.Errorf("trial %d: the kernel's own radios carried %.3f MB and interfaces of Ethernet %.3f MB, want them "+
+				"within 5 %%", trial, got[trial], want[trial])
+		}
+		hops := []float64{5, 1, 3}[trial%3]
+		if share := got[trial] * hops / got[1]; !(math.Abs(share-1) < 0.05) {
+			t.Errorf("trial %d: %.3f MB over %g hops, %.3f MB over one", trial, got[trial], hops, got[1])
+		}
+	}
+	a := d.read(t, "kernel")
+	for _, trial := range a.Info().Plan.Trials {
+		d.batman(t, a, trial.Number, map[string]int{"a": 1, "b": 2, "c": 2, "d": 2, "e": 2, "f": 1})
+	}
+}
+
 // batman-adv of the kernel in virtual time carries TCP between two nodes, and takes no
 // more than its headers do and the time of its own frames.
 func TestE2EBatmanCarriesAHop(t *testing.T) {
