@@ -23,11 +23,7 @@ func ofKernel(m medium.Config, r wire.Radio) medium.Config {
 	return m
 }
 
-// Modes of a trial's radio; a third is wire.ModeInfrastructure.
-const (
-	modeAdHoc = "adhoc"
-	modeMesh  = "mesh"
-)
+const modeAdHoc, modeMesh = "adhoc", "mesh" // of a trial's radio, beside wire.ModeInfrastructure
 
 // cellRatesMbps are the rates that every station of a network must have: those of the standard,
 // and a rate that is fixed, as the agents begin a cell or a mesh. An access point has the same
