@@ -289,7 +289,8 @@ func TestAnAccessPointIsNotEmulated(t *testing.T) {
 		err := CheckRadios([]wire.Trial{{Number: 1, Radio: wire.Radio{Mode: "adhoc"}},
 			{Number: 2, Radio: wire.Radio{Mode: mode}}})
 		if (err != nil) != refused || refused && (!strings.Contains(err.Error(), "trial 2: its radio's mode is "+
-			mode) || !strings.Contains(err.Error(), "rehearse a copy with `radio: {mode: adhoc")) {
+			mode) || !strings.Contains(err.Error(), "a copy with `radio: {mode: adhoc") ||
+			strings.Contains(err.Error(), "--radio mac80211") != (mode == wire.ModeInfrastructure)) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}

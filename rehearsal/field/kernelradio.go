@@ -12,17 +12,22 @@ import (
 )
 
 // ofKernel is a channel for the kernel's own radios. Rates, repetitions and RTS are the
-// kernel's. Of what it tells its card and not the air, this is what it does in an ad
-// hoc cell: at 2.4 GHz it keeps to long slots (net/mac80211/ibss.c).
+// kernel's. Of what it tells its card and not the air, this is what it does: at 2.4 GHz it
+// keeps to long slots in an ad hoc cell (net/mac80211/ibss.c), and to short ones in a mesh
+// and at an access point, where all stations have the rates of 802.11g
+// (mesh_set_short_slot_time of mesh_plink.c; hostapd_own_capab_info of hostapd).
 func ofKernel(m medium.Config, r wire.Radio) medium.Config {
 	m.RateMbps, m.RateControl, m.RTSThresholdBytes, m.ShortRetryLimit, m.LongRetryLimit = 0, "", 0, 0, 0
 	m.BasicRatesMbps = cellRatesMbps(m.Standard, r.RateMbps)
-	m.LongSlot = m.Standard == phy.Standard80211g
+	m.LongSlot = m.Standard == phy.Standard80211g && r.Mode == modeAdHoc
 	return m
 }
 
-// cellRatesMbps are the rates that every station of a cell must have, as the agents
-// begin one: those of the standard, and a rate that is fixed.
+const modeAdHoc, modeMesh = "adhoc", "mesh" // of a trial's radio, beside wire.ModeInfrastructure
+
+// cellRatesMbps are the rates that every station of a network must have: those of the standard,
+// and a rate that is fixed, as the agents begin a cell or a mesh. An access point has the same
+// (hostapd_prepare_rates of hostapd), but none for a rate that is fixed.
 func cellRatesMbps(standard string, fixedMbps *float64) []float64 {
 	basic := []float64{1, 2, 5.5, 11}
 	if standard == phy.Standard80211a {
@@ -82,7 +87,11 @@ func CheckKernelRadios(c Config, trials []wire.Trial) error {
 		}
 	}
 	for _, t := range trials {
-		if err := checkKernelRadio(t); err != nil {
+		err := checkKernelRadio(t)
+		if err != nil && t.Radio.HasAccessPoint() { // which no other radio of a rehearsal has
+			return fmt.Errorf("trial %d: %w", t.Number, err)
+		}
+		if err != nil {
 			return fmt.Errorf("trial %d: %w%s", t.Number, err, instead)
 		}
 	}
@@ -103,9 +112,18 @@ func checkKernelRadio(t wire.Trial) error {
 	case r.Emulated():
 		return fmt.Errorf("radio.standard %s: the emulated air between the kernel's radios has the rates of 802.11a, "+
 			"b and g only; plan one of these", r.Standard)
-	case r.Mode != "adhoc":
-		return fmt.Errorf("radio.mode %s: so far the emulated air between the kernel's radios carries ad hoc cells "+
-			"only; plan mode adhoc", r.Mode)
+	case r.Mode != modeAdHoc && r.Mode != modeMesh && r.Mode != wire.ModeInfrastructure:
+		return fmt.Errorf("radio.mode %s: nobody would have the kernel's radios join; plan mode %s, %s or %s", r.Mode,
+			modeAdHoc, modeMesh, wire.ModeInfrastructure)
+	case r.Mode != modeAdHoc && standard == phy.Standard80211b:
+		return fmt.Errorf("radio.standard %s in mode %s: the kernel's radios have the rates of 802.11g too, and keep "+
+			"to its short slots among themselves, which 802.11b has not; plan 802.11g with a rate_mbps of 11 or "+
+			"less, or mode %s", standard, r.Mode, modeAdHoc)
+	case r.Mode == wire.ModeInfrastructure && r.RateMbps != nil &&
+		!slices.Contains(cellRatesMbps(standard, nil), *r.RateMbps):
+		return fmt.Errorf("radio.rate_mbps %g in mode %s: the kernel fixes a rate only if all stations must have it, "+
+			"and those of an access point of %s are %v Mbit/s; plan one of these, or leave it out", *r.RateMbps, r.Mode,
+			standard, cellRatesMbps(standard, nil))
 	case standard != phy.Standard80211a && r.Channel > lastAllowed24GHz:
 		return fmt.Errorf("radio.channel %d: the kernel's radios may use 1 to %d here", r.Channel, lastAllowed24GHz)
 	case r.TxPowerDbm == nil:

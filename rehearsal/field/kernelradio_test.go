@@ -32,8 +32,22 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"the rates of 802.11a, b and g only", Settings{Radio: phy.RadioHT20}, nodes, radio(func(r *wire.Radio) {
 			r.Standard = phy.Standard80211n
 		})},
-		{"trial 4: radio.mode mesh", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "mesh" })},
-		{"radio.mode infrastructure", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "infrastructure" })},
+		{"", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode, r.RateMbps = "mesh", new(54.0) })},
+		{"", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode, r.RateMbps = "infrastructure", new(11.0) })},
+		{"", Settings{}, nodes, radio(func(r *wire.Radio) {
+			r.Mode, r.Standard, r.Channel, r.RateMbps = "infrastructure", "802.11a", 36, new(24.0)
+		})},
+		{"trial 4: radio.mode hotspot", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "hotspot" })},
+		{"radio.mode none", Settings{}, nodes, radio(func(r *wire.Radio) { r.Mode = "none" })},
+		{"802.11b in mode mesh", Settings{}, nodes, radio(func(r *wire.Radio) {
+			r.Mode, r.Standard = "mesh", "802.11b"
+		})},
+		{"802.11b in mode infrastructure", Settings{}, nodes, radio(func(r *wire.Radio) {
+			r.Mode, r.Standard = "infrastructure", "802.11b"
+		})},
+		{"802.11g are [1 2 5.5 11] Mbit/s", Settings{}, nodes, radio(func(r *wire.Radio) {
+			r.Mode, r.RateMbps = "infrastructure", new(24.0)
+		})},
 		{"tx_power_dbm is absent", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = nil })},
 		{"20 dBm at most", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = new(20.5) })},
 		{"channel 12", Settings{}, nodes, radio(func(r *wire.Radio) { r.Channel = 12 })},
@@ -51,8 +65,8 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"node b has no agent", Settings{}, []Node{{Name: "a"}, {Name: "b", Bare: true}}, radio(nil)},
 	} {
 		err := CheckKernelRadios(Config{Field: c.field, Nodes: c.nodes}, []wire.Trial{c.trial})
-		if (err != nil) != (c.want != "") || err != nil &&
-			(!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "without --radio mac80211")) {
+		if (err != nil) != (c.want != "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "without --radio mac80211") == c.trial.Radio.HasAccessPoint()) {
 			t.Errorf("want %q: %v", c.want, err)
 		}
 	}
@@ -76,10 +90,13 @@ func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
 		basic []float64
 		long  bool
 	}{
-		{wire.Radio{Standard: "802.11g", RateMbps: new(54.0), RetryLimit: new(3)}, []float64{1, 2, 5.5, 11, 54}, true},
-		{wire.Radio{Standard: "802.11g", RateMbps: new(11.0)}, []float64{1, 2, 5.5, 11}, true},
-		{wire.Radio{Standard: "802.11b"}, []float64{1, 2, 5.5, 11}, false},
-		{wire.Radio{Standard: "802.11a", RTSThresholdBytes: new(100)}, []float64{6, 12, 24}, false},
+		{wire.Radio{Mode: "adhoc", Standard: "802.11g", RateMbps: new(54.0), RetryLimit: new(3)},
+			[]float64{1, 2, 5.5, 11, 54}, true},
+		{wire.Radio{Mode: "adhoc", Standard: "802.11g", RateMbps: new(11.0)}, []float64{1, 2, 5.5, 11}, true},
+		{wire.Radio{Mode: "adhoc", Standard: "802.11b"}, []float64{1, 2, 5.5, 11}, false},
+		{wire.Radio{Mode: "adhoc", Standard: "802.11a", RTSThresholdBytes: new(100)}, []float64{6, 12, 24}, false},
+		{wire.Radio{Mode: "mesh", Standard: "802.11g", RateMbps: new(54.0)}, []float64{1, 2, 5.5, 11, 54}, false},
+		{wire.Radio{Mode: "infrastructure", Standard: "802.11g"}, []float64{1, 2, 5.5, 11}, false},
 	} {
 		m := f.trialConfig(wire.Trial{Radio: c.radio})
 		if !slices.Equal(m.BasicRatesMbps, c.basic) || m.LongSlot != c.long || m.RateMbps != 0 ||

@@ -200,6 +200,10 @@ func (c *Core) run(e event) {
 		if s := c.stations[e.node]; s.timeoutGen == e.gen {
 			s.timeout()
 		}
+	case evBeacon:
+		if s := c.stations[e.node]; s.beaconGen == e.gen {
+			s.sendBeacon()
+		}
 	case evRelease:
 		c.stations[e.node].release(int(e.gen))
 	case evUnheard:
@@ -235,7 +239,7 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 				continue
 			}
 			lead = c.minData
-		case evUnheard:
+		case evUnheard, evBeacon:
 			lead = c.minData
 		case evTimeout:
 			if c.stations[e.node].timeoutGen != e.gen {

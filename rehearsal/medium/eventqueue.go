@@ -11,6 +11,7 @@ const (
 	evUnheard                  // nothing may have followed another's RTS
 	evTimeout                  // no CTS or ACK came
 	evRespond                  // SIFS after a reception, or after CTS
+	evBeacon                   // a beacon of a station's own is due
 	evAccess                   // a station's backoff ran out
 	evDetect                   // receivers decide which frame they lock on to
 	evRelease                  // frames have waited for those before them for long; gen is their sender

@@ -67,11 +67,13 @@ type station struct {
 	accessGen  uint32
 	respondGen uint32
 	timeoutGen uint32
+	beaconGen  uint32
 	response   response
 	ns2        ns2Access
 
 	queue     frameQueue
 	head      *frame    // in service
+	beacon    *frame    // waits for its time; nil: none
 	again     []*frame  // of 802.11n and 802.11ac: to be sent again, oldest first
 	burst     []*frame  // in service there: the head, and what goes with it
 	psduBytes int       // of them all
@@ -81,6 +83,8 @@ type station struct {
 	mode      int       // of the head's last attempt
 	rts       bool      // it began with RTS
 	failCause Cause     // of the exchange under way
+
+	beaconDelay time.Duration // after the stack's beacon time is the own one; 0: not drawn yet
 
 	rng   *rand.Rand
 	rate  rateControl
@@ -156,7 +160,7 @@ func (s *station) serveNext() {
 		return
 	}
 	s.state = macContend
-	if s.head.mpdu.beacon {
+	if s.head.mpdu.beacon == cellBeacon {
 		s.delayBeacon()
 		return
 	}
@@ -279,7 +283,7 @@ func (s *station) access() {
 		s.gather()
 	}
 	s.rts = s.usesRTS(s.airBytes())
-	s.head.mpdu.try()
+	s.head.mpdu.try(s.core.now)
 	if s.rts {
 		s.sendRTS()
 		return

@@ -60,8 +60,18 @@ type mpdu struct {
 	id     uint64
 	chain  []attempt
 	tried  int
-	beacon bool // of an ad hoc cell
+	beacon beaconKind
+	handed time.Duration // over by the stack
 }
+
+// beaconKind is whose beacon a frame is.
+type beaconKind uint8
+
+const (
+	noBeacon   beaconKind = iota
+	cellBeacon            // of an ad hoc cell, one for all stations
+	ownBeacon             // of a station of a mesh, or of an access point
+)
 
 // attempt is one transmission that a frame may have.
 type attempt struct {
@@ -72,10 +82,15 @@ type attempt struct {
 // next is the attempt that is due.
 func (m *mpdu) next() attempt { return m.chain[min(m.tried, len(m.chain)-1)] }
 
-// try counts an attempt. All but the first tell so.
-func (m *mpdu) try() {
+// try counts an attempt. All but the first tell so. A beacon bears the time at which it
+// goes out: the stack wrote that of the hand-over.
+func (m *mpdu) try(now time.Duration) {
 	if m.tried++; m.tried > 1 && len(m.bytes) > 1 {
 		m.bytes[1] |= controlRetry
+	}
+	if m.beacon != noBeacon {
+		at := m.bytes[macHeaderBytes:]
+		binary.LittleEndian.PutUint64(at, binary.LittleEndian.Uint64(at)+uint64((now-m.handed).Microseconds()))
 	}
 }
 
@@ -97,14 +112,22 @@ const (
 	addressBytes = 6
 	qosBytes     = 2
 	aMSDU        = 1 << 7 // of the QoS control field
+	meshControl  = 1 << 0 // of its second byte, in a mesh
+	meshBytes    = 6      // of the Mesh Control field (9.2.4.7.3): flags, TTL, number
+	meshMore     = 3      // of its flags: how many addresses follow
 
 	// A beacon's fixed fields: timestamp, interval, capabilities (9.3.3.2).
-	beaconCapabilities = macHeaderBytes + 8 + 2
+	beaconInterval     = macHeaderBytes + 8
+	beaconCapabilities = beaconInterval + 2
 	capabilityIBSS     = 1 << 1
+	timeUnit           = 1024 * time.Microsecond // of the interval
 )
 
 // shortestMPDU has a frame control, a duration and a receiver.
 const shortestMPDU = 2 + 2 + addressBytes
+
+// longestMPDU has four addresses in its header, and a mesh's control field with two more.
+const longestMPDU = macHeaderBytes + addressBytes + qosBytes + meshBytes + 2*addressBytes + maxMSDUBytes
 
 // Transmit gives a node's radio a frame at Now. MPDUSink.Sent gets its outcome, in this
 // call when it is refused.
@@ -112,7 +135,7 @@ func (c *Core) Transmit(node int, m MPDU) {
 	s := c.stations[node]
 	c.lastFrame++
 	f, fault := c.mpduFrame(m)
-	if fault == NotLost && s.queued() >= c.cfg.QueueFrames && !f.mpdu.beacon {
+	if fault == NotLost && s.queued() >= c.cfg.QueueFrames && f.mpdu.beacon == noBeacon {
 		fault = QueueFull
 	}
 	if fault != NotLost {
@@ -131,9 +154,13 @@ func (c *Core) Transmit(node int, m MPDU) {
 		s.count.Enqueued++
 	}
 	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
-	if f.mpdu.beacon {
+	switch f.mpdu.beacon {
+	case cellBeacon:
 		s.queue.pushFront(f)
-	} else {
+	case ownBeacon:
+		s.holdBeacon(f)
+		return
+	case noBeacon:
 		s.push(f)
 	}
 	s.serveNext()
@@ -142,10 +169,11 @@ func (c *Core) Transmit(node int, m MPDU) {
 // mpduFrame takes an MPDU in, and says what is wrong with it.
 func (c *Core) mpduFrame(m MPDU) (*frame, Cause) {
 	f := c.takeFrame()
-	f.mpdu = mpdu{bytes: append(f.mpdu.bytes[:0], m.Frame...), id: m.ID, chain: f.mpdu.chain[:0]}
+	f.mpdu = mpdu{bytes: append(f.mpdu.bytes[:0], m.Frame...), id: m.ID, chain: f.mpdu.chain[:0],
+		handed: c.now}
 	f.ethernet = f.ethernet[:0]
 	f.class = Management
-	if len(m.Frame) < shortestMPDU || len(m.Frame) > macHeaderBytes+maxMSDUBytes+addressBytes+qosBytes {
+	if len(m.Frame) < shortestMPDU || len(m.Frame) > longestMPDU {
 		return f, BadFrame
 	}
 	f.mpduBytes = len(m.Frame) + fcsBytes
@@ -154,7 +182,7 @@ func (c *Core) mpduFrame(m MPDU) (*frame, Cause) {
 	if len(f.ethernet) > 0 {
 		f.class = classOf(f.ethernet)
 	}
-	f.mpdu.beacon = isIBSSBeacon(m.Frame)
+	f.mpdu.beacon = beaconOf(m.Frame)
 	if m.NoACK {
 		f.to = toAll
 	}
@@ -180,6 +208,10 @@ func (c *Core) Abandon() {
 		if s.head != nil {
 			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.head.mpdu.id, Tried: s.head.mpdu.tried, Refused: true})
 			s.head = nil
+		}
+		if s.beacon != nil {
+			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.beacon.mpdu.id, Refused: true})
+			s.beacon = nil
 		}
 		for s.queue.len > 0 {
 			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.queue.pop().mpdu.id, Refused: true})
@@ -210,17 +242,17 @@ func (s *station) delayBeacon() {
 // heardBeacon cancels the own beacon that is waiting, when one of the same cell has
 // been received (11.1.3.5).
 func (s *station) heardBeacon(f *frame) {
-	if f == nil || !f.mpdu.beacon {
+	if f == nil || f.mpdu.beacon != cellBeacon {
 		return
 	}
-	if h := s.head; h != nil && h.mpdu.beacon && s.state == macContend && sameCell(h, f) {
+	if h := s.head; h != nil && h.mpdu.beacon == cellBeacon && s.state == macContend && sameCell(h, f) {
 		s.accessGen++
 		s.tell(h, false)
 		s.finish()
 		return
 	}
 	if s.queue.len > 0 {
-		if first := s.queue.ring[s.queue.head]; first.mpdu.beacon && sameCell(first, f) {
+		if first := s.queue.ring[s.queue.head]; first.mpdu.beacon == cellBeacon && sameCell(first, f) {
 			s.tell(s.queue.pop(), false)
 			s.core.freeFrame(first)
 		}
@@ -233,13 +265,44 @@ func sameCell(a, b *frame) bool {
 	return bytes.Equal(a.mpdu.bytes[at:at+addressBytes], b.mpdu.bytes[at:at+addressBytes])
 }
 
-func isIBSSBeacon(frame []byte) bool {
-	return len(frame) > beaconCapabilities && frame[0] == subtypeBeacon<<4 &&
-		frame[beaconCapabilities]&capabilityIBSS != 0
+// beaconOf tells by its first bits and its capabilities whose beacon a frame is. The bit of an ad
+// hoc cell is 0 in a mesh (9.4.1.4).
+func beaconOf(frame []byte) beaconKind {
+	switch {
+	case len(frame) <= beaconCapabilities || frame[0] != subtypeBeacon<<4:
+		return noBeacon
+	case frame[beaconCapabilities]&capabilityIBSS != 0:
+		return cellBeacon
+	}
+	return ownBeacon
+}
+
+// holdBeacon keeps a beacon of the station's own until its time. The stacks here have one
+// clock, and would all send in one instant. Cards begin at any time, and so do the beacon
+// intervals of an access point or of a mesh's stations: each has its own place in the interval.
+func (s *station) holdBeacon(f *frame) {
+	if s.beacon != nil { // the stack is early, and this station nearly an interval late
+		s.sendBeacon()
+	}
+	if s.beaconDelay == 0 {
+		interval := timeUnit * time.Duration(binary.LittleEndian.Uint16(f.mpdu.bytes[beaconInterval:]))
+		s.beaconDelay = 1 + time.Duration(s.rng.Int64N(int64(max(interval, timeUnit))))
+	}
+	s.beacon = f
+	s.beaconGen++
+	s.core.events.push(event{at: s.core.now + s.beaconDelay, kind: evBeacon, node: int32(s.index), gen: s.beaconGen})
+}
+
+// sendBeacon puts the beacon that is due before all that waits (11.1.3.2).
+func (s *station) sendBeacon() {
+	s.queue.pushFront(s.beacon)
+	s.beacon = nil
+	s.serveNext()
 }
 
 // appendEthernet makes an Ethernet frame of a data frame (RFC 1042), for what looks
-// into it; nothing of any other, and of one that is encrypted or aggregated.
+// into it; nothing of any other, and of one that is encrypted or aggregated. What a mesh
+// carries for others has their addresses in its own control field (9.2.4.7.3).
 func appendEthernet(out, frame []byte) []byte {
 	kind, subtype, flags := frame[0]>>2&3, frame[0]>>4, frame[1]
 	if kind != typeData || subtype&subtypeNull != 0 || flags&controlProtected != 0 || len(frame) < macHeaderBytes {
@@ -261,10 +324,24 @@ func appendEthernet(out, frame []byte) []byte {
 		src = frame[16:22]
 	}
 	if subtype&subtypeQoS != 0 {
-		if len(frame) < header+qosBytes || frame[header]&aMSDU != 0 {
+		if len(frame) < header+qosBytes+meshBytes || frame[header]&aMSDU != 0 {
 			return out
 		}
-		header += qosBytes
+		inMesh := frame[header+1]&meshControl != 0
+		if header += qosBytes; inMesh {
+			more := int(frame[header]&meshMore) * addressBytes
+			header += meshBytes
+			if len(frame) < header+more {
+				return out
+			}
+			switch more {
+			case addressBytes:
+				src = frame[header:][:addressBytes]
+			case 2 * addressBytes:
+				dst, src = frame[header:][:addressBytes], frame[header+addressBytes:][:addressBytes]
+			}
+			header += more
+		}
 	}
 	if len(frame) < header+llcSnapBytes || binary.BigEndian.Uint32(frame[header:]) != llcSnap {
 		return out

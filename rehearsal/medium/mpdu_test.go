@@ -2,7 +2,9 @@ package medium
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -198,6 +200,78 @@ func TestOneBeaconOfACellAtATime(t *testing.T) {
 	}
 }
 
+// The stations of a mesh and an access point have a beacon time each, though their stacks
+// hand all beacons over in one instant. It stays the same, the beacon goes before the data
+// that wait, and it bears the time at which it goes out.
+func TestBeaconsOfAStationsOwnHaveTheirOwnTime(t *testing.T) {
+	const nodes, intervals, interval = 5, 50, 100 * timeUnit
+	core, s := mpduCore(t, phy.Standard80211a, nodes, line(5), func(cfg *Config) { cfg.QueueFrames = 50 })
+	mesh := func(from int) []byte {
+		b := append(beacon80211(from), 0)
+		b[beaconCapabilities] = 0
+		return b
+	}
+	for i := range intervals {
+		core.Advance(time.Duration(i) * interval)
+		for n := range nodes {
+			m := MPDU{Frame: mesh(n), NoACK: true, Tries: []Try{{RateMbps: 6, Times: 1}}, ID: uint64(n)}
+			binary.LittleEndian.PutUint64(m.Frame[macHeaderBytes:], uint64(core.Now().Microseconds()))
+			core.Transmit(n, m)
+		}
+		for core.QueueRoom(0) > 0 {
+			core.Transmit(0, MPDU{Frame: data80211(ethernet(0, 1, 0, 1000)), ID: nodes,
+				Tries: []Try{{RateMbps: 6, Times: 7}}})
+		}
+	}
+	core.Advance(intervals * interval)
+	sent, first := make([]int, nodes), make([]time.Duration, nodes)
+	for _, e := range s.sent {
+		if e.ID == nodes || e.Tried == 0 {
+			continue
+		}
+		at := e.at % interval
+		if sent[e.node]++; sent[e.node] == 1 {
+			first[e.node] = at
+		}
+		// A frame of 1000 bytes, with its ACK, takes 1.5 ms at 6 Mbit/s, and a beacon may lose to some.
+		if off := (at - first[e.node]).Abs(); min(off, interval-off) > 10*time.Millisecond {
+			t.Errorf("node %d: a beacon %s after its stack's, the first %s", e.node, at, first[e.node])
+		}
+	}
+	for n := range nodes {
+		if sent[n] < intervals-1 {
+			t.Errorf("node %d sent %d of %d beacons", n, sent[n], intervals)
+		}
+		for other := range n {
+			if first[n] == first[other] {
+				t.Errorf("nodes %d and %d have their beacons at once", n, other)
+			}
+		}
+	}
+	beacons := 0
+	for _, h := range s.heard {
+		if beaconOf(h.Frame) != ownBeacon {
+			continue
+		}
+		beacons++
+		onAir := core.phy.Airtime(&core.phy.Modes[0], len(h.Frame)+fcsBytes)
+		stamp := time.Duration(binary.LittleEndian.Uint64(h.Frame[macHeaderBytes:])) * time.Microsecond
+		if late := h.at - onAir - stamp; late < 0 || late > time.Microsecond {
+			t.Fatalf("a beacon that was heard at %s says %s", h.at, stamp)
+		}
+	}
+	if beacons < intervals*nodes*(nodes-1)*9/10 {
+		t.Errorf("%d beacons heard", beacons)
+	}
+	core.Transmit(1, MPDU{Frame: mesh(1), NoACK: true, Tries: []Try{{RateMbps: 6, Times: 1}}, ID: 99})
+	core.Abandon()
+	if last := s.sent[len(s.sent)-1]; !slices.ContainsFunc(s.sent, func(e ending) bool {
+		return e.ID == 99 && e.Refused
+	}) {
+		t.Errorf("a beacon that waits for its time has no end: %+v", last)
+	}
+}
+
 // What the radio has no room or no rate for comes back at once, and what it has left
 // when it is abandoned, then.
 func TestEveryMPDUHasItsEnd(t *testing.T) {
@@ -235,11 +309,31 @@ func TestWhatIsInAnMPDU(t *testing.T) {
 	qos = append(append(qos, 0, 0), plain[24:]...)
 	station := append([]byte{typeData << 2, controlToDS, 0, 0}, bssid...)
 	station = append(append(append(station, wire[6:12]...), wire[:6]...), plain[22:]...)
+	inMesh := func(flags byte, addresses ...[]byte) []byte { // four addresses, or three to all
+		out := append([]byte{subtypeQoS<<4 | typeData<<2, flags, 0, 0}, slices.Concat(addresses[:3]...)...)
+		out = append(append(out, 0, 0), slices.Concat(addresses[3:]...)...)
+		return out
+	}
+	relay, peer := []byte(bssid), []byte("\x02\x0a\x5e\x00\x00\x07")
+	control := func(extension byte, addresses ...[]byte) []byte {
+		return append([]byte{0, meshControl, extension, 31, 1, 0, 0, 0}, slices.Concat(addresses...)...)
+	}
+	body := plain[24:]
+	both := byte(controlToDS | controlFromDS)
+	toPeer := slices.Concat(inMesh(both, relay, peer, wire[:6], wire[6:12]), control(0), body)
+	proxied := slices.Concat(inMesh(both, relay, peer, relay, peer), control(2, wire[:6], wire[6:12]), body)
+	group := bytes.Clone(wire)
+	copy(group, "\xff\xff\xff\xff\xff\xff")
+	toAllOfMesh := slices.Concat(inMesh(controlFromDS, group[:6], peer, wire[6:12]), control(0), body)
+	proxiedToAll := slices.Concat(inMesh(controlFromDS, group[:6], peer, relay), control(1, wire[6:12]), body)
 	secret := bytes.Clone(plain)
 	secret[1] |= controlProtected
 	for name, c := range map[string]struct{ frame, want []byte }{
 		"plain": {plain, wire}, "QoS": {qos, wire}, "to an access point": {station, wire},
-		"encrypted": {secret, nil}, "a beacon": {beacon80211(0), nil},
+		"in a mesh": {toPeer, wire}, "in a mesh for others": {proxied, wire},
+		"to all of a mesh": {toAllOfMesh, group}, "for others to all of a mesh": {proxiedToAll, group},
+		"cut off in a mesh": {proxied[:44], nil},
+		"encrypted":         {secret, nil}, "a beacon": {beacon80211(0), nil},
 		"a null frame": {append([]byte{0x48, 0}, plain[2:24]...), nil},
 	} {
 		if got := appendEthernet(nil, c.frame); !bytes.Equal(got, c.want) {

@@ -3,12 +3,16 @@
 package virtual
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,6 +36,81 @@ func TestE2EKernelsOwnRadios(t *testing.T) {
 			got, want)
 	}
 	d.joined(t, d.read(t, "kernel"))
+}
+
+// Two nodes with the kernel's own radios join a mesh of 802.11s, and what they carry goes
+// through its paths. The sections have channels of their own, so that each trial joins, and
+// leaves what it joined.
+func TestE2EAMeshOfTheKernelsRadios(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	d.asMuchAsEthernet(t, "mesh", 6, 11, "standard: 802.11g\n    rate_mbps: 24", "mode: adhoc", "mode: mesh",
+		"    bssid: \"02:0a:5e:00:00:06\"\n", "")
+}
+
+// A station of the kernel's own radios associates with an access point, which
+// wpa_supplicant has another be.
+func TestE2EAnAccessPointOfTheKernelsRadios(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	needsSupplicant(t, "infrastructure")
+	d.asMuchAsEthernet(t, "infrastructure", 36, 44, "standard: 802.11a\n    rate_mbps: 24",
+		"mode: adhoc", "mode: infrastructure\n    access_point: bravo", "    bssid: \"02:0a:5e:00:00:06\"\n", "")
+}
+
+// needsSupplicant skips a test of radios with an access point where nothing can be one.
+func needsSupplicant(t *testing.T, radio string) {
+	t.Helper()
+	_, err := os.Stat(config.DefaultBinaries()["wpa_supplicant"])
+	if err != nil && strings.Contains(radio, wire.ModeInfrastructure) {
+		t.Skipf("an access point needs wpa_supplicant (apt-get install wpasupplicant): %v", err)
+	}
+}
+
+// asMuchAsEthernet: with the radio that the changes make of velocity.yaml's, the kernel's own
+// radios carry what interfaces of Ethernet do in an ad hoc cell at the same rate. Section A
+// has one channel, B the other.
+func (d *desk) asMuchAsEthernet(t *testing.T, run string, channelA, channelB int, rate string, changes ...string) {
+	t.Helper()
+	ethernet := strings.NewReplacer("standard: 802.11g", rate, "channel: 6", fmt.Sprintf("channel: %d", channelA),
+		"B: {", fmt.Sprintf("B: {radio: {channel: %d}, ", channelB)).Replace(string(campaign(t, "[8.3]")))
+	d.write(t, "ethernet.yaml", []byte(ethernet))
+	d.write(t, run+".yaml", []byte(strings.NewReplacer(changes...).Replace(ethernet)))
+	got := d.transferred(t, run+".yaml", run, archive.RadioMAC80211)
+	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
+	for trial := range want {
+		t.Logf("trial %d: through the kernel's own radios %.2f MB, through Ethernet %.2f MB", trial, got[trial],
+			want[trial])
+	}
+	if !(math.Abs(mean(got)/mean(want)-1) < 0.05) {
+		t.Errorf("the kernel's own radios carried %.2f MB and interfaces of Ethernet %.2f MB, want them within 5 %%",
+			mean(got), mean(want))
+	}
+	a := d.read(t, run)
+	d.joined(t, a)
+	d.left(t, a)
+}
+
+// left: each node joined by nl80211 for each trial, and took that back after it.
+func (d *desk) left(t *testing.T, a *archive.Archive) {
+	t.Helper()
+	for _, v := range a.Decisions() {
+		trial, _ := a.Trial(v.Trial)
+		of := map[string][]string{}
+		for r, err := range a.Records(v.Trial, v.Attempt) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c, is := r.Body.(*wire.HostChange); is && c.Scope == "trial" && strings.HasPrefix(c.What, "radio ") {
+				of[r.Header.Node] = append(of[r.Header.Node], c.Action+" "+c.What)
+			}
+		}
+		for _, node := range []string{"alpha", "bravo"} {
+			what := fmt.Sprintf("radio wlan0 %s \"fieldmesh\" %s channel %d rate 24 Mbit/s power 20 dBm",
+				trial.Radio.ModeAt(node), trial.Radio.Standard, trial.Radio.Channel)
+			if want := []string{"applied " + what, "undone " + what}; !slices.Equal(of[node], want) {
+				t.Errorf("%s in trial %d: %q, want %q", node, v.Trial, of[node], want)
+			}
+		}
+	}
 }
 
 // transferred is what each trial of a rehearsal carried, in MB. All are accepted at
@@ -80,13 +159,16 @@ func mean(of map[int]float64) (sum float64) {
 	return sum
 }
 
-// joined: both nodes were in the plan's cell by the kernel's word, heard each other by it,
-// and nobody made a survey up.
+// joined: both nodes were in the plan's network by the kernel's word, heard each other by it,
+// and nobody made a survey up. The kernel does not tell a mesh's name. An access point has the
+// rates that the air takes for granted.
 func (d *desk) joined(t *testing.T, a *archive.Archive) {
 	t.Helper()
 	type found struct{ in, stations, atRate int }
 	for _, v := range a.Decisions() {
 		of := map[string]*found{"alpha": {}, "bravo": {}}
+		trial, _ := a.Trial(v.Trial)
+		want := trial.Radio
 		for r, err := range a.Records(v.Trial, v.Attempt) {
 			if err != nil {
 				t.Fatal(err)
@@ -94,9 +176,11 @@ func (d *desk) joined(t *testing.T, a *archive.Archive) {
 			node := r.Header.Node
 			switch b := r.Body.(type) {
 			case *wire.Provenance:
-				if c := b.Radio; c == nil || c.Driver != "nl80211" || c.Mode != "adhoc" || c.Channel != 6 ||
-					c.SSID != "fieldmesh" || c.BSSID != "02:0a:5e:00:00:06" || c.Width != "20 MHz (no HT)" ||
-					c.TxPowerDbm == nil || *c.TxPowerDbm != 20 {
+				c := b.Radio
+				if c == nil || c.Driver != "nl80211" || c.Mode != want.ModeAt(node) || c.Channel != want.Channel ||
+					c.SSID != want.SSID && want.Mode != "mesh" || want.BSSID != "" && c.BSSID != want.BSSID ||
+					c.Width != "20 MHz (no HT)" || c.TxPowerDbm == nil || *c.TxPowerDbm != 20 ||
+					c.Mode == "managed" && !slices.Equal(c.BasicRatesMbps, []float64{6, 12, 24}) {
 					t.Errorf("%s in trial %d: the radio in force is %+v", node, v.Trial, c)
 				}
 				of[node].in++

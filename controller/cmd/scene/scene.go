@@ -89,8 +89,8 @@ func Rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	return Check(c)
 }
 
-// Refused is why no rehearsal drives a campaign, nil if one may: what its file says by
-// itself, without the field being worked out.
+// Refused is why no rehearsal drives a campaign, nil if one may, with either kind of radio: what
+// its file says by itself, without the field being worked out.
 func Refused(c *plan.Campaign) error {
 	trials, err := c.Schedule()
 	if err != nil {
@@ -100,7 +100,7 @@ func Refused(c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	if err := field.CheckRadios(trials); err != nil {
+	if err := field.CheckRadios(trials); err != nil && CheckKernelRadios(c, trials) != nil {
 		return err
 	}
 	return moved(trials, settings)
