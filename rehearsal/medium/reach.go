@@ -17,14 +17,7 @@ func (c *Core) Strength(from, to int) (signalDbm, snrDb float64) {
 }
 
 // Hears reports whether a node may notice what another sends now at all.
-func (c *Core) Hears(from, to int) bool {
-	for _, j := range c.links.hearers(from) {
-		if int(j) == to {
-			return true
-		}
-	}
-	return false
-}
+func (c *Core) Hears(from, to int) bool { return slices.Contains(c.links.hearers(from), int32(to)) }
 
 // BestRateMbps is the highest rate at which a full frame between two nodes is
 // lost to noise at most one time in ten, 0 when there is none.
