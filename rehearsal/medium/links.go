@@ -12,7 +12,7 @@ const (
 	// positionStep is how often the radios are looked for. At 40 m/s a node
 	// moves 0.4 m in it: 0.03 dB at 100 m under the fourth-power law is far
 	// below what any rate notices. For fading, which does notice, it goes straight on to where it is at the
-	// step's end: one that accelerates by 10 m/s² is never off by more than 0.13 mm.
+	// step's end: one that accelerates by 10 m/s² is off by 0.13 mm at most, one that turns on the spot for a step.
 	positionStep = 10 * time.Millisecond
 	// inaudibleRatio is how far below a receiver's noise (and below its
 	// carrier sense level) a transmission is left out altogether: 13 dB, so
@@ -289,7 +289,10 @@ func (l *links) workPath(p *link, a, b int) {
 	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
 	distanceM := math.Hypot(y.xM-x.xM, y.yM-x.yM)
 	p.pathDb = m.AntennaGainDbi + n.AntennaGainDbi - l.props[a].LossDb(distanceM, m.HeightM, n.HeightM)
-	p.pathStep, p.untilM = l.step, x.wayM+y.wayM+nearlyStill*distanceM
+	p.pathStep, p.untilM = l.step, x.wayM+y.wayM
+	if !l.c.ns2() { // which receives up to one power exactly
+		p.untilM += nearlyStill * distanceM
+	}
 }
 
 // workRatio works out a link's gain, and its shadow where an end has come into another square.

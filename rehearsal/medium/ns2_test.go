@@ -260,3 +260,31 @@ func TestNS2SendsNoCTSAfterACapture(t *testing.T) {
 		}
 	}
 }
+
+// What a radio receives goes by where it is, and not by where it came from.
+func TestNS2sReachHasNoMemory(t *testing.T) {
+	const sent, arrived = 1000, 500
+	for _, v := range []struct{ fromM, toM float64 }{{249.9, 250.2}, {250.2, 250.2}, {250.3, 249.95},
+		{249.95, 249.95}} {
+		sink := newRecorder(2)
+		c := mustCore(t, ns2Config(2, 2), func(n int, at time.Duration) (float64, float64) {
+			return float64(n) * (v.fromM + min(1, at.Seconds()/5)*(v.toM-v.fromM)), 0 // and there it stands
+		}, sink)
+		for i := range sent {
+			c.Enqueue(0, ethernet(0, -1, i, 500))
+			c.Advance(c.Now() + 10*time.Millisecond)
+		}
+		got, want := 0, 0
+		for k := range sink.delivered {
+			if k[1] >= arrived {
+				got++
+			}
+		}
+		if v.toM < 250 {
+			want = sent - arrived
+		}
+		if got != want {
+			t.Errorf("%g m, from %g m: %d frames received, want %d", v.toM, v.fromM, got, want)
+		}
+	}
+}
