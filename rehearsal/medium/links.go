@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// positionStep is how often the radios are looked for. At 40 m/s a node
-	// moves 0.4 m in it: 0.03 dB at 100 m under the fourth-power law is far
-	// below what any rate notices. For fading, which does notice, it goes straight on to where it is at the
-	// step's end: one that accelerates by 10 m/s² is off by 0.13 mm at most, one that turns on the spot for a step.
+	// positionStep is how often the radios are looked for. At 40 m/s a node moves 0.4 m in it: 0.03 dB at 100 m
+	// under the fourth-power law. For fading it goes straight on to where it is at the step's end: one that
+	// accelerates by 10 m/s² is off by 0.13 mm at most, one that turns on the spot for a step.
 	positionStep = 10 * time.Millisecond
 	// inaudibleRatio is how far below a receiver's noise (and below its
 	// carrier sense level) a transmission is left out altogether: 13 dB, so
