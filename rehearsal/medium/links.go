@@ -29,14 +29,14 @@ const (
 
 // place is where a radio was found last, and what of it those who send to it ask for.
 type place struct {
-	xM, yM   float64
+	xM, yM   float64 // with the channel first, for they are looked at most
+	channel  int
 	vxM, vyM float64          // how far it goes in a nanosecond until the step's end; known where there is fading
 	moved    int64            // step at which it was last found elsewhere
 	entered  int64            // step at which it was last found in another square of the shadowing
 	wayM     float64          // how far it has come; not of a disc, which does not ask
 	cell     propagation.Cell // of the shadowing
 	floorMw  float64          // of its station
-	channel  int
 }
 
 // link is what two radios make of each other's power, on average over fading.
