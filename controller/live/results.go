@@ -20,7 +20,7 @@ const (
 )
 
 // measureFor is how long results are computed at a time, so that what happens now is not kept waiting.
-const measureFor = 100 * time.Millisecond
+const measureFor = 50 * time.Millisecond
 
 // Results are what was decided and measured so far.
 type Results struct {
