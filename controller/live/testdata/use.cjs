@@ -41,6 +41,8 @@ async function told(p) {
   check(/^trial 8, attempt 1, window of 10 s/.test(await text(p, "nextcell")), `the next is named: ${await text(p, "nextcell")}`);
   check(/^[\d.]+ m\/s, car (sends to|receives from) roadside/.test(await text(p, "next")), `so is its speed: ${await text(p, "next")}`);
   check(/ (s|min|h)$/.test(await text(p, "runleft")) && /^about, by the/.test(await text(p, "runleftby")), `the time left, and by what: ${await text(p, "runleft")} ${await text(p, "runleftby")}`);
+  // Results are computed a few at a time, beside what happens now.
+  await until(p, "six results are drawn", () => document.querySelectorAll("#levels .result").length === 6);
   const means = await p.locator("#means tr").allInnerTexts();
   check(means[0].startsWith("2.8") && means[1].startsWith("8.3"), `means are in the order of speed: ${means}`);
   check((await p.locator("#levels .result").count()) === 6 && (await p.locator("#levels .mean").count()) === 2, "six results and two means are drawn");
