@@ -190,8 +190,9 @@ func events(t *testing.T, url string) (next func() (name, data string)) {
 	}
 }
 
-func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
-	dir, whole := halfway(t)
+// served is a run's board behind a server.
+func served(t *testing.T, dir string) (*Board, *httptest.Server) {
+	t.Helper()
 	b := NewBoard(dir, slog.New(slog.DiscardHandler))
 	h, err := handler(t.Context(), b, "")
 	if err != nil {
@@ -199,6 +200,12 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
+	return b, server
+}
+
+func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
+	dir, whole := halfway(t)
+	b, server := served(t, dir)
 	b.look()
 	one, two := events(t, server.URL+"/events"), events(t, server.URL+"/events")
 	momentsOf := func(next func() (string, string)) int {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -175,13 +174,7 @@ func TestAPersonsWordChangesTheResults(t *testing.T) {
 // A judged attempt can be looked at while another is under way; what nobody judged cannot.
 func TestAJudgedAttemptIsShown(t *testing.T) {
 	dir, _ := halfway(t)
-	b := NewBoard(dir, slog.New(slog.DiscardHandler))
-	h, err := handler(t.Context(), b, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
+	_, server := served(t, dir)
 	for query, want := range map[string]int{"trial=1&attempt=1": 200, "trial=2&attempt=1": 404,
 		"trial=1&attempt=2": 404, "trial=99&attempt=1": 404, "trial=one&attempt=1": 400, "": 400} {
 		for range 2 { // read, and kept
