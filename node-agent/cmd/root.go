@@ -41,7 +41,7 @@ func Root() *cobra.Command {
 }
 
 // gcPercent keeps the heaps of the agent's processes small, of which a phone has three.
-// The default of 100 took 4 MB more for both nodes of a rehearsal; the processor time of
+// The default of 100 took 8 MB more for both nodes of a rehearsal; the processor time of
 // both is the same within its noise (make bench).
 const gcPercent = 50
 
