@@ -158,7 +158,8 @@ type Archive struct {
 	dir  string
 	info RunInfo
 	disk disk
-	lock *os.File // nil: open for reading only
+	lock *os.File    // nil: open for reading only
+	is   fs.FileInfo // run.json, of a run that is only read
 
 	identity *keys.Identity // signs the run; nil: nobody does
 
@@ -251,13 +252,28 @@ func read(d disk) (*Archive, error) {
 	dir := d.root
 	a := newArchive(dir, RunInfo{})
 	a.disk = d
-	if !a.disk.exists(runFile) {
+	var err error
+	if a.is, err = os.Stat(d.path(runFile)); err != nil {
 		return nil, fmt.Errorf("read run %q: %w", dir, ErrNoRun)
 	}
-	if err := a.load(); err != nil {
+	if err = a.load(); err != nil {
 		return nil, fmt.Errorf("read run %q: %w", dir, err)
 	}
 	return a, nil
+}
+
+// Again is a run that Read opened as it is now. Only what changes while a run is driven is read again.
+func (a *Archive) Again() (*Archive, error) {
+	now, err := os.Stat(a.disk.path(runFile))
+	if err != nil || !os.SameFile(now, a.is) {
+		return read(a.disk)
+	}
+	again := newArchive(a.dir, a.info)
+	again.disk, again.is = a.disk, a.is
+	if err := again.readDecided(); err != nil {
+		return nil, fmt.Errorf("read run %q: %w", a.dir, err)
+	}
+	return again, nil
 }
 
 func newArchive(dir string, info RunInfo) *Archive {
@@ -285,14 +301,13 @@ func (a *Archive) load() error {
 	if err := a.readDecided(); err != nil {
 		return err
 	}
-	a.finished = a.disk.exists(manifestFile)
 	if a.lock == nil {
 		return nil
 	}
 	return a.recoverCursors()
 }
 
-// readDecided finds what is decided, and what is sealed.
+// readDecided finds what is decided, what is sealed, and whether the run is over.
 func (a *Archive) readDecided() error {
 	if err := a.readJournal(); err != nil {
 		return err
@@ -301,6 +316,7 @@ func (a *Archive) readDecided() error {
 	for _, k := range attempts {
 		a.sealed[k] = a.disk.exists(filepath.Join(trialDir(k), manifestFile))
 	}
+	a.finished = a.disk.exists(manifestFile)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +32,8 @@ const (
 	// entriesOfJournalMost bounds what the journal holds: two lines for each attempt, and
 	// as much again as a ninth of them for notes, and for attempts that a person adds.
 	entriesOfJournalMost = 2 * room.AttemptsMost / 9 * 10
-	// decodedMost bounds what JSON becomes when it is decoded, and journalMost what all
-	// entries of the journal do: those of as many attempts, each with ten rules.
-	decodedMost = 96 << 20
+	// journalMost bounds what all entries of the journal become when they are decoded:
+	// those of as many attempts, each with ten rules.
 	journalMost = 512 << 20
 )
 
@@ -158,30 +156,12 @@ func (s *survey) entry(rel string, e fs.DirEntry, depth int) (err error) {
 	return nil
 }
 
-// decoded refuses JSON that would fill the memory: an object of three bytes becomes a
-// structure of hundreds.
-type decoded struct{ bytes int }
-
-func (d *decoded) add(text []byte) error {
-	d.bytes += weight(text)
-	if d.bytes > decodedMost {
-		return fmt.Errorf("it would take more than %d MiB of memory, as nothing in a run does", decodedMost>>20)
-	}
-	return nil
-}
-
 // readable refuses a text that would be refused when it is read as a file of JSON.
 func readable(text []byte) error {
 	if len(text) > fileMost {
 		return fmt.Errorf("it has %d bytes, and may have %d", len(text), fileMost)
 	}
-	return new(decoded).add(text)
-}
-
-// weight is how many bytes of memory JSON takes at most when it is decoded.
-func weight(text []byte) int {
-	const object, value = 256, 16 // bytes: of the structures in lists; of a text or number in one
-	return len(text) + object*bytes.Count(text, []byte("{")) + value*bytes.Count(text, []byte(","))
+	return room.FitsMemory(text)
 }
 
 // journalSize is how much the journal holds. Who writes it counts as who reads it, so
@@ -191,7 +171,7 @@ type journalSize struct{ entries, bytes int }
 // with returns the size with one more entry.
 func (s journalSize) with(line []byte) (journalSize, error) {
 	s.entries++
-	s.bytes += weight(line)
+	s.bytes += room.Weight(line)
 	if s.entries > entriesOfJournalMost || s.bytes > journalMost {
 		return s, fmt.Errorf("%s has more than %d entries, or would take more than %d MiB of memory",
 			journalFile, entriesOfJournalMost, journalMost>>20)

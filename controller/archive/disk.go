@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -210,7 +211,7 @@ func (d disk) readJSON(rel string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := new(decoded).add(b); err != nil {
+	if err := room.FitsMemory(b); err != nil {
 		return fmt.Errorf("read %s: %w", rel, err)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
@@ -229,7 +230,7 @@ func (d disk) schedule(rel string) (p wire.RunPlan, err error) {
 	if d.known != nil && d.known.sum == sum {
 		return d.known.plan, nil
 	}
-	if err := new(decoded).add(raw); err != nil {
+	if err := room.FitsMemory(raw); err != nil {
 		return p, fmt.Errorf("read %s: %w", rel, err)
 	}
 	var of struct {

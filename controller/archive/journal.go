@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -152,7 +153,7 @@ func (d disk) journal(do func(JournalEntry) error) (journalSize, error) {
 		var e JournalEntry
 		var err error
 		if size, err = size.with(line); err == nil {
-			err = new(decoded).add(line)
+			err = room.FitsMemory(line)
 		}
 		if err == nil {
 			err = json.Unmarshal(line, &e)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -249,7 +250,7 @@ func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 
 // recordOf reads a line of a file.
 func recordOf(rel string, line []byte) (r wire.Record, err error) {
-	if err = new(decoded).add(line); err == nil {
+	if err = room.FitsMemory(line); err == nil {
 		// Called by name: json.Unmarshal would look through the line once more.
 		err = r.UnmarshalJSON(line)
 	}
@@ -364,13 +365,14 @@ func (a *Archive) betweenFiles() ([]string, error) {
 func (a *Archive) Begun(k wire.TrialKey) bool { return a.disk.exists(trialDir(k)) }
 
 // Latest is the attempt whose records were written last, and when; false
-// before the first. The time is the controller's file system's.
+// before the first. The time is the controller's file system's. Of the attempts
+// that are sealed, whose late records are stragglers, only the one sealed last is looked at.
 func (a *Archive) Latest() (k wire.TrialKey, written time.Time, ok bool) {
 	keys, err := a.folders()
 	if err != nil {
 		return k, written, false
 	}
-	for _, key := range keys {
+	for _, key := range a.growing(keys) {
 		files, err := a.recordFiles(key)
 		if err != nil {
 			continue // gone in between: not the latest
@@ -382,4 +384,23 @@ func (a *Archive) Latest() (k wire.TrialKey, written time.Time, ok bool) {
 		}
 	}
 	return k, written, ok
+}
+
+// growing leaves of attempts those that are not sealed, and the one that was sealed last.
+func (a *Archive) growing(keys []wire.TrialKey) (out []wire.TrialKey) {
+	var last wire.TrialKey
+	var when time.Time
+	for _, k := range keys {
+		st, err := os.Stat(a.disk.path(filepath.Join(trialDir(k), manifestFile)))
+		switch {
+		case err != nil:
+			out = append(out, k)
+		case st.ModTime().After(when):
+			last, when = k, st.ModTime()
+		}
+	}
+	if !when.IsZero() {
+		out = append(out, last)
+	}
+	return out
 }

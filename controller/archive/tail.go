@@ -12,6 +12,9 @@ import (
 // Tail holds the records of an attempt while they come, and reads only what is new.
 // The zero Tail holds none.
 type Tail struct {
+	// Wants reports whether a record is held; nil: each is. It is not changed while records are held.
+	Wants func(wire.Record) bool
+
 	key   wire.TrialKey
 	files map[string]*tailed
 	all   []wire.Record // as Read returned it last
@@ -24,8 +27,8 @@ type tailed struct {
 	records []wire.Record
 }
 
-// Read returns all records that an attempt has now, as All does; they are valid until
-// it is read again. A file that has become shorter, or that another has taken the
+// Read returns all records that an attempt has now and that are wanted, as All does; they
+// are valid until it is read again. A file that has become shorter, or that another has taken the
 // place of, is read again from its beginning.
 func (t *Tail) Read(a *Archive, k wire.TrialKey) ([]wire.Record, error) {
 	files, err := a.bounded(k)
@@ -33,7 +36,7 @@ func (t *Tail) Read(a *Archive, k wire.TrialKey) ([]wire.Record, error) {
 		return nil, err
 	}
 	if t.key != k || t.files == nil {
-		*t = Tail{key: k, files: map[string]*tailed{}}
+		*t = Tail{Wants: t.Wants, key: k, files: map[string]*tailed{}}
 	}
 	t.all = t.all[:0]
 	for _, rel := range files {
@@ -67,8 +70,28 @@ func (t *Tail) newest(a *Archive, rel string) ([]wire.Record, error) {
 	}
 	held.readTo, err = a.disk.linesFrom(rel, held.readTo, func(line []byte) error {
 		r, err := recordOf(rel, line)
-		held.records = append(held.records, r)
+		if err == nil && (t.Wants == nil || t.Wants(r)) {
+			held.add(r)
+		}
 		return err
 	})
 	return held.records, err
+}
+
+// add holds a record. Texts that it has in common with the one before are held once.
+func (h *tailed) add(r wire.Record) {
+	if n := len(h.records); n > 0 {
+		before := h.records[n-1]
+		share(&r.Kind, before.Kind)
+		share(&r.Node, before.Node)
+		share(&r.Epoch, before.Epoch)
+		share(&r.Run, before.Run)
+	}
+	h.records = append(h.records, r)
+}
+
+func share(text *string, other string) {
+	if *text == other {
+		*text = other
+	}
 }

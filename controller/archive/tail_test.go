@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -65,6 +66,26 @@ func TestATailHasWhatAllHas(t *testing.T) {
 	}
 	if got, err := tail.Read(a, wire.TrialKey{Trial: 2, Attempt: 1}); err != nil || len(got) != 0 {
 		t.Errorf("of an attempt without records it has %v, %v", got, err)
+	}
+}
+
+// What is not wanted is read once and not held.
+func TestATailHoldsWhatIsWanted(t *testing.T) {
+	a := create(t)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	tail := archive.Tail{Wants: func(r wire.Record) bool { return r.Seq%2 == 0 }}
+	var got []uint64
+	for seq := range uint64(5) {
+		must(t, a.Append("car", [][]byte{line("car", "e", seq+1, 1, 1)}))
+		records, err := tail.Read(a, k)
+		must(t, err)
+		got = got[:0]
+		for _, r := range records {
+			got = append(got, r.Seq)
+		}
+	}
+	if !slices.Equal(got, []uint64{2, 4}) {
+		t.Errorf("it holds %v", got)
 	}
 }
 

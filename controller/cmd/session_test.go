@@ -100,17 +100,22 @@ func TestARunIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
-	c, err := scene.Read("../../campaigns/reference-tcp.yaml", "smoke")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for place, want := range map[string]error{archive.PlaceRoad: errAcross, archive.PlaceBench: errAcross,
+func onlyRehearsed(t *testing.T, c *plan.Campaign, refusal error) {
+	t.Helper()
+	for place, want := range map[string]error{archive.PlaceRoad: refusal, archive.PlaceBench: refusal,
 		archive.PlaceRehearsal: nil} {
 		if _, err := runPlan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
 			t.Errorf("at the place %s: %v, want %v", place, err, want)
 		}
 	}
+}
+
+func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
+	c, err := scene.Read("../../campaigns/reference-tcp.yaml", "smoke")
+	if err != nil {
+		t.Fatal(err)
+	}
+	onlyRehearsed(t, c, errAcross)
 }
 
 func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
@@ -128,12 +133,7 @@ func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, want := range map[string]error{archive.PlaceRoad: errEmulated, archive.PlaceBench: errEmulated,
-		archive.PlaceRehearsal: nil} {
-		if _, err := runPlan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
-			t.Errorf("at the place %s: %v, want %v", place, err, want)
-		}
-	}
+	onlyRehearsed(t, c, errEmulated)
 }
 
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.

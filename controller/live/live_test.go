@@ -12,11 +12,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -322,14 +324,44 @@ func TestALongWindowIsToldInCoarserSteps(t *testing.T) {
 	}
 }
 
-func TestThinningKeepsTheNewest(t *testing.T) {
-	var track [][]float64
+func TestATrackKeepsTheNewestPlace(t *testing.T) {
+	var records []wire.Record
 	for i := range 25 {
-		track = append(track, []float64{float64(i)})
-		got := thin(track, 10)
-		if len(got) == 0 || len(got) > 10 || got[len(got)-1][0] != float64(i) || len(track) <= 10 && len(got) !=
-			len(track) {
-			t.Errorf("%d points become %v", len(track), got)
+		records = append(records, wire.Record{Body: &wire.GPS{}}, wire.Record{Body: &wire.GPS{LatDeg: new(float64(i)),
+			LonDeg: new(0.0)}})
+		n, _ := nodeNow("x", records, 10)
+		got := n.Track
+		if len(got) == 0 || len(got) > 10 || got[len(got)-1][0] != float64(i) || i < 10 && len(got) != i+1 {
+			t.Errorf("%d places become %v", i+1, got)
+		}
+	}
+}
+
+// What is not held of relays and of the field is nothing that is shown.
+func TestWhatIsShownIsHeld(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8}, Repetitions: 1, Relays: 12, Roam: true})
+	k := wire.TrialKey{Trial: 2, Attempt: 1}
+	trial, _ := a.Trial(k.Trial)
+	whole, err := metrics.Load(a, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := metrics.LoadNew(a, k, &archive.Tail{Wants: shows(trial)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most, some := len(whole.Records()), len(held.Records()); some == 0 || some >= most {
+		t.Errorf("%d of %d records are held", some, most)
+	}
+	if !reflect.DeepEqual(held.Timeline(), whole.Timeline()) {
+		t.Error("the timeline of what is held is another")
+	}
+	byNode, heldByNode := whole.ByNode(), held.ByNode()
+	for _, name := range trial.Nodes() {
+		node, marks := nodeNow(name, heldByNode[name], trackPointsMax)
+		wantNode, wantMarks := nodeNow(name, byNode[name], trackPointsMax)
+		if !reflect.DeepEqual(node, wantNode) || !reflect.DeepEqual(marks, wantMarks) {
+			t.Errorf("%s is %+v, %v; want %+v, %v", name, node, marks, wantNode, wantMarks)
 		}
 	}
 }

@@ -165,11 +165,15 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts) {
 }
 
 func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *archive.Tail) (*Current, error) {
+	t, planned := a.Trial(k.Trial)
+	if !planned {
+		return nil, fmt.Errorf("look at trial %d, attempt %d: the plan has no such trial", k.Trial, k.Attempt)
+	}
+	tail.Wants = shows(t)
 	at, err := metrics.LoadNew(a, k, tail)
 	if err != nil {
 		return nil, fmt.Errorf("look at trial %d, attempt %d: %w", k.Trial, k.Attempt, err)
 	}
-	t, _ := a.Trial(k.Trial) // Load found it
 	c := &Current{
 		Trial: k.Trial, Attempt: k.Attempt, Factors: t.Factors, Sender: t.Sender, Receiver: t.Receiver, Car: t.Car,
 		Timeline: []Moment{}, DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
@@ -189,22 +193,32 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 	}
 	step := (metrics.Ticks(t.DurationS) + momentsMax - 1) / momentsMax
 	c.Timeline, c.StepS = coarser(untilNow(c.Timeline), step), float64(step)/metrics.TickHz
-	byNode := map[string][]wire.Record{}
-	for _, r := range at.Records() {
-		byNode[r.Node] = append(byNode[r.Node], r)
-	}
+	byNode := at.ByNode()
 	for _, name := range t.Nodes() {
-		n, marks := nodeNow(name, byNode[name])
 		most := trackPointsMax
 		if slices.Contains(t.Relays, name) {
 			most = min(most, max(relayPointsMax/len(t.Relays), relayPointsMin))
 		}
-		n.Track = thin(n.Track, most)
+		n, marks := nodeNow(name, byNode[name], most)
 		c.Nodes, c.Events = append(c.Nodes, n), append(c.Events, marks...)
 	}
 	c.Events = c.Events[max(len(c.Events)-eventsMax, 0):]
 	c.Phase, c.ElapsedS = phaseOf(t, byNode, c.Nodes, c.Outcome)
 	return c, nil
+}
+
+// shows returns a function that reports whether a record is shown of an attempt, or a number that is shown is made
+// of it. Of nodes that only relay there may be hundreds, and of each its state, places and events are.
+func shows(t wire.Trial) func(wire.Record) bool {
+	return func(r wire.Record) bool {
+		switch b := r.Body.(type) {
+		case *wire.TrialState, *wire.Window, *wire.GPS, *wire.Event:
+			return true
+		case *wire.Truth:
+			return b.Of == t.Car
+		}
+		return !t.OnlyRelays(r.Node)
+	}
 }
 
 // phaseOf tells how far an attempt has come, by the node whose gate opens the window or, while nothing is known
@@ -247,19 +261,6 @@ func rank(t wire.Trial, n Node) int {
 	return 1
 }
 
-// thin leaves most points at equal steps, the newest among them.
-func thin(track [][]float64, most int) [][]float64 {
-	step := (len(track) + most - 1) / most
-	if step <= 1 {
-		return track
-	}
-	var out [][]float64
-	for i := (len(track) - 1) % step; i < len(track); i += step {
-		out = append(out, track[i])
-	}
-	return out
-}
-
 // untilNow cuts the part of a timeline that has not happened: its end, where
 // nothing is known.
 func untilNow(points []Moment) []Moment {
@@ -288,10 +289,11 @@ func coarser(points []Moment, step int) []Moment {
 	return out
 }
 
-// nodeNow is a node as its own records tell so far, and what happened at it.
-func nodeNow(name string, records []wire.Record) (Node, []Mark) {
+// nodeNow is a node as its own records tell so far, with most points of its track, and what happened at it.
+func nodeNow(name string, records []wire.Record, most int) (Node, []Mark) {
 	n := Node{Name: name}
 	var marks []Mark
+	places := 0
 	w := verdict.WindowOf(name, records)
 	sockets := map[uint64]*wire.TCPSample{}
 	for _, r := range records {
@@ -299,7 +301,10 @@ func nodeNow(name string, records []wire.Record) (Node, []Mark) {
 		case *wire.TrialState:
 			n.State = b.State
 		case *wire.GPS:
-			n.seeGPS(b, r.TBootNs, w)
+			n.seeGPS(b)
+			if placed(b) {
+				places++
+			}
 		case *wire.TCPSample:
 			if b.Stream != nil {
 				sockets[b.Cookie] = b
@@ -309,7 +314,30 @@ func nodeNow(name string, records []wire.Record) (Node, []Mark) {
 		}
 	}
 	n.seeSockets(sockets)
+	n.Track = track(records, w, places, most)
 	return n, marks
+}
+
+func placed(g *wire.GPS) bool { return g.LatDeg != nil && g.LonDeg != nil }
+
+// track leaves most of the places at equal steps, the newest among them.
+func track(records []wire.Record, w *wire.Window, places, most int) (out [][]float64) {
+	step := max((places+most-1)/most, 1)
+	for _, r := range records {
+		g, ok := r.Body.(*wire.GPS)
+		if !ok || !placed(g) {
+			continue
+		}
+		if places--; places%step != 0 {
+			continue
+		}
+		at := []float64{rounded(*g.LatDeg, 1e7), rounded(*g.LonDeg, 1e7)} // to a centimetre
+		if s := since(w, r.TBootNs); s != nil {
+			at = append(at, rounded(*s, 100))
+		}
+		out = append(out, at)
+	}
+	return out
 }
 
 func since(w *wire.Window, bootNs int64) *float64 {
@@ -319,7 +347,7 @@ func since(w *wire.Window, bootNs int64) *float64 {
 	return new(float64(bootNs-w.OpenBootNs) / 1e9)
 }
 
-func (n *Node) seeGPS(g *wire.GPS, bootNs int64, w *wire.Window) {
+func (n *Node) seeGPS(g *wire.GPS) {
 	n.GPSMode, n.FixAgeMs = &g.Mode, g.FixAgeMs
 	switch {
 	case g.SpeedMps != nil:
@@ -327,14 +355,6 @@ func (n *Node) seeGPS(g *wire.GPS, bootNs int64, w *wire.Window) {
 	case g.FixAgeMs == nil || *g.FixAgeMs > verdict.FixAgeMsDefault:
 		n.SpeedMps = nil // too old to be shown as a speed
 	}
-	if g.LatDeg == nil || g.LonDeg == nil {
-		return
-	}
-	at := []float64{rounded(*g.LatDeg, 1e7), rounded(*g.LonDeg, 1e7)} // to a centimetre
-	if s := since(w, bootNs); s != nil {
-		at = append(at, rounded(*s, 100))
-	}
-	n.Track = append(n.Track, at)
 }
 
 func rounded(v, parts float64) float64 { return math.Round(v*parts) / parts }

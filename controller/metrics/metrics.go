@@ -42,6 +42,23 @@ type Attempt struct {
 // Records are all that is held of the attempt. They must not be changed.
 func (at Attempt) Records() []wire.Record { return at.records }
 
+// ByNode are the records of each node in their order. They must not be changed.
+func (at Attempt) ByNode() map[string][]wire.Record {
+	out := map[string][]wire.Record{}
+	for from, to := 0, 0; from < len(at.records); from = to { // most nodes have one file, and need no copy
+		node := at.records[from].Node
+		for to < len(at.records) && at.records[to].Node == node {
+			to++
+		}
+		if had, twice := out[node]; twice {
+			out[node] = append(had, at.records[from:to]...)
+		} else {
+			out[node] = at.records[from:to:to]
+		}
+	}
+	return out
+}
+
 // Of computes the rows of one attempt, those of its captures among them. A
 // capture that cannot be read is counted in a row; AllRows says what is wrong
 // with it.

@@ -4,10 +4,13 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -33,6 +36,7 @@ type Point struct {
 // Timeline is the attempt at 10 Hz, every node's records aligned by its own
 // window. Only flows that are measured count. It is empty without a window.
 func (at Attempt) Timeline() []Point {
+	at.records = at.beyondRelays()
 	sender, receiver := verdict.WindowOf(at.trial.Sender, at.records), verdict.WindowOf(at.trial.Receiver, at.records)
 	if sender == nil && receiver == nil {
 		return nil
@@ -58,6 +62,16 @@ func (at Attempt) Timeline() []Point {
 		out = append(out, p)
 	}
 	return out
+}
+
+// beyondRelays are the records of nodes that do more than relay, and the field's, each node's in their order. Of
+// relays there may be hundreds.
+func (at Attempt) beyondRelays() []wire.Record {
+	byNode := at.ByNode()
+	maps.DeleteFunc(byNode, func(node string, _ []wire.Record) bool {
+		return node != archive.FieldNode && at.trial.OnlyRelays(node)
+	})
+	return slices.Concat(slices.Collect(maps.Values(byNode))...)
 }
 
 // looked returns a function that reports whether samples of all the receiver's sockets that live at a

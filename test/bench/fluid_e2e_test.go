@@ -53,6 +53,9 @@ func TestBenchPagesOfAnHour(t *testing.T) {
 					Outcome: wire.Accepted, Final: true}); err != nil {
 					t.Fatal(err)
 				}
+				if err := a.Seal(trial.Number, 1); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		last := len(trials) - 1

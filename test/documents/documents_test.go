@@ -2,6 +2,7 @@ package documents
 
 import (
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,9 +20,9 @@ import (
 var typed = regexp.MustCompile("(?m)(?:^    (?:sudo )?|`(?:sudo )?)((fieldmesh|fieldmesh-agent) [a-z][^`\\n#|]*)")
 
 // pages are those whose commands, links and names of tests have to be true.
-func pages(t *testing.T) []string {
+func pages(t *testing.T) iter.Seq2[string, string] {
 	t.Helper()
-	var out []string
+	var paths []string
 	for _, pattern := range []string{
 		"../../*.md", "../../docs/decisions/*.md", "../../field-guides/*.md", "../../field-guides/results/*.md",
 		"../../dashboards/*.md", "../../android-app/*.md", "../../packaging/*.md", "../../protocols/pairing/*.md",
@@ -30,19 +31,25 @@ func pages(t *testing.T) []string {
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no page is %s: %v", pattern, err)
 		}
-		out = append(out, found...)
+		paths = append(paths, found...)
 	}
-	return out
+	return func(yield func(path, text string) bool) {
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(path, string(text)) {
+				return
+			}
+		}
+	}
 }
 
 func TestPagesNameCommandsThatExist(t *testing.T) {
 	found := map[string]int{}
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range typed.FindAllStringSubmatch(string(text), -1) {
+	for page, text := range pages(t) {
+		for _, m := range typed.FindAllStringSubmatch(text, -1) {
 			root := controller.Root()
 			if m[2] == "fieldmesh-agent" {
 				root = agent.Root()
@@ -99,12 +106,8 @@ func TestCheckBites(t *testing.T) {
 // A page that another one links to is there.
 func TestLinksBetweenPages(t *testing.T) {
 	link := regexp.MustCompile(`(?m)(?:\]\(|^\[[^\]]+\]: )([^)#:\s]+)(?:#[^)\s]*)?(?:\)|$)`)
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+	for page, text := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
 				t.Errorf("%s links to %s: %v", page, m[1], err)
 			}
@@ -145,12 +148,8 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	there := declaredTests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
 	found := 0
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+	for page, text := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if found++; !there[m[1]] {
 				t.Errorf("%s names %s, which is nowhere", page, m[1])
 			}
@@ -164,12 +163,8 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 // What a page gives to Kubernetes is YAML, and its pods have the runs mounted.
 func TestManifestsInPagesHold(t *testing.T) {
 	found := 0
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range indented.FindAllString(string(text), -1) {
+	for page, text := range pages(t) {
+		for _, block := range indented.FindAllString(text, -1) {
 			block = strings.ReplaceAll("\n"+block, "\n    ", "\n")
 			if !strings.HasPrefix(block, "\napiVersion:") {
 				continue

@@ -1,7 +1,6 @@
 package documents
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -71,13 +70,9 @@ func snippetsOf(page, text string) []snippet {
 func allSnippets(t *testing.T) []snippet {
 	t.Helper()
 	var out []snippet
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, snippetsOf(page, string(text))...)
-		for _, m := range inline.FindAllStringSubmatch(string(text), -1) {
+	for page, text := range pages(t) {
+		out = append(out, snippetsOf(page, text)...)
+		for _, m := range inline.FindAllStringSubmatch(text, -1) {
 			t.Errorf("%s has %q in a line: put it into a block of its own, where a test executes it", page, m[1])
 		}
 	}

@@ -2,7 +2,7 @@
 // answers to each query, one JSON array a line.
 //   perfetto.cjs FOLDER TRACE QUERY…   FOLDER has Perfetto's page
 "use strict";
-const { chromium } = require("playwright-core");
+const { look } = require("chromium.cjs");
 const fs = require("fs");
 const http = require("http");
 const path = require("path");
@@ -11,7 +11,7 @@ const [folder, trace, ...queries] = process.argv.slice(2);
 const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm",
   ".json": "application/json", ".png": "image/png", ".woff2": "font/woff2" };
 
-(async () => {
+look(async (browser) => {
   const server = http.createServer((ask, answer) => {
     const at = new URL(ask.url, "http://localhost").pathname;
     const file = at === "/trace" ? trace : path.join(folder, path.normalize(at === "/" ? "/index.html" : at));
@@ -21,7 +21,6 @@ const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
     });
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
@@ -44,7 +43,6 @@ const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
       console.log(JSON.stringify(rows));
     }
   } finally {
-    await browser.close();
     server.close();
   }
-})().catch((e) => { console.error(e); process.exit(1); });
+});

@@ -2,23 +2,10 @@
 // Uses the live page as somebody at a roadside does, by mouse, touch and
 // keyboard, while trial 7 of 8 arrives. Its argument: the page's address. It
 // tells what it saw, and ends with status 0 when all of it held.
-const { chromium } = require("playwright-core");
+const { check, look, until } = require("chromium.cjs");
 
 const [, , address] = process.argv;
-const PATIENCE_MS = 60000;
 const PLOTS = ["bps", "mps", "dbm", "cwnd"];
-
-function check(holds, what) {
-  if (!holds) throw new Error(`it does not hold that ${what}`);
-}
-
-async function until(p, what, holds, arg) {
-  try {
-    await p.waitForFunction(holds, arg, { timeout: PATIENCE_MS });
-  } catch (e) {
-    throw new Error(`waited in vain until ${what}: ${e.message}`);
-  }
-}
 
 const text = (p, id) => p.locator(`#${id}`).textContent();
 
@@ -147,27 +134,21 @@ async function touched(p) {
   await until(p, "now is back", () => document.getElementById("trial").textContent.startsWith("Trial 7"));
 }
 
-(async () => {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  process.on("SIGTERM", () => browser.close().finally(() => process.exit(1)));
-  try {
-    const wide = await open(browser, { viewport: { width: 1280, height: 900 } });
-    console.log(`results by speed: ${await told(wide)}`);
-    await mapped(wide);
-    await wide.locator("#recent button").nth(6).click();
-    await until(wide, "the first attempt is shown", () => document.getElementById("looking").textContent.startsWith("Looking at trial 1"));
-    console.log(`at the cursor: ${await pointed(wide)}`);
-    await dragged(wide);
-    await wide.click("#back");
-    await keyed(wide);
-    await texts(wide);
-    const phone = await open(browser, { viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark", reducedMotion: "reduce" });
-    await touched(phone);
-    const moving = await phone.evaluate(() => document.getAnimations().length);
-    check(moving === 0, `nothing moves by itself: ${moving}`);
-    const faults = [...wide.faults, ...phone.faults];
-    check(faults.length === 0, `the pages have no faults: ${faults.join("; ")}`);
-  } finally {
-    await browser.close();
-  }
-})().catch((e) => { console.error(e.message); process.exit(1); });
+look(async (browser) => {
+  const wide = await open(browser, { viewport: { width: 1280, height: 900 } });
+  console.log(`results by speed: ${await told(wide)}`);
+  await mapped(wide);
+  await wide.locator("#recent button").nth(6).click();
+  await until(wide, "the first attempt is shown", () => document.getElementById("looking").textContent.startsWith("Looking at trial 1"));
+  console.log(`at the cursor: ${await pointed(wide)}`);
+  await dragged(wide);
+  await wide.click("#back");
+  await keyed(wide);
+  await texts(wide);
+  const phone = await open(browser, { viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark", reducedMotion: "reduce" });
+  await touched(phone);
+  const moving = await phone.evaluate(() => document.getAnimations().length);
+  check(moving === 0, `nothing moves by itself: ${moving}`);
+  const faults = [...wide.faults, ...phone.faults];
+  check(faults.length === 0, `the pages have no faults: ${faults.join("; ")}`);
+});

@@ -1,7 +1,12 @@
 // Package room bounds a run's archive, so that it can be read again within bounded memory.
 package room
 
-import "fieldmesh.dev/fieldmesh/protocols/wire"
+import (
+	"bytes"
+	"fmt"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
 
 // Whoever writes an archive keeps to these.
 const (
@@ -11,6 +16,8 @@ const (
 	AttemptsMost = 90_000
 	// filesPlanned leaves a tenth for records that come after their attempt was sealed.
 	filesPlanned = FilesMost / 10 * 9
+	// decodedMost bounds the bytes that JSON becomes when it is decoded.
+	decodedMost = 96 << 20
 )
 
 // FilesOfAttempt is the most files and folders that an attempt at a trial comes to.
@@ -34,4 +41,19 @@ func Attempts(trials []wire.Trial) int {
 		files += FilesOfAttempt(t)
 	}
 	return min(AttemptsMost, filesPlanned*len(trials)/max(files, 1))
+}
+
+// FitsMemory refuses JSON that would fill the memory: an object of three bytes becomes a
+// structure of hundreds.
+func FitsMemory(text []byte) error {
+	if Weight(text) > decodedMost {
+		return fmt.Errorf("it would take more than %d MiB of memory, as nothing in a run does", decodedMost>>20)
+	}
+	return nil
+}
+
+// Weight is how many bytes of memory JSON takes at most when it is decoded.
+func Weight(text []byte) int {
+	const object, value = 256, 16 // bytes: of the structures in lists; of a text or number in one
+	return len(text) + object*bytes.Count(text, []byte("{")) + value*bytes.Count(text, []byte(","))
 }

@@ -50,11 +50,7 @@ func (l Link) check(p Policy) (reason, cure string) {
 }
 
 func (l Link) prepare(*Kernel, uint64) (*linkUndo, error) {
-	link, err := netstack.FindLink(l.Interface)
-	if err != nil {
-		return nil, err
-	}
-	state, err := netstack.ReadInterface(link)
+	link, state, err := netstack.FindInterface(l.Interface)
 	if err != nil {
 		return nil, err
 	}

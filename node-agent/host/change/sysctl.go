@@ -120,11 +120,7 @@ func (s Sysctl) prepare(*Kernel, uint64) (*sysctlUndo, error) {
 	}
 	if len(key.parts) == 5 && key.parts[4] == "disable_ipv6" {
 		// Off takes the interface's IPv6 addresses and routes with it.
-		link, err := netstack.FindLink(key.device)
-		if err != nil {
-			return nil, err
-		}
-		state, err := netstack.ReadInterface(link)
+		_, state, err := netstack.FindInterface(key.device)
 		if err != nil {
 			return nil, err
 		}

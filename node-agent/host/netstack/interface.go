@@ -84,6 +84,16 @@ type InterfaceState struct {
 	Routes    [][]byte `json:"routes,omitempty"`
 }
 
+// FindInterface finds an interface that must be there, and reads it.
+func FindInterface(name string) (netlink.Link, InterfaceState, error) {
+	link, err := FindLink(name)
+	if err != nil {
+		return nil, InterfaceState{}, err
+	}
+	state, err := ReadInterface(link)
+	return link, state, err
+}
+
 // ReadInterface reads what an interface loses when it, or its IPv6, goes down.
 func ReadInterface(link netlink.Link) (InterfaceState, error) {
 	s := InterfaceState{Name: link.Attrs().Name, Index: link.Attrs().Index}

@@ -64,8 +64,7 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 //
 //attack:air routing packets that are made up or broken, by the thousand, to end a daemon or to fill its tables
 func TestHostile(t *testing.T) {
-	const entries = 256
-	simtest.Attack(t, simtest.Variants(variant, aomdv.New,
-		func(c *aomdv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0 },
-	), entries, "precursors", "alternates")
+	simtest.Attack(t, variant, aomdv.New, func(c *aomdv.Config, seed uint64, entries int) {
+		c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0
+	}, "precursors", "alternates")
 }

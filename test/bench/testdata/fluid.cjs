@@ -3,7 +3,7 @@
 // second while somebody uses it. Its arguments: the page's address, and how it is used:
 // "scroll", or "drag", which also drags the playback's slider, and plays.
 // It prints one line of JSON.
-const { chromium } = require("playwright-core");
+const { look } = require("chromium.cjs");
 
 const [, , address, use] = process.argv;
 const SECONDS = 6;
@@ -41,21 +41,15 @@ function frames([seconds, how]) {
   });
 }
 
-(async () => {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  process.on("SIGTERM", () => browser.close().finally(() => process.exit(1)));
-  try {
-    const tab = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-    await tab.goto(address, { timeout: 120000 });
-    const paint = await tab.evaluate(() => new Promise((resolve) => {
-      new PerformanceObserver((l) => { for (const e of l.getEntries()) if (e.name === "first-contentful-paint") resolve(e.startTime); })
-        .observe({ type: "paint", buffered: true });
-    }));
-    if (use === "scroll") await tab.waitForFunction(() => document.querySelector("#plot-bps polyline"), null, { timeout: 120000 });
-    const out = { first_paint_ms: Math.round(paint), used: [] };
-    for (const how of use === "drag" ? ["scroll", "drag", "play"] : ["scroll"]) out.used.push(await tab.evaluate(frames, [SECONDS, how]));
-    console.log(JSON.stringify(out));
-  } finally {
-    await browser.close();
-  }
-})().catch((e) => { console.error(e); process.exit(1); });
+look(async (browser) => {
+  const tab = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  await tab.goto(address, { timeout: 120000 });
+  const paint = await tab.evaluate(() => new Promise((resolve) => {
+    new PerformanceObserver((l) => { for (const e of l.getEntries()) if (e.name === "first-contentful-paint") resolve(e.startTime); })
+      .observe({ type: "paint", buffered: true });
+  }));
+  if (use === "scroll") await tab.waitForFunction(() => document.querySelector("#plot-bps polyline"), null, { timeout: 120000 });
+  const out = { first_paint_ms: Math.round(paint), used: [] };
+  for (const how of use === "drag" ? ["scroll", "drag", "play"] : ["scroll"]) out.used.push(await tab.evaluate(frames, [SECONDS, how]));
+  console.log(JSON.stringify(out));
+});

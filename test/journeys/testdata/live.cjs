@@ -4,23 +4,9 @@
 // of runs, the run, an address "host:port" on loopback, one beyond loopback, and
 // a folder for pictures. It ends with status 0 when all of it held.
 const { spawn } = require("node:child_process");
-const { chromium } = require("playwright-core");
+const { check, look, until } = require("chromium.cjs");
 
 const [, , program, runs, run, address, beyond, pictures] = process.argv;
-const PATIENCE_MS = 100000; // far more than anything here takes on a busy machine
-
-function check(holds, what) {
-  if (!holds) throw new Error(`it does not hold that ${what}`);
-}
-
-// until waits for something that a page can say of itself.
-async function until(p, what, holds, arg) {
-  try {
-    await p.waitForFunction(holds, arg, { timeout: PATIENCE_MS });
-  } catch (e) {
-    throw new Error(`waited in vain until ${what}; the page says ${JSON.stringify(await p.locator("header").innerText())}: ${e.message}`);
-  }
-}
 
 // serve starts the server and waits for the address that it prints.
 function serve(listen) {
@@ -118,12 +104,7 @@ async function guarded(browser) {
   check((await server.stop()) === 0, "the server ends well");
 }
 
-(async () => {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  try {
-    await watch(browser);
-    await guarded(browser);
-  } finally {
-    await browser.close();
-  }
-})().catch((e) => { console.error(e.message); process.exit(1); });
+look(async (browser) => {
+  await watch(browser);
+  await guarded(browser);
+});

@@ -19,9 +19,10 @@ import (
 // to end.
 const graceful = 10 * time.Second
 
-// Script is a JavaScript file that runs with the arguments until ctx ends. It
-// has `require("playwright-core")`, and CHROMIUM in its environment names the
-// browser. It is interrupted first, so that no browser stays behind.
+// Script is a JavaScript file that runs with the arguments until ctx ends. It has
+// `require("playwright-core")` and `require("chromium.cjs")`, which lies beside this
+// file, and CHROMIUM in its environment names the browser. It is interrupted first, so
+// that no browser stays behind.
 func Script(ctx context.Context, t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	testnet.Need(t, "node", "chromium")
@@ -36,7 +37,8 @@ func Script(ctx context.Context, t testing.TB, file string, args ...string) *exe
 	return c
 }
 
-// modules is where scripts/setup has put what package.json names.
+// modules are the folders of what scripts require: what package.json names, where
+// scripts/setup has put it, and what lies beside this file.
 func modules(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -46,7 +48,7 @@ func modules(t testing.TB) string {
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		found := filepath.Join(dir, ".tools/browser/node_modules")
 		if _, err := os.Stat(found); err == nil {
-			return found
+			return found + ":" + filepath.Join(dir, "test/testnet/browser")
 		}
 	}
 	t.Fatal("playwright-core is not in .tools/browser: `scripts/setup test` installs it")

@@ -42,11 +42,14 @@ func (h *Hostile) Test(t *testing.T) {
 	}
 }
 
-// Attack is Hostile's test of a protocol that carries no data, of two seeds. A table has at
-// most so many entries, or the square of it, if it is named.
-func Attack(t *testing.T, make func(seed uint64) simulation.Maker, entries int, squared ...string) {
+// Attack is Hostile's test of a protocol that carries no data, of two seeds. A node is made as by Variants; bound gives
+// it its seed and how many entries its tables may have. The tables that are named may have the square of that.
+func Attack[C any, N manet.Node](t *testing.T, variant func(seed uint64, interfaces []manet.Interface) (C, bool),
+	build func(C) (N, error), bound func(c *C, seed uint64, entries int), squared ...string) {
 	t.Helper()
-	h := Hostile{Seeds: 2, Make: make, Limit: func(table string) int {
+	const entries = 256
+	made := Variants(variant, build, func(c *C, seed uint64, _ uint32) { bound(c, seed, entries) })
+	h := Hostile{Seeds: 2, Make: made, Limit: func(table string) int {
 		if slices.Contains(squared, table) {
 			return entries * entries
 		}

@@ -77,6 +77,9 @@ func Variants[C any, N manet.Node](variant func(seed uint64, interfaces []manet.
 	}
 }
 
+// NearTheEnd is a sequence number that is about to wrap, by one or the other way of comparing them.
+func NearTheEnd(which uint64) uint32 { return []uint32{1<<32 - 20, 1<<31 - 20}[which%2] }
+
 // Rough is a radio that loses, doubles, delays and cuts packets.
 func Rough() simulation.Radio {
 	r := simulation.DefaultRadio()
