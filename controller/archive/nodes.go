@@ -261,10 +261,13 @@ func (v *vouching) chains() {
 	}
 }
 
-// String is for people.
+// String is for people. Nodes of a merged run may have a key in each part: then the keys are counted.
 func (n NodeSigned) String() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %d of %d records are signed", n.Node, n.Signed, n.Records)
+	if len(n.Pins) > 4 {
+		return terminal.Text(fmt.Sprintf("%s by %d keys; hold them to a fleet by --fleet", &b, len(n.Pins)))
+	}
 	for i, pin := range n.Pins {
 		fmt.Fprintf(&b, "%s key %s", []string{" by", " and"}[min(i, 1)], pin)
 	}

@@ -254,6 +254,14 @@ func TestFindingsMoveNoTerminal(t *testing.T) {
 	if got, want := n.String(), `car\x1b[2J: 0 of 0 records are signed`; got != want {
 		t.Errorf("said as %q, want %q", got, want)
 	}
+	n = archive.NodeSigned{Node: "car", Records: 9, Signed: 9, Pins: []string{"a", "b", "c", "d"}}
+	if got := n.String(); !strings.HasSuffix(got, " by key a and key b and key c and key d") {
+		t.Errorf("four keys: %s", got)
+	}
+	n.Pins = append(n.Pins, "e")
+	if got := n.String(); !strings.Contains(got, " by 5 keys;") {
+		t.Errorf("five keys: %s", got)
+	}
 }
 
 func TestVerifyNeedsARun(t *testing.T) {

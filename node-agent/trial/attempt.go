@@ -23,13 +23,12 @@ const (
 	// pulseInterval is the beat of the loop whose lateness shows that the agent did
 	// not run.
 	pulseInterval = 50 * time.Millisecond
-	// restoreTime is the most that putting the machine back may take. A node of its
-	// own takes less than a second; of hundreds on one machine each waits for the
-	// others, as the kernel takes one network device out after the other.
+	// restoreTime is the most that putting the machine back may take. A node of its own takes less than a second; of
+	// hundreds on one machine each waits for the others, as the kernel takes out one network device at a time.
 	restoreTime  = time.Minute
 	restoreAgain = 200 * time.Millisecond
-	// flowGrace is what a flow may take after the window to drain its buffers
-	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
+	// flowGrace is what a flow may take after the window to drain its buffers and exchange iperf3's results; six
+	// 64 KB windows drain in 2 s at 1.6 Mbit/s. For as long no relay goes: what is under way would be lost.
 	flowGrace = 2 * time.Second
 	// noGoGrace is how much longer than the initiator a peer waits for GO.
 	noGoGrace = 30 * time.Second
@@ -529,7 +528,7 @@ func (a *attempt) measure(order goOrder) error {
 	if err = errors.Join(err, a.endFlows(append(clients, servers...))); err != nil {
 		return err
 	}
-	if err := a.awaitDelays(); err != nil || a.trial.Radio.Mode != wire.ModeHotspot {
+	if err := a.awaitOthers(); err != nil || a.trial.Radio.Mode != wire.ModeHotspot {
 		return err
 	}
 	return a.checkHotspot()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/node-agent/delay"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -70,9 +71,9 @@ func (a *attempt) startDelays(which func(wire.Flow) bool) {
 	}
 }
 
-// awaitDelays waits for the senders to end, and for as long as a sender elsewhere
-// may wait for this node's answers.
-func (a *attempt) awaitDelays() error {
+// awaitOthers waits for the senders to end, and for as long as flows of others need this node:
+// its answers, or as a relay, without which what is under way at the close would be lost.
+func (a *attempt) awaitOthers() error {
 	for _, s := range a.senders {
 		if s.done == nil {
 			continue
@@ -83,10 +84,14 @@ func (a *attempt) awaitDelays() error {
 			return fmt.Errorf("flow %s: %w", s.Flow.Name, err)
 		}
 	}
-	if len(a.responders) == 0 {
-		return nil
+	delays := func(f wire.Flow) bool { return f.Kind == wire.KindDelay }
+	switch relayed := len(a.trial.Relays) > 0; {
+	case len(a.responders) > 0, relayed && slices.ContainsFunc(a.trial.Traffic, delays):
+		return a.sleepUntil(a.closeNs + wire.DelayGrace.Nanoseconds())
+	case relayed:
+		return a.sleepUntil(a.closeNs + flowGrace.Nanoseconds())
 	}
-	return a.sleepUntil(a.closeNs + wire.DelayGrace.Nanoseconds())
+	return nil
 }
 
 // closeDelays closes what ends are still open; the attempt's context has ended.

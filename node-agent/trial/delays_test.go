@@ -86,3 +86,29 @@ func TestAnAbortClosesTheEndsOfAFlowOfDelay(t *testing.T) {
 		await(t, "kept", func() bool { return road.kept(k) })
 	}
 }
+
+// A node stays in the trial for as long as flows of others may need it as a relay.
+func TestARelayStaysUntilWhatIsUnderWayHasArrived(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		relays []string
+		kind   string
+		want   time.Duration
+	}{
+		"no relays":                 {nil, "iperf3_tcp", 0},
+		"relays of iperf3's flows":  {[]string{"hill"}, "iperf3_tcp", flowGrace},
+		"relays of timed datagrams": {[]string{"hill"}, wire.KindDelay, wire.DelayGrace},
+	} {
+		r := newRig(t, "hill", t.TempDir(), 0)
+		now := r.deps.Clock.BootNs()
+		const left = 50 * time.Millisecond
+		a := &attempt{engine: r.Engine, ctx: t.Context(), closeNs: now - c.want.Nanoseconds() + left.Nanoseconds(),
+			trial: wire.Trial{Relays: c.relays, Traffic: []wire.Flow{{Kind: c.kind}}}}
+		if err := a.awaitOthers(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if stayed := r.deps.Clock.BootNs() >= a.closeNs+c.want.Nanoseconds(); stayed != (c.want > 0) {
+			t.Errorf("%s: it stayed: %v", name, stayed)
+		}
+	}
+}

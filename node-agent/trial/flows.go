@@ -10,8 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// startServers starts those flows whose server is this node. A client starts
-// only when the window opens; that it can is checked here.
+// startServers starts those flows whose server is this node. That a client can be started later is checked here.
 func (a *attempt) startServers() error {
 	for _, f := range a.flows {
 		if f.Kind == wire.KindDelay {
@@ -71,9 +70,8 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	return out
 }
 
-// client runs one flow's client from a moment of the boot clock. That it could
-// not run is the flow's record, by which the attempt is judged. The end of ctx
-// ends it: its time is over.
+// client runs one flow's client from a moment of the boot clock. That it could not run is the flow's record, by which
+// the attempt is judged. The end of ctx ends it: its time is over.
 func (a *attempt) client(ctx context.Context, f wire.Flow, fromBootNs int64) wire.Iperf3 {
 	fail := func(how string, err error) wire.Iperf3 {
 		return wire.Iperf3{Flow: f.Name, Side: "client", Ended: how, Error: err.Error()}
@@ -119,8 +117,7 @@ func (p *pendingClient) Wait() wire.Iperf3 { return <-p.done }
 
 func (p *pendingClient) Stop(reason string) { p.stop(errors.New(reason)) }
 
-// endFlows waits for the flows' processes, not longer than flowGrace, and
-// records how each ended.
+// endFlows waits for the flows' processes, not longer than flowGrace, and records how each ended.
 func (a *attempt) endFlows(processes []Process) error {
 	timer := time.AfterFunc(flowGrace, func() {
 		for _, p := range processes {

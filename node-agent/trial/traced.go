@@ -45,13 +45,9 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 func tracedFlows(flows []wire.Flow, node string) []change.TracedFlow {
 	var out []change.TracedFlow
 	for _, f := range flows {
-		client, server := f.From, f.To
-		if f.Reverse {
-			client, server = server, client
-		}
-		if f.Kind == "iperf3_tcp" && (node == client || node == server) {
+		if f.Kind == "iperf3_tcp" && (node == f.Client() || node == f.Server()) {
 			out = append(out, change.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
-				Server: node == server})
+				Server: node == f.Server()})
 		}
 	}
 	return out

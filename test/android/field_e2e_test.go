@@ -143,8 +143,16 @@ func (f *field) isAsBefore(t *testing.T) {
 	}
 }
 
+// ofAgent are how the words of the agent's three processes begin.
+var ofAgent = []string{"fieldmesh-agent up", "fieldmesh-agent host", "fieldmesh-agent face"}
+
 // agents are the phone's processes of the agent.
-func (f *field) agents() []int { return f.processes("fieldmesh-agent ") }
+func (f *field) agents() (out []int) {
+	for _, words := range ofAgent {
+		out = append(out, f.processes(words)...)
+	}
+	return out
+}
 
 // processes are the phone's whose words begin with some.
 func (f *field) processes(words string) (out []int) {

@@ -36,6 +36,13 @@ func newModule(t *testing.T, su manner) *field {
 func installModule(t *testing.T, su manner) *field {
 	t.Helper()
 	f := newFieldWithoutAgent(t, su)
+	f.installModule(t)
+	return f
+}
+
+// installModule installs the module on the phone.
+func (f *field) installModule(t *testing.T) {
+	t.Helper()
 	for _, name := range []string{"module/module.prop", "module/customize.sh", "module/service.sh",
 		"module/uninstall.sh", "termux/agent.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
@@ -47,7 +54,6 @@ func installModule(t *testing.T, su manner) *field {
 	f.phone.mustRoot(t, "cp", termux+"/bin/fieldmesh-agent", module+"/fieldmesh-agent")
 	f.phone.mustRoot(t, "chmod", "700", "/data/adb")
 	t.Log(f.phone.must(t, nil, "/system/bin/sh", "-c", installer))
-	return f
 }
 
 // boot is a boot as the manager sees it, before anybody unlocks the phone.
