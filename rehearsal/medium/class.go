@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ipv4"
 )
 
@@ -40,10 +41,10 @@ const (
 // classOf reads a frame's headers. What carries data is traffic, whatever
 // header a routing protocol put before it.
 func classOf(ethernet []byte) Class {
-	if len(ethernet) < ethernetHeaderBytes {
+	if len(ethernet) < dot11.EthernetHeaderBytes {
 		return Traffic
 	}
-	body := ethernet[ethernetHeaderBytes:]
+	body := ethernet[dot11.EthernetHeaderBytes:]
 	switch binary.BigEndian.Uint16(ethernet[12:14]) {
 	case etherTypeARP:
 		return ARP

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
@@ -65,7 +66,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
 		byMAC: make(map[MAC]int, n), receivers: make([]receiver, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
-		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], mpduBytes(ethernetHeaderBytes))}
+		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], dot11.MPDUBytes(dot11.EthernetHeaderBytes))}
 	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func (c *Core) Now() time.Duration { return c.now }
 func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	s := c.stations[node]
 	c.lastFrame++
-	if len(ethernet) < ethernetHeaderBytes || len(ethernet)-ethernetHeaderBytes+llcSnapBytes > maxMSDUBytes {
+	if len(ethernet) < dot11.EthernetHeaderBytes ||
+		len(ethernet)-dot11.EthernetHeaderBytes+dot11.LLCSNAPBytes > dot11.MaxMSDUBytes {
 		c.refuse(s, ethernet, BadFrame)
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
@@ -76,7 +77,7 @@ func mustCore(t testing.TB, cfg Config, locate Locate, sink Sink) *Core {
 
 // ethernet makes a numbered frame with so many bytes after the header.
 func ethernet(from, to, number, payloadBytes int) []byte {
-	f := make([]byte, ethernetHeaderBytes+payloadBytes)
+	f := make([]byte, dot11.EthernetHeaderBytes+payloadBytes)
 	dst := MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	if to >= 0 {
 		dst, _ = ParseMAC(nodeMAC(to))

@@ -20,7 +20,8 @@
 //     receiver of ns-2,
 //   - ampdu.go: what stations of 802.11n and 802.11ac do beyond others,
 //   - package ratecontrol: which rate a frame goes at,
-//   - MPDU: frames of the nodes' own stacks of 802.11, in place of Ethernet's (mpdu.go),
+//   - MPDU: frames of the nodes' own stacks of 802.11, in place of Ethernet's (mpdu.go), which package dot11
+//     reads,
 //   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //
 // What it leaves out, so that nobody reads it into a result: how well a receiver

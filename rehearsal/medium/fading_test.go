@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
@@ -138,7 +139,7 @@ func TestFadingWithinLongFrames(t *testing.T) {
 		return 160 * float64(n) * cos, 160 * float64(n) * sin
 	}, newRecorder(2))
 	p, want, byStart := c.phy, 0.0, 0.0
-	m, bits := &p.Modes[0], phy.PayloadBits(&p.Modes[0], mpduBytes(ethernetHeaderBytes+bytes))
+	m, bits := &p.Modes[0], phy.PayloadBits(&p.Modes[0], dot11.MPDUBytes(dot11.EthernetHeaderBytes+bytes))
 	for i := range frames {
 		c.Enqueue(0, ethernet(0, -1, i, bytes))
 		mean := c.links.meanMw(0, 1) / c.stations[1].noiseMw
@@ -206,7 +207,7 @@ func TestFramesLostInFadesAreChannelErrors(t *testing.T) {
 	}, newRecorder(2))
 	const frames, bytes = 6000, 54
 	for i := range frames {
-		c.Enqueue(0, ethernet(0, -1, i, bytes-ethernetHeaderBytes))
+		c.Enqueue(0, ethernet(0, -1, i, bytes-dot11.EthernetHeaderBytes))
 		c.Advance(c.Now() + 5*time.Millisecond)
 	}
 	n := c.Counters(0)
@@ -222,7 +223,7 @@ func TestFramesLostInFadesAreChannelErrors(t *testing.T) {
 			want += 1.0 / parts
 			continue
 		}
-		want += p.FrameErrorRate(p.Modes[0], snr, mpduBytes(bytes)) / parts
+		want += p.FrameErrorRate(p.Modes[0], snr, dot11.MPDUBytes(bytes)) / parts
 	}
 	got := float64(n.Lost[ChannelError]) / frames
 	t.Logf("%.3f of the frames lost, %.3f by theory", got, want)

@@ -1,21 +1,6 @@
 package medium
 
-// Sizes of IEEE 802.11-2020 clause 9.3 and of the LLC/SNAP header that replaces
-// the Ethernet header's type (RFC 1042).
-const (
-	ethernetHeaderBytes = 14
-	macHeaderBytes      = 24
-	fcsBytes            = 4
-	llcSnapBytes        = 8
-	ctsBytes            = 14
-	rtsBytes            = 20
-	maxMSDUBytes        = 2304 // 9.2.4.7.1
-)
-
-// mpduBytes is the length on the air of an Ethernet frame.
-func mpduBytes(ethernetBytes int) int {
-	return ethernetBytes - ethernetHeaderBytes + llcSnapBytes + macHeaderBytes + fcsBytes
-}
+import "fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 
 // frame is a data frame from Enqueue until the MAC is done with it.
 type frame struct {
@@ -40,11 +25,11 @@ const (
 func (c *Core) newFrame(ethernet []byte) *frame {
 	f := c.takeFrame()
 	f.ethernet = append(f.ethernet[:0], ethernet...)
-	f.mpduBytes = mpduBytes(len(ethernet))
+	f.mpduBytes = dot11.MPDUBytes(len(ethernet))
 	f.class = classOf(ethernet)
 	c.address(f, MAC(ethernet[:6]))
 	if c.phy.HT != nil && f.to != toAll {
-		f.mpduBytes += qosBytes
+		f.mpduBytes += dot11.QoSBytes
 	}
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
@@ -160,7 +161,7 @@ func (s *station) serveNext() {
 		return
 	}
 	s.state = macContend
-	if s.head.mpdu.beacon == cellBeacon {
+	if s.head.mpdu.beacon == dot11.CellBeacon {
 		s.delayBeacon()
 		return
 	}
@@ -350,10 +351,10 @@ func (s *station) airBytes() int {
 func (s *station) sendRTS() {
 	c, p := s.core, s.core.phy
 	mode := p.Modes[s.mode].Response
-	tx := c.newTx(kindRts, s.index, s.head.to, mode, rtsBytes)
+	tx := c.newTx(kindRts, s.index, s.head.to, mode, dot11.RTSBytes)
 	s.count.OnAir[s.head.class]++
 	tx.class = s.head.class
-	tx.nav = tx.end + 3*p.SIFS + p.Airtime(&p.Modes[mode], ctsBytes) +
+	tx.nav = tx.end + 3*p.SIFS + p.Airtime(&p.Modes[mode], dot11.CTSBytes) +
 		p.Airtime(&p.Modes[s.mode], s.airBytes()) + s.ackTime()
 	c.startTx(tx)
 }

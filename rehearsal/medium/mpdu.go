@@ -1,10 +1,9 @@
 package medium
 
 import (
-	"bytes"
-	"encoding/binary"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
 
@@ -60,18 +59,9 @@ type mpdu struct {
 	id     uint64
 	chain  []attempt
 	tried  int
-	beacon beaconKind
+	beacon dot11.BeaconKind
 	handed time.Duration // over by the stack
 }
-
-// beaconKind is whose beacon a frame is.
-type beaconKind uint8
-
-const (
-	noBeacon   beaconKind = iota
-	cellBeacon            // of an ad hoc cell, one for all stations
-	ownBeacon             // of a station of a mesh, or of an access point
-)
 
 // attempt is one transmission that a frame may have.
 type attempt struct {
@@ -85,49 +75,15 @@ func (m *mpdu) next() attempt { return m.chain[min(m.tried, len(m.chain)-1)] }
 // try counts an attempt. All but the first tell so. A beacon bears the time at which it
 // goes out: the stack wrote that of the hand-over.
 func (m *mpdu) try(now time.Duration) {
-	if m.tried++; m.tried > 1 && len(m.bytes) > 1 {
-		m.bytes[1] |= controlRetry
+	if m.tried++; m.tried > 1 {
+		dot11.SetRetry(m.bytes)
 	}
-	if m.beacon != noBeacon {
-		at := m.bytes[macHeaderBytes:]
-		binary.LittleEndian.PutUint64(at, binary.LittleEndian.Uint64(at)+uint64((now-m.handed).Microseconds()))
+	if m.beacon != dot11.NoBeacon {
+		dot11.DelayBeacon(m.bytes, now-m.handed)
 	}
 }
 
 func (m *mpdu) exhausted() bool { return m.tried >= len(m.chain) }
-
-// The frame control field and what follows it (IEEE 802.11-2020, 9.2.4.1), as far as
-// it is looked at here.
-const (
-	controlToDS      = 1 << 0 // of its second byte
-	controlFromDS    = 1 << 1
-	controlRetry     = 1 << 3
-	controlProtected = 1 << 6
-
-	typeData      = 2
-	subtypeBeacon = 8
-	subtypeNull   = 1 << 2 // of data frames: without data
-	subtypeQoS    = 1 << 3
-
-	addressBytes = 6
-	qosBytes     = 2
-	aMSDU        = 1 << 7 // of the QoS control field
-	meshControl  = 1 << 0 // of its second byte, in a mesh
-	meshBytes    = 6      // of the Mesh Control field (9.2.4.7.3): flags, TTL, number
-	meshMore     = 3      // of its flags: how many addresses follow
-
-	// A beacon's fixed fields: timestamp, interval, capabilities (9.3.3.2).
-	beaconInterval     = macHeaderBytes + 8
-	beaconCapabilities = beaconInterval + 2
-	capabilityIBSS     = 1 << 1
-	timeUnit           = 1024 * time.Microsecond // of the interval
-)
-
-// shortestMPDU has a frame control, a duration and a receiver.
-const shortestMPDU = 2 + 2 + addressBytes
-
-// longestMPDU has four addresses in its header, and a mesh's control field with two more.
-const longestMPDU = macHeaderBytes + addressBytes + qosBytes + meshBytes + 2*addressBytes + maxMSDUBytes
 
 // Transmit gives a node's radio a frame at Now. MPDUSink.Sent gets its outcome, in this
 // call when it is refused.
@@ -135,7 +91,7 @@ func (c *Core) Transmit(node int, m MPDU) {
 	s := c.stations[node]
 	c.lastFrame++
 	f, fault := c.mpduFrame(m)
-	if fault == NotLost && s.queued() >= c.cfg.QueueFrames && f.mpdu.beacon == noBeacon {
+	if fault == NotLost && s.queued() >= c.cfg.QueueFrames && f.mpdu.beacon == dot11.NoBeacon {
 		fault = QueueFull
 	}
 	if fault != NotLost {
@@ -155,12 +111,12 @@ func (c *Core) Transmit(node int, m MPDU) {
 	}
 	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
 	switch f.mpdu.beacon {
-	case cellBeacon:
+	case dot11.CellBeacon:
 		s.queue.pushFront(f)
-	case ownBeacon:
+	case dot11.OwnBeacon:
 		s.holdBeacon(f)
 		return
-	case noBeacon:
+	case dot11.NoBeacon:
 		s.push(f)
 	}
 	s.serveNext()
@@ -173,16 +129,16 @@ func (c *Core) mpduFrame(m MPDU) (*frame, Cause) {
 		handed: c.now}
 	f.ethernet = f.ethernet[:0]
 	f.class = Management
-	if len(m.Frame) < shortestMPDU || len(m.Frame) > longestMPDU {
+	if len(m.Frame) < dot11.ShortestMPDU || len(m.Frame) > dot11.LongestMPDU {
 		return f, BadFrame
 	}
-	f.mpduBytes = len(m.Frame) + fcsBytes
+	f.mpduBytes = len(m.Frame) + dot11.FCSBytes
 	c.address(f, MAC(m.Frame[4:]))
-	f.ethernet = appendEthernet(f.ethernet, m.Frame)
+	f.ethernet = dot11.AppendEthernet(f.ethernet, m.Frame)
 	if len(f.ethernet) > 0 {
 		f.class = classOf(f.ethernet)
 	}
-	f.mpdu.beacon = beaconOf(m.Frame)
+	f.mpdu.beacon = dot11.BeaconOf(m.Frame)
 	if m.NoACK {
 		f.to = toAll
 	}
@@ -242,39 +198,23 @@ func (s *station) delayBeacon() {
 // heardBeacon cancels the own beacon that is waiting, when one of the same cell has
 // been received (11.1.3.5).
 func (s *station) heardBeacon(f *frame) {
-	if f == nil || f.mpdu.beacon != cellBeacon {
+	if f == nil || f.mpdu.beacon != dot11.CellBeacon {
 		return
 	}
-	if h := s.head; h != nil && h.mpdu.beacon == cellBeacon && s.state == macContend && sameCell(h, f) {
+	if h := s.head; h != nil && h.mpdu.beacon == dot11.CellBeacon && s.state == macContend &&
+		dot11.SameCell(h.mpdu.bytes, f.mpdu.bytes) {
 		s.accessGen++
 		s.tell(h, false)
 		s.finish()
 		return
 	}
 	if s.queue.len > 0 {
-		if first := s.queue.ring[s.queue.head]; first.mpdu.beacon == cellBeacon && sameCell(first, f) {
+		first := s.queue.ring[s.queue.head]
+		if first.mpdu.beacon == dot11.CellBeacon && dot11.SameCell(first.mpdu.bytes, f.mpdu.bytes) {
 			s.tell(s.queue.pop(), false)
 			s.core.freeFrame(first)
 		}
 	}
-}
-
-// sameCell reports whether two beacons have one BSSID, their third address.
-func sameCell(a, b *frame) bool {
-	const at = 4 + 2*addressBytes
-	return bytes.Equal(a.mpdu.bytes[at:at+addressBytes], b.mpdu.bytes[at:at+addressBytes])
-}
-
-// beaconOf tells by its first bits and its capabilities whose beacon a frame is. The bit of an ad
-// hoc cell is 0 in a mesh (9.4.1.4).
-func beaconOf(frame []byte) beaconKind {
-	switch {
-	case len(frame) <= beaconCapabilities || frame[0] != subtypeBeacon<<4:
-		return noBeacon
-	case frame[beaconCapabilities]&capabilityIBSS != 0:
-		return cellBeacon
-	}
-	return ownBeacon
 }
 
 // holdBeacon keeps a beacon of the station's own until its time. The stacks here have one
@@ -285,8 +225,8 @@ func (s *station) holdBeacon(f *frame) {
 		s.sendBeacon()
 	}
 	if s.beaconDelay == 0 {
-		interval := timeUnit * time.Duration(binary.LittleEndian.Uint16(f.mpdu.bytes[beaconInterval:]))
-		s.beaconDelay = 1 + time.Duration(s.rng.Int64N(int64(max(interval, timeUnit))))
+		interval := max(dot11.BeaconInterval(f.mpdu.bytes), dot11.TimeUnit)
+		s.beaconDelay = 1 + time.Duration(s.rng.Int64N(int64(interval)))
 	}
 	s.beacon = f
 	s.beaconGen++
@@ -299,55 +239,3 @@ func (s *station) sendBeacon() {
 	s.beacon = nil
 	s.serveNext()
 }
-
-// appendEthernet makes an Ethernet frame of a data frame (RFC 1042), for what looks
-// into it; nothing of any other, and of one that is encrypted or aggregated. What a mesh
-// carries for others has their addresses in its own control field (9.2.4.7.3).
-func appendEthernet(out, frame []byte) []byte {
-	kind, subtype, flags := frame[0]>>2&3, frame[0]>>4, frame[1]
-	if kind != typeData || subtype&subtypeNull != 0 || flags&controlProtected != 0 || len(frame) < macHeaderBytes {
-		return out
-	}
-	address := func(n int) []byte { return frame[4+n*addressBytes:][:addressBytes] }
-	dst, src, header := address(0), address(1), macHeaderBytes
-	if flags&controlToDS != 0 {
-		dst = frame[16:22]
-	}
-	switch {
-	case flags&controlFromDS != 0 && flags&controlToDS != 0:
-		header += addressBytes
-		if len(frame) < header {
-			return out
-		}
-		src = frame[macHeaderBytes:header]
-	case flags&controlFromDS != 0:
-		src = frame[16:22]
-	}
-	if subtype&subtypeQoS != 0 {
-		if len(frame) < header+qosBytes+meshBytes || frame[header]&aMSDU != 0 {
-			return out
-		}
-		inMesh := frame[header+1]&meshControl != 0
-		if header += qosBytes; inMesh {
-			more := int(frame[header]&meshMore) * addressBytes
-			header += meshBytes
-			if len(frame) < header+more {
-				return out
-			}
-			switch more {
-			case addressBytes:
-				src = frame[header:][:addressBytes]
-			case 2 * addressBytes:
-				dst, src = frame[header:][:addressBytes], frame[header+addressBytes:][:addressBytes]
-			}
-			header += more
-		}
-	}
-	if len(frame) < header+llcSnapBytes || binary.BigEndian.Uint32(frame[header:]) != llcSnap {
-		return out
-	}
-	return append(append(append(out, dst...), src...), frame[header+llcSnapBytes-2:]...)
-}
-
-// llcSnap begins the header before an Ethernet type.
-const llcSnap = 0xaaaa0300

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
@@ -56,17 +57,17 @@ const bssid = "\x02\x0a\x5e\x00\x00\x06"
 
 // data80211 is a data frame of an ad hoc cell around the payload of an Ethernet frame.
 func data80211(ethernet []byte) []byte {
-	out := append([]byte{typeData << 2, 0, 0, 0}, ethernet[:12]...)
+	out := append([]byte{0x08, 0, 0, 0}, ethernet[:12]...)
 	out = append(append(out, bssid...), 0, 0)
 	return append(append(out, 0xaa, 0xaa, 3, 0, 0, 0), ethernet[12:]...)
 }
 
 func beacon80211(from int) []byte {
-	out := []byte{subtypeBeacon << 4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	out := []byte{0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	src, _ := ParseMAC(nodeMAC(from))
 	out = append(append(append(out, src[:]...), bssid...), 0, 0)
-	out = append(out, make([]byte, 8)...)         // timestamp
-	return append(out, 100, 0, capabilityIBSS, 0) // interval, capabilities
+	out = append(out, make([]byte, 8)...) // timestamp
+	return append(out, 100, 0, 2, 0)      // interval, capabilities: of an ad hoc cell
 }
 
 // A frame of a stack takes the air as the same frame of Ethernet does.
@@ -118,7 +119,7 @@ func TestAnMPDUGoesThroughItsRates(t *testing.T) {
 		t.Errorf("the outcome is %+v, want the third try acknowledged at %g dBm", e, signalDbm)
 	}
 	want := bytes.Clone(frame)
-	want[1] |= controlRetry
+	dot11.SetRetry(want)
 	if h.node != 1 || h.RateMbps != 6 || math.Abs(h.SignalDbm-signalDbm) > 1e-6 || !bytes.Equal(h.Frame, want) {
 		t.Errorf("heard by node %d at %g Mbit/s and %g dBm: %x", h.node, h.RateMbps, h.SignalDbm, h.Frame)
 	}
@@ -139,7 +140,7 @@ func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
 	dsss := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
 	ofdm := func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + 6 }
 	frame := data80211(ethernet(0, 1, 0, 1000))
-	bytes := float64(len(frame) + fcsBytes)
+	bytes := float64(len(frame) + dot11.FCSBytes)
 	for _, c := range []struct {
 		rate float64
 		want float64 // data, SIFS, ACK
@@ -204,18 +205,18 @@ func TestOneBeaconOfACellAtATime(t *testing.T) {
 // hand all beacons over in one instant. It stays the same, the beacon goes before the data
 // that wait, and it bears the time at which it goes out.
 func TestBeaconsOfAStationsOwnHaveTheirOwnTime(t *testing.T) {
-	const nodes, intervals, interval = 5, 50, 100 * timeUnit
+	const nodes, intervals, interval = 5, 50, 100 * dot11.TimeUnit
 	core, s := mpduCore(t, phy.Standard80211a, nodes, line(5), func(cfg *Config) { cfg.QueueFrames = 50 })
 	mesh := func(from int) []byte {
-		b := append(beacon80211(from), 0)
-		b[beaconCapabilities] = 0
-		return b
+		b := beacon80211(from)
+		b[len(b)-2] = 0 // not of an ad hoc cell
+		return append(b, 0)
 	}
 	for i := range intervals {
 		core.Advance(time.Duration(i) * interval)
 		for n := range nodes {
 			m := MPDU{Frame: mesh(n), NoACK: true, Tries: []Try{{RateMbps: 6, Times: 1}}, ID: uint64(n)}
-			binary.LittleEndian.PutUint64(m.Frame[macHeaderBytes:], uint64(core.Now().Microseconds()))
+			binary.LittleEndian.PutUint64(m.Frame[dot11.HeaderBytes:], uint64(core.Now().Microseconds()))
 			core.Transmit(n, m)
 		}
 		for core.QueueRoom(0) > 0 {
@@ -250,12 +251,12 @@ func TestBeaconsOfAStationsOwnHaveTheirOwnTime(t *testing.T) {
 	}
 	beacons := 0
 	for _, h := range s.heard {
-		if beaconOf(h.Frame) != ownBeacon {
+		if dot11.BeaconOf(h.Frame) != dot11.OwnBeacon {
 			continue
 		}
 		beacons++
-		onAir := core.phy.Airtime(&core.phy.Modes[0], len(h.Frame)+fcsBytes)
-		stamp := time.Duration(binary.LittleEndian.Uint64(h.Frame[macHeaderBytes:])) * time.Microsecond
+		onAir := core.phy.Airtime(&core.phy.Modes[0], len(h.Frame)+dot11.FCSBytes)
+		stamp := time.Duration(binary.LittleEndian.Uint64(h.Frame[dot11.HeaderBytes:])) * time.Microsecond
 		if late := h.at - onAir - stamp; late < 0 || late > time.Microsecond {
 			t.Fatalf("a beacon that was heard at %s says %s", h.at, stamp)
 		}
@@ -300,47 +301,11 @@ func TestEveryMPDUHasItsEnd(t *testing.T) {
 	}
 }
 
-// What is in a frame is told as of Ethernet, where it can be read.
-func TestWhatIsInAnMPDU(t *testing.T) {
+// What is in a frame of 802.11 is what the frame of Ethernet is for.
+func TestClassOfAnMPDU(t *testing.T) {
 	wire := ethernet(0, 1, 3, 40)
 	wire[12], wire[13] = 0x08, 0x06
-	plain := data80211(wire)
-	qos := append([]byte{(subtypeQoS<<4 | typeData<<2), 0}, plain[2:24]...)
-	qos = append(append(qos, 0, 0), plain[24:]...)
-	station := append([]byte{typeData << 2, controlToDS, 0, 0}, bssid...)
-	station = append(append(append(station, wire[6:12]...), wire[:6]...), plain[22:]...)
-	inMesh := func(flags byte, addresses ...[]byte) []byte { // four addresses, or three to all
-		out := append([]byte{subtypeQoS<<4 | typeData<<2, flags, 0, 0}, slices.Concat(addresses[:3]...)...)
-		out = append(append(out, 0, 0), slices.Concat(addresses[3:]...)...)
-		return out
-	}
-	relay, peer := []byte(bssid), []byte("\x02\x0a\x5e\x00\x00\x07")
-	control := func(extension byte, addresses ...[]byte) []byte {
-		return append([]byte{0, meshControl, extension, 31, 1, 0, 0, 0}, slices.Concat(addresses...)...)
-	}
-	body := plain[24:]
-	both := byte(controlToDS | controlFromDS)
-	toPeer := slices.Concat(inMesh(both, relay, peer, wire[:6], wire[6:12]), control(0), body)
-	proxied := slices.Concat(inMesh(both, relay, peer, relay, peer), control(2, wire[:6], wire[6:12]), body)
-	group := bytes.Clone(wire)
-	copy(group, "\xff\xff\xff\xff\xff\xff")
-	toAllOfMesh := slices.Concat(inMesh(controlFromDS, group[:6], peer, wire[6:12]), control(0), body)
-	proxiedToAll := slices.Concat(inMesh(controlFromDS, group[:6], peer, relay), control(1, wire[6:12]), body)
-	secret := bytes.Clone(plain)
-	secret[1] |= controlProtected
-	for name, c := range map[string]struct{ frame, want []byte }{
-		"plain": {plain, wire}, "QoS": {qos, wire}, "to an access point": {station, wire},
-		"in a mesh": {toPeer, wire}, "in a mesh for others": {proxied, wire},
-		"to all of a mesh": {toAllOfMesh, group}, "for others to all of a mesh": {proxiedToAll, group},
-		"cut off in a mesh": {proxied[:44], nil},
-		"encrypted":         {secret, nil}, "a beacon": {beacon80211(0), nil},
-		"a null frame": {append([]byte{0x48, 0}, plain[2:24]...), nil},
-	} {
-		if got := appendEthernet(nil, c.frame); !bytes.Equal(got, c.want) {
-			t.Errorf("%s: %x, want %x", name, got, c.want)
-		}
-	}
-	if got := classOf(appendEthernet(nil, plain)); got != ARP {
+	if got := classOf(dot11.AppendEthernet(nil, data80211(wire))); got != ARP {
 		t.Errorf("an ARP in a frame of 802.11 is of class %s", got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 )
 
 // The bytes of ns-2's frames: payload, IP's header, as its routing adds it, and TCP's two (tcpip_base_hdr_size_),
@@ -96,7 +98,7 @@ type windowedFrame struct {
 }
 
 func (w *windowed) Deliver(node int, _ time.Duration, ethernet []byte) bool {
-	ack := binary.BigEndian.Uint32(ethernet[ethernetHeaderBytes:]) == 1
+	ack := binary.BigEndian.Uint32(ethernet[dot11.EthernetHeaderBytes:]) == 1
 	switch {
 	case ack && node == 0:
 		w.arrived++

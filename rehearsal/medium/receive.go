@@ -3,6 +3,7 @@ package medium
 import (
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
@@ -83,7 +84,7 @@ func (s *station) overhear(tx *transmission) {
 	}
 	p := s.core.phy
 	mode := &p.Modes[tx.mode]
-	wait := 2*p.SIFS + p.Airtime(mode, ctsBytes) + p.PLCP(mode) + 2*p.Slot
+	wait := 2*p.SIFS + p.Airtime(mode, dot11.CTSBytes) + p.PLCP(mode) + 2*p.Slot
 	s.core.events.push(event{at: s.core.now + wait, kind: evUnheard, node: int32(s.index), gen: s.navGen})
 	s.rtsAt = s.core.now
 }
@@ -218,7 +219,7 @@ func (s *station) respond() {
 		}
 		return
 	}
-	bytes := phy.ACKBytes // and ctsBytes
+	bytes := phy.ACKBytes // as many as a CTS's
 	if r.kind == kindBlockAck {
 		bytes = ht.BlockACKBytes
 	}

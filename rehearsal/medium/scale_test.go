@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 )
@@ -129,7 +130,7 @@ func (w *airWatch) endOf(e Trace) time.Duration {
 	bytes := phy.ACKBytes
 	switch e.Kind {
 	case "rts":
-		bytes = rtsBytes
+		bytes = dot11.RTSBytes
 	case "data":
 		bytes = w.c.stations[e.Node].airBytes()
 	case "block_ack":
