@@ -29,6 +29,13 @@ type blockACKed struct {
 	why      Cause  // the last exchange with it failed
 }
 
+// blockACKs is the agreement with a peer.
+type blockACKs struct {
+	next     uint64             // sequence number of frames to it
+	reorder  ht.Reorder[*frame] // of those from it
+	releases bool               // an evRelease is due
+}
+
 // oldest takes the frame that is to be served next; nil: there is none.
 func (s *station) oldest() *frame {
 	if len(s.again) > 0 && (s.queue.len == 0 || s.again[0].id < s.queue.ring[s.queue.head].id) {
@@ -62,7 +69,7 @@ func (s *station) gather() {
 		}
 		longer := ht.Append(bytes, f.mpduBytes)
 		full = longer > p.HT.MaxBytes || p.Airtime(&p.Modes[s.mode], longer) > ht.MaxTime ||
-			!f.ba.numbered && s.peers[h.to].next >= h.ba.number+ht.Window
+			!f.ba.numbered && s.acks[h.to].next >= h.ba.number+ht.Window
 		if full {
 			return false
 		}
@@ -82,8 +89,8 @@ func (s *station) gather() {
 // number gives a frame the next of its receiver's sequence numbers, once.
 func (s *station) number(f *frame) {
 	if !f.ba.numbered {
-		f.ba.numbered, f.ba.number = true, s.peers[f.to].next
-		s.peers[f.to].next++
+		f.ba.numbered, f.ba.number = true, s.acks[f.to].next
+		s.acks[f.to].next++
 	}
 }
 
@@ -94,7 +101,7 @@ func (s *station) resolved(to int) uint64 {
 			return f.ba.number
 		}
 	}
-	return s.peers[to].next
+	return s.acks[to].next
 }
 
 // countBurst counts what is about to go on the air.
@@ -275,7 +282,7 @@ func (s *station) acknowledge(tx *transmission) {
 
 // receivedInOrder puts a frame in its place among those of its sender.
 func (s *station) receivedInOrder(from int, f *frame) {
-	p, held := &s.peers[from], f.ba.held
+	p, held := &s.acks[from], f.ba.held
 	f.ba.got, f.ba.held = true, true
 	if !p.reorder.Take(f.ba.number, f, s.core.now, s.upFrom(from)) {
 		f.ba.held = held
@@ -303,12 +310,12 @@ func (s *station) upFrom(from int) func(*frame) {
 // receivedRequest moves on to where the sender is, and answers.
 func (s *station) receivedRequest(tx *transmission) {
 	s.acknowledge(tx)
-	s.peers[tx.from].reorder.MoveTo(tx.frame.ba.number, s.upFrom(tx.from))
+	s.acks[tx.from].reorder.MoveTo(tx.frame.ba.number, s.upFrom(tx.from))
 }
 
 // awaitRelease has release called when frames of a peer will have waited for too long.
 func (s *station) awaitRelease(from int) {
-	p := &s.peers[from]
+	p := &s.acks[from]
 	if due, any := p.reorder.Due(); any && !p.releases {
 		p.releases = true
 		s.core.events.push(event{at: due, kind: evRelease, node: int32(s.index), gen: uint32(from)})
@@ -316,7 +323,7 @@ func (s *station) awaitRelease(from int) {
 }
 
 func (s *station) release(from int) {
-	s.peers[from].releases = false
-	s.peers[from].reorder.Release(s.core.now, s.upFrom(from))
+	s.acks[from].releases = false
+	s.acks[from].reorder.Release(s.core.now, s.upFrom(from))
 	s.awaitRelease(from)
 }

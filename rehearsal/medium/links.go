@@ -60,7 +60,7 @@ type links struct {
 	step     int64         // of the places
 	foundAt  time.Duration // when in it they were looked for
 	moved    int64         // step at which any radio was last found elsewhere
-	pairs    []link
+	pairs    []link        // not of a disc
 	reach    []reach
 	props    []propagation.Model      // by station
 	faders   []*propagation.FaderKind // by station
@@ -87,7 +87,7 @@ type hearer struct {
 
 func newLinks(c *Core) (*links, error) {
 	n := len(c.cfg.Nodes)
-	l := &links{c: c, places: make([]place, n), pairs: make([]link, n*n), reach: make([]reach, n)}
+	l := &links{c: c, places: make([]place, n), reach: make([]reach, n)}
 	for _, node := range c.cfg.Nodes {
 		channel := node.Channel
 		if channel == 0 {
@@ -109,6 +109,9 @@ func newLinks(c *Core) (*links, error) {
 		if d, is := prop.(propagation.Disc); is {
 			l.disc = &d
 		}
+	}
+	if l.disc == nil {
+		l.pairs = make([]link, n*n)
 	}
 	if s := c.cfg.Shadowing; s.SigmaDb > 0 {
 		l.shadow = propagation.NewShadowField(c.cfg.Seed, s)

@@ -90,6 +90,7 @@ type station struct {
 	rng   *rand.Rand
 	rate  rateControl
 	peers []peerState
+	acks  []blockACKs // with peers, of 802.11n and 802.11ac
 	count Counters
 }
 
@@ -115,9 +116,6 @@ type peerState struct {
 	retries   uint64
 	failed    uint64
 	markov    propagation.MarkovLink // of frames from that peer
-	next      uint64                 // sequence number of frames to it
-	reorder   ht.Reorder[*frame]     // of those from it
-	releases  bool                   // an evRelease is due
 }
 
 func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng *rand.Rand) *station {
@@ -137,6 +135,9 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 		txPowerDbm: n.TxPowerDbm, txPowerMw: propagation.DbToRatio(n.TxPowerDbm),
 		floorMw: floorMw, floorDbm: propagation.RatioToDb(floorMw), cw: c.phy.CWMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
+	if c.phy.HT != nil {
+		s.acks = make([]blockACKs, len(c.cfg.Nodes))
+	}
 	s.noiseMw, s.energyMw = noiseMw, c.energyMw(s)
 	if !c.sharp() {
 		s.leastMw = min(c.carrierMw, c.leastNoticedMw(s.receiver))

@@ -11,8 +11,8 @@ const releaseAfter = 100 * time.Millisecond
 // until the sender has moved on, by a request or by a number beyond the window, or until they have
 // waited for too long, as in mac80211. Numbers are not taken modulo 4096.
 type Reorder[F comparable] struct {
-	next  uint64 // to go up
-	held  [Window]waiting[F]
+	next  uint64              // to go up
+	held  *[Window]waiting[F] // nil: none has come yet
 	count int
 }
 
@@ -30,6 +30,9 @@ func (r *Reorder[F]) Take(number uint64, frame F, at time.Duration, up func(F)) 
 	}
 	if number >= r.next+Window {
 		r.MoveTo(number-Window+1, up)
+	}
+	if r.held == nil {
+		r.held = new([Window]waiting[F])
 	}
 	h := &r.held[number%Window]
 	if h.frame != none {
@@ -84,6 +87,9 @@ func (r *Reorder[F]) run(up func(F)) {
 // pop hands the next frame up, if it is there.
 func (r *Reorder[F]) pop(up func(F)) bool {
 	var none F
+	if r.count == 0 {
+		return false
+	}
 	h := &r.held[r.next%Window]
 	if h.frame == none {
 		return false
