@@ -60,6 +60,7 @@ type links struct {
 	step     int64         // of the places
 	foundAt  time.Duration // when in it they were looked for
 	moved    int64         // step at which any radio was last found elsewhere
+	wentM    float64       // sum over the steps of how far any radio came at most
 	pairs    []link        // not of a disc
 	reach    []reach
 	props    []propagation.Model      // by station
@@ -75,7 +76,9 @@ type reach struct {
 	list    []int32
 	to      []hearer // by place in list
 	step    int64
-	limitM2 float64 // square of the distance beyond which nobody can
+	limitM2 float64 // square of the distance beyond which nobody can; 0: not worked out
+	near    []int32 // who was nearly within it, ascending
+	nearToM float64 // wentM up to which nobody else can be within it
 }
 
 // hearer is what a radio's transmissions are at one who may notice them.
@@ -127,11 +130,12 @@ func (l *links) refresh() {
 		return
 	}
 	l.step, l.foundAt = step, l.c.now
+	mostM2 := 0.0
 	for i := range l.places {
 		p := &l.places[i]
 		x, y := l.c.locate(i, l.c.now)
 		if x != p.xM || y != p.yM || p.moved == 0 {
-			l.found(p, x, y)
+			mostM2 = max(mostM2, l.found(p, x, y))
 		}
 		if l.c.cfg.Fading.Model != "" {
 			end := time.Duration(step) * positionStep
@@ -139,20 +143,22 @@ func (l *links) refresh() {
 			p.vxM, p.vyM = (x-p.xM)/float64(end-l.c.now), (y-p.yM)/float64(end-l.c.now)
 		}
 	}
+	l.wentM += math.Sqrt(mostM2)
 }
 
-// found takes note of a radio that is elsewhere.
-func (l *links) found(p *place, xM, yM float64) {
+// found takes note of a radio that is elsewhere, and says by how much: the square of the distance.
+func (l *links) found(p *place, xM, yM float64) float64 {
+	dx, dy := xM-p.xM, yM-p.yM
 	if l.disc == nil {
-		p.wayM += math.Hypot(xM-p.xM, yM-p.yM)
+		p.wayM += math.Hypot(dx, dy)
 	}
 	p.xM, p.yM, p.moved, l.moved = xM, yM, l.step, l.step
-	if l.shadow == nil {
-		return
+	if l.shadow != nil {
+		if cell := l.shadow.Cell(xM, yM); cell != p.cell || p.entered == 0 {
+			p.cell, p.entered = cell, l.step
+		}
 	}
-	if cell := l.shadow.Cell(xM, yM); cell != p.cell || p.entered == 0 {
-		p.cell, p.entered = cell, l.step
-	}
+	return dx*dx + dy*dy
 }
 
 // hearers is the stations that may notice what a radio sends now. The slice is
@@ -165,22 +171,42 @@ func (l *links) hearers(from int) []int32 {
 	}
 	r.step = l.step
 	r.list, r.to = r.list[:0], r.to[:0]
-	if r.limitM2 == 0 {
-		r.limitM2 = l.limitM2(from)
-	}
-	at := &l.places[from]
-	for j := range l.places {
-		p := &l.places[j]
-		if dx, dy := p.xM-at.xM, p.yM-at.yM; dx*dx+dy*dy > r.limitM2 || j == from || p.channel != at.channel {
+	for _, j := range l.nearby(from) {
+		apartM2 := l.apartM2(from, int(j))
+		if apartM2 > r.limitM2 {
 			continue
 		}
 		if l.disc != nil {
-			r.list, r.to = append(r.list, int32(j)), append(r.to, hearer{meanMw: l.discMw(from, j)})
-		} else if h, does := l.hearer(from, j); does {
-			r.list, r.to = append(r.list, int32(j)), append(r.to, h)
+			r.list, r.to = append(r.list, j), append(r.to, hearer{meanMw: l.discMw(apartM2)})
+		} else if h, does := l.hearer(from, int(j)); does {
+			r.list, r.to = append(r.list, j), append(r.to, h)
 		}
 	}
 	return r.list
+}
+
+// nearMargin is how much farther than its limit those may be whom a radio keeps in mind, so that it looks at all others
+// now and then only: with an eighth, a limit of 500 m and 40 m/s, in one step of 78.
+const nearMargin = 1.0 / 8
+
+// nearby is the stations that can be within a radio's limit now, and some more.
+func (l *links) nearby(from int) []int32 {
+	r := &l.reach[from]
+	if r.limitM2 == 0 {
+		r.limitM2, r.nearToM = l.limitM2(from), -1
+	}
+	if l.wentM <= r.nearToM {
+		return r.near
+	}
+	limitM := math.Sqrt(r.limitM2)
+	farM := limitM * (1 + nearMargin)
+	r.near, r.nearToM = r.near[:0], l.wentM+0.499*nearMargin*limitM // half: both may come nearer
+	for j := range l.places {
+		if j != from && l.places[j].channel == l.places[from].channel && l.apartM2(from, j) <= farM*farM {
+			r.near = append(r.near, int32(j))
+		}
+	}
+	return r.near
 }
 
 // hearer is what a radio's transmissions are at another now, and whether that may notice them.
@@ -250,14 +276,21 @@ func (l *links) forget(from int) { l.reach[from].step, l.reach[from].limitM2 = -
 // meanMw is the power of a radio at another, without fading.
 func (l *links) meanMw(from, to int) float64 {
 	if l.disc != nil {
-		return l.discMw(from, to)
+		return l.discMw(l.apartM2(from, to))
 	}
 	return l.c.stations[from].txPowerMw * l.pair(from, to).ratio
 }
 
-func (l *links) discMw(from, to int) float64 {
-	a, b := &l.places[from], &l.places[to]
-	if dx, dy := a.xM-b.xM, a.yM-b.yM; dx*dx+dy*dy <= l.disc.RangeM*l.disc.RangeM {
+// apartM2 is the square of the distance between two radios.
+func (l *links) apartM2(a, b int) float64 {
+	x, y := &l.places[a], &l.places[b]
+	dx, dy := x.xM-y.xM, x.yM-y.yM
+	return dx*dx + dy*dy
+}
+
+// discMw is the power in a disc, by the square of the distance.
+func (l *links) discMw(apartM2 float64) float64 {
+	if apartM2 <= l.disc.RangeM*l.disc.RangeM {
 		return discPowerMw
 	}
 	return discOutsideMw
