@@ -118,12 +118,12 @@ func (c *Core) expect(r *receiver) {
 		return
 	}
 	r.calmFrom, r.calmTo = math.Inf(-1), math.Inf(1)
-	switch leastMw := r.energyMw / c.interferes; {
+	switch {
 	case r.tx != nil || r.sensed > 0:
 	case r.busy:
-		r.calmFrom = leastMw
+		r.calmFrom = r.energyMw / c.interferes
 	default:
-		r.calmTo = leastMw
+		r.calmTo = r.energyMw / c.interferes
 	}
 }
 
@@ -179,16 +179,16 @@ func (c *Core) startTx(tx *transmission) {
 		RateMbps: c.rate(tx.mode)})
 	s.tx = tx
 	c.interrupt(s)
-	s.updateCarrier()
-	c.expect(s.receiver)
+	c.look(tx.from)
 	tx.reach, tx.opens, tx.missElse = tx.reach[:0], tx.opens[:0], RadioDead
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
+	to := c.links.reach[tx.from].to
 	for i, powerMw := range c.links.powersMw(tx) {
 		station := tx.reach[i]
 		r, a := &c.receivers[station], &tx.at[station]
-		*a = arrival{powerMw: powerMw, meanMw: c.links.reach[tx.from].to[i].meanMw, deaf: r.tx != nil}
+		*a = arrival{powerMw: powerMw, meanMw: to[i].meanMw, deaf: r.tx != nil}
 		a.sensed = powerMw >= r.leastMw && c.sensesPreamble(r, tx, int(station))
 		if r.add(a); powerMw >= r.leastMw || !r.calm() {
 			c.arrive(tx, int(station))
@@ -220,8 +220,8 @@ func (c *Core) sharp() bool { return c.ns2() || c.links.disc != nil }
 // look has a station look at the channel.
 func (c *Core) look(station int) {
 	r := &c.receivers[station]
-	if c.ns2() || r.busy != c.senses(r) {
-		c.stations[station].updateCarrier()
+	if busy := c.senses(r); busy != r.busy || c.ns2() {
+		c.stations[station].carrier(busy)
 	}
 	c.expect(r)
 }
@@ -521,8 +521,7 @@ func (c *Core) endTx(tx *transmission) {
 	i := slices.Index(c.air, tx)
 	c.air = slices.Delete(c.air, i, i+1)
 	s.sent(tx)
-	s.updateCarrier()
-	c.expect(s.receiver)
+	c.look(tx.from)
 	for _, j := range looks {
 		if r := &c.receivers[j]; r.awaitRx && r.receives == nil {
 			c.stations[j].attemptFailed()

@@ -219,12 +219,11 @@ func (s *station) pushAccess(at time.Duration) {
 	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
 }
 
-// updateCarrier looks at the channel.
-func (s *station) updateCarrier() {
+// carrier takes note of whether the channel is busy.
+func (s *station) carrier(busy bool) {
 	if s.core.ns2() {
 		s.ns2Count()
 	}
-	busy := s.core.senses(s.receiver)
 	if busy == s.busy {
 		return
 	}
