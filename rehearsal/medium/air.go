@@ -33,6 +33,7 @@ func (k frameKind) String() string {
 
 // transmission is one frame on the air.
 type transmission struct {
+	index      int32 // in Core.txs
 	kind       frameKind
 	from, to   int // to: a station, toAll or toNobody
 	frame      *frame
@@ -161,7 +162,8 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 		tx = c.freeTx[n-1]
 		c.freeTx = c.freeTx[:n-1]
 	} else {
-		tx = &transmission{at: make([]arrival, len(c.stations))}
+		tx = &transmission{index: int32(len(c.txs)), at: make([]arrival, len(c.stations))}
+		c.txs = append(c.txs, tx)
 	}
 	m := &c.phy.Modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.burst, tx.nav = kind, from, to, mode, bytes, nil, nil, 0
@@ -196,9 +198,9 @@ func (c *Core) startTx(tx *transmission) {
 	}
 	c.air = append(c.air, tx)
 	if len(tx.opens) > 0 {
-		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, tx: tx})
+		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, node: tx.index})
 	}
-	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
+	c.events.push(event{at: tx.end, kind: evTxEnd, node: tx.index})
 }
 
 // arrive begins a frame at a receiver where it changes more than the sum.

@@ -46,10 +46,11 @@ type Core struct {
 	interferes float64 // weight of an interferer's power; above 1 in a disc
 	lastFrame  uint64
 	freeFrames []*frame
-	freeTx     []*transmission
-	looks      []int32       // stations that look at the channel as a frame ends
-	topMode    int           // the fastest that unicast data can go at
-	minData    time.Duration // the shortest time a data frame can take on the air
+	txs        []*transmission // all that were made
+	freeTx     []*transmission // of which these are not on the air
+	looks      []int32         // stations that look at the channel as a frame ends
+	topMode    int             // the fastest that unicast data can go at
+	minData    time.Duration   // the shortest time a data frame can take on the air
 }
 
 // NewCore makes a channel at model time 0. sink must not be nil.
@@ -187,9 +188,9 @@ func (c *Core) Advance(to time.Duration) {
 func (c *Core) run(e event) {
 	switch e.kind {
 	case evTxEnd:
-		c.endTx(e.tx)
+		c.endTx(c.txs[e.node])
 	case evDetect:
-		c.detect(e.tx)
+		c.detect(c.txs[e.node])
 	case evAccess:
 		if s := c.stations[e.node]; s.accessGen == e.gen {
 			s.access()
@@ -227,7 +228,7 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 		case evDetect:
 			continue // its frame's end is in the queue too
 		case evTxEnd:
-			if e.tx.kind != kindData && e.tx.kind != kindRequest && !(e.tx.kind == kindAck && c.cfg.MPDUs) {
+			if k := c.txs[e.node].kind; k != kindData && k != kindRequest && !(k == kindAck && c.cfg.MPDUs) {
 				lead = c.phy.SIFS + c.minData
 			}
 		case evAccess:

@@ -22,13 +22,12 @@ const (
 type event struct {
 	at    time.Duration
 	order uint64 // among events of one time: by kind, and then first scheduled, first run
-	tx    *transmission
-	node  int32
+	node  int32  // of evTxEnd and evDetect the transmission
 	gen   uint32
 	kind  eventKind
 }
 
-// eventQueue is a binary heap by (at, order).
+// eventQueue is a binary heap by (at, order). It has no pointers, which would cost when the garbage collector runs.
 type eventQueue struct {
 	heap []event
 	seq  uint64
@@ -60,7 +59,6 @@ func (q *eventQueue) push(e event) {
 func (q *eventQueue) pop() event {
 	last := len(q.heap) - 1
 	top, e := q.heap[0], q.heap[last]
-	q.heap[last] = event{}
 	q.heap = q.heap[:last]
 	if last == 0 {
 		return top
