@@ -120,7 +120,7 @@ func (k *killed) over(t *testing.T) bool {
 	case <-time.After(100 * time.Millisecond):
 		return false
 	}
-	err, said := k.run.Wait(t, 0), k.run.Said()
+	err, said := k.run.Wait(t, time.Minute), k.run.Said()
 	switch {
 	case err == nil && strings.Contains(said, "8 of 8 trials accepted"):
 		return true
