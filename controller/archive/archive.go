@@ -430,12 +430,15 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 // FiguresFolder is where a report puts the figures that are files of their own.
 const FiguresFolder = "figures"
 
+// MapFile is a street map that somebody put beside a run's files.
+const MapFile = "map.pmtiles"
+
 // Derived reports whether a path in a run's folder is made from the run and can
-// be made again: no manifest covers it.
+// be made again, or is a street map: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	return strings.HasPrefix(first, ".") || first == "report.html" || first == "report.pdf" || first == "metrics.csv" ||
-		first == "calibrated.yaml" || first == "export" || first == FiguresFolder
+		first == "calibrated.yaml" || first == "export" || first == FiguresFolder || first == MapFile
 }
 
 // writable guards every change. A finished run that is written again loses its

@@ -386,6 +386,10 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 		{"events without", "secret", "/events", "10.0.0.1:7480", 403},
 		{"with another", "secret", "/?token=guess", "127.0.0.1:7480", 403},
 		{"an attempt without", "secret", "/attempt?trial=1&attempt=1", "10.0.0.1:7480", 403},
+		{"streets without", "secret", "/streets?west=1&south=1&east=2&north=2", "10.0.0.1:7480", 403},
+		{"streets with it", "secret", "/streets?west=1&south=1&east=2&north=2&token=secret", "10.0.0.1:7480", 204},
+		{"streets by a name from elsewhere", "", "/streets?west=1&south=1&east=2&north=2", "evil.example:7480", 403},
+		{"a picture without", "secret", "/picture?zoom=0&x=0&y=0", "10.0.0.1:7480", 403},
 		{"the page by its file's name, without", "secret", "/index.html", "10.0.0.1:7480", 403},
 		{"out of the folder", "", "/../live.go", "127.0.0.1:7480", 404},
 	} {

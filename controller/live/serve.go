@@ -119,6 +119,9 @@ func handler(ctx context.Context, b *Board, token string) (http.Handler, error) 
 		b.stream(ctx, w, r)
 	})
 	mux.HandleFunc("GET /attempt", newShelf().serve(b.dir))
+	a := newAtlas(b.dir)
+	mux.HandleFunc("GET /streets", a.draw)
+	mux.HandleFunc("GET /picture", a.picture)
 	return guard(mux, token), nil
 }
 

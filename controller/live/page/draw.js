@@ -114,7 +114,9 @@ function projection(all, origin, w, h, closer, centre) {
   }
   const scale = closer * Math.min((w - 2 * MARGIN) / Math.max(right - left, 20), (h - 2 * MARGIN) / Math.max(top - bottom, 20));
   const [mx, my] = closer > 1 ? at(centre) : [(left + right) / 2, (bottom + top) / 2];
-  return { scale, place: (p) => pixel(at(p)), pixel, x0: mx - w / 2 / scale, x1: mx + w / 2 / scale, y0: my - h / 2 / scale, y1: my + h / 2 / scale };
+  const x0 = mx - w / 2 / scale, x1 = mx + w / 2 / scale, y0 = my - h / 2 / scale, y1 = my + h / 2 / scale;
+  const box = [origin[1] + x0 / east, origin[0] + y0 / metres, origin[1] + x1 / east, origin[0] + y1 / metres];
+  return { scale, place: (p) => pixel(at(p)), pixel, x0, x1, y0, y1, box };
   function pixel([x, y]) { return [w / 2 + (x - mx) * scale, h / 2 - (y - my) * scale]; }
 }
 
@@ -182,6 +184,7 @@ function map(c, closer, s) {
   const stands = seen.find((n) => n.name !== c.car && (n.name === c.sender || n.name === c.receiver)) ?? seen[0];
   const centre = then((seen.find((n) => n.name === c.car) ?? stands).track, s);
   const f = projection(seen.flatMap((n) => n.track), stands.track[0], w, h, closer, centre);
+  streets(svg, f);
   const step = grid(svg, w, h, f);
   const top = Math.max(1, ...c.timeline.filter((p) => known(p.bps)).map((p) => p.bps));
   const colour = (p) => {
