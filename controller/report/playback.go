@@ -27,6 +27,8 @@ type playbackView struct {
 	Attempts []replay
 	Emulated bool // the places are the field's truth and not GPS
 	Left     int  // attempts that have no place in the page
+	Streets  *ground
+	Unmapped string // why the street map is not drawn
 }
 
 // maxPlaces bounds the page: with more, attempts come in coarser steps and at
@@ -62,6 +64,12 @@ func viewPlayback(d *evidence.Run) (any, error) {
 		return nil, nil
 	}
 	v.Emulated = d.Info.Place == "rehearsal"
+	if !v.Emulated {
+		var err error
+		if v.Streets, err = groundOf(d, v.Attempts); err != nil {
+			v.Unmapped = err.Error()
+		}
+	}
 	return v, nil
 }
 

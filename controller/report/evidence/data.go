@@ -24,6 +24,7 @@ import (
 // Run is everything that the sections are made from.
 type Run struct {
 	Info     archive.RunInfo
+	Dir      string         // its folder
 	Campaign *plan.Campaign // nil: a log of phones has none, and one of an older format claims nothing
 	Attempts []Attempt      // all, in the order of the schedule
 	Nodes    []string       // of the plan, in its order
@@ -94,7 +95,7 @@ const maxWarnings = 50
 
 // Gather reads an archive once, a few attempts at a time.
 func Gather(a *archive.Archive) (*Run, error) {
-	d := &Run{Info: a.Info(), Campaign: CampaignOf(a.Info())}
+	d := &Run{Info: a.Info(), Dir: a.Dir(), Campaign: CampaignOf(a.Info())}
 	for _, n := range d.Info.Plan.Nodes {
 		d.Nodes = append(d.Nodes, n.Name)
 	}
