@@ -36,8 +36,9 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 		want   []string // findings, "problem path"
 	}{
 		"nothing": {func(*testing.T, string) {}, nil},
-		"derived files": {func(t *testing.T, d string) {
+		"derived files, and a street map": {func(t *testing.T, d string) {
 			write(t, d+"/report.html")
+			write(t, d+"/map.pmtiles")
 			write(t, d+"/metrics.csv")
 			write(t, d+"/.influx-cursor")
 			must(t, os.Mkdir(d+"/export", 0o755))
