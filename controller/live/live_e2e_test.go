@@ -40,22 +40,35 @@ func TestE2EThePageIsUsed(t *testing.T) {
 	dir := halfwayOf(t, whole, underway)
 	say(t, filepath.Join(dir, "journal.ndjson"), "the band was never held", hostile)
 
+	ctx, cancel := context.WithCancel(t.Context())
+	arrived := make(chan error, 1)
+	go func() { arrived <- arrive(ctx, whole, dir) }()
+	err := looked(t, dir, "testdata/use.cjs")
+	cancel()
+	if err := errors.Join(err, <-arrived); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// looked serves the page of a run while a script looks at it.
+func looked(t *testing.T, dir, script string, args ...string) error {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, l, NewBoard(dir, slog.New(slog.DiscardHandler)), "") }()
-	arrived := make(chan error, 1)
-	go func() { arrived <- arrive(ctx, whole, dir) }()
-	out, err := browser.Script(ctx, t, "testdata/use.cjs", "http://"+l.Addr().String()+"/").CombinedOutput()
+	out, err := browser.Script(ctx, t, script, append([]string{"http://" + l.Addr().String() + "/"}, args...)...).
+		CombinedOutput()
 	cancel()
-	if err := errors.Join(err, <-served, <-arrived); err != nil {
-		t.Fatalf("what somebody sees: %v\n%s", err, out)
+	if err := errors.Join(err, <-served); err != nil {
+		return fmt.Errorf("what somebody sees: %w\n%s", err, out)
 	}
 	t.Logf("%s", out)
+	return nil
 }
 
 // say replaces a text of a file that was said by one that is hostile.

@@ -3,19 +3,13 @@
 package live
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 	"fieldmesh.dev/fieldmesh/test/testnet"
-	"fieldmesh.dev/fieldmesh/test/testnet/browser"
 )
 
 // Streets lie where they belong under the tracks; without a map the page is as it was, and a broken one is told in
@@ -27,21 +21,9 @@ func TestE2EStreetsLieUnderTheTracks(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := func(t *testing.T, what string) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if err := looked(t, run, "testdata/streets.cjs", what, os.Getenv("FIELDMESH_PICTURES")); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		served := make(chan error, 1)
-		go func() { served <- Serve(ctx, l, NewBoard(run, slog.New(slog.DiscardHandler)), "") }()
-		out, err := browser.Script(ctx, t, "testdata/streets.cjs", "http://"+l.Addr().String()+"/", what,
-			os.Getenv("FIELDMESH_PICTURES")).CombinedOutput()
-		cancel()
-		if err := errors.Join(err, <-served); err != nil {
-			t.Fatalf("what somebody sees: %v\n%s", err, out)
-		}
-		t.Logf("%s", out)
 	}
 	path := filepath.Join(run, "map.pmtiles")
 	t.Run("no map", func(t *testing.T) { seen(t, "none") })
