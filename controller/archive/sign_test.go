@@ -101,14 +101,20 @@ func all(t *testing.T, dir string) (out []string, nodes []archive.NodeSigned) {
 	return out, nodes
 }
 
-func TestASignedRunSaysByWhom(t *testing.T) {
-	controller, car := testnet.Identity(t, "controller"), testnet.Identity(t, "car")
-	dir := signedRun(t, controller, car)
+// sound is a run in which nothing is wrong, and what its nodes signed.
+func sound(t *testing.T, dir string) (*archive.Archive, []archive.NodeSigned) {
+	t.Helper()
 	found, nodes := all(t, dir)
 	if len(found) > 0 {
 		t.Errorf("found %q", found)
 	}
-	a := read(t, dir)
+	return read(t, dir), nodes
+}
+
+func TestASignedRunSaysByWhom(t *testing.T) {
+	controller, car := testnet.Identity(t, "controller"), testnet.Identity(t, "car")
+	dir := signedRun(t, controller, car)
+	a, nodes := sound(t, dir)
 	run, err := a.Signed()
 	must(t, err)
 	plan, err := a.PlanSealed()
@@ -240,11 +246,7 @@ func TestSignaturesAreBounded(t *testing.T) {
 // A run of a version that signed nothing is read, and verifies as what it is.
 func TestARunWithoutSignaturesIsNotSigned(t *testing.T) {
 	dir := synthetic.Run(t, options()).Dir()
-	found, nodes := all(t, dir)
-	if len(found) > 0 {
-		t.Errorf("found %q", found)
-	}
-	a := read(t, dir)
+	a, nodes := sound(t, dir)
 	for _, of := range []func() (archive.Signature, error){a.Signed, a.PlanSealed} {
 		if s, err := of(); err != nil || s.Pin != "" {
 			t.Errorf("signed by %+v, %v", s, err)
@@ -321,10 +323,7 @@ func TestAMergedRunIsWhatItsShardsSigned(t *testing.T) {
 		return dir
 	}
 	dir := merged(t, &merger)
-	if found, _ := all(t, dir); len(found) > 0 {
-		t.Errorf("found %q", found)
-	}
-	a := read(t, dir)
+	a, _ := sound(t, dir)
 	run, err := a.Signed()
 	must(t, err)
 	signed, err := a.Shards()

@@ -60,18 +60,25 @@ func python(t *testing.T, args ...string) []byte {
 	return out
 }
 
+// recordingOf exports a run, and returns the recording.
+func recordingOf(t *testing.T, a *archive.Archive, o Options) (file string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "export")
+	if _, err := Run(a, dir, o); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, mcapFile)
+}
+
 // TestE2EARecordingIsReadByTheOfficialLibrary looks for every record of the attempts
 // that can be dated, each once, at its time, and as it came; and for no other.
 func TestE2EARecordingIsReadByTheOfficialLibrary(t *testing.T) {
 	a := comparedRun(t, 10)
-	dir := filepath.Join(t.TempDir(), "export")
-	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
-		t.Fatal(err)
-	}
+	file := recordingOf(t, a, Options{MCAP: true})
 	records, others := map[string]map[string]any{}, map[string]int{}
 	var last recorded
 	var previous int64
-	for line := range bytes.Lines(python(t, filepath.Join(dir, mcapFile))) {
+	for line := range bytes.Lines(python(t, file)) {
 		var m recorded
 		if err := json.Unmarshal(line, &m); err != nil {
 			t.Fatal(err)
@@ -182,12 +189,9 @@ func mustKeys(t *testing.T, a *archive.Archive) []wire.TrialKey {
 // nothing else than what the whole has.
 func TestE2EARecordingThatIsCutOffIsReadUpToThere(t *testing.T) {
 	a := comparedRun(t, 60)
-	dir := filepath.Join(t.TempDir(), "export")
-	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
-		t.Fatal(err)
-	}
+	file := recordingOf(t, a, Options{MCAP: true})
 	var got struct{ Chunks, Cuts, AmongChunks int }
-	out := python(t, filepath.Join(dir, mcapFile), "20261126", "1000")
+	out := python(t, file, "20261126", "1000")
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +203,9 @@ func TestE2EARecordingThatIsCutOffIsReadUpToThere(t *testing.T) {
 
 // Names that no campaign could have are topics like others.
 func TestE2EARecordingOfHostileNamesIsRead(t *testing.T) {
-	a := hostileRun(t)
-	dir := filepath.Join(t.TempDir(), "export")
-	if _, err := Run(a, dir, Options{MCAP: true}); err != nil {
-		t.Fatal(err)
-	}
+	file := recordingOf(t, hostileRun(t), Options{MCAP: true})
 	topics, words := map[string]int{}, 0
-	for line := range bytes.Lines(python(t, filepath.Join(dir, mcapFile))) {
+	for line := range bytes.Lines(python(t, file)) {
 		var m recorded
 		if err := json.Unmarshal(line, &m); err != nil {
 			t.Fatal(err)
@@ -229,11 +229,7 @@ func TestE2EARedactedRecordingSaysNoMoreThanTheOtherFiles(t *testing.T) {
 		TBootNs: synthetic.OpenBootNs["car"], Run: a.Info().Run, Trial: 1, Attempt: 1},
 		Body: &wire.Event{Level: "warning", Text: secret}})
 	positions := func(o Options) (n int, outside bool, text string) {
-		dir := filepath.Join(t.TempDir(), "export")
-		if _, err := Run(a, dir, o); err != nil {
-			t.Fatal(err)
-		}
-		out := python(t, filepath.Join(dir, mcapFile))
+		out := python(t, recordingOf(t, a, o))
 		for line := range bytes.Lines(out) {
 			var m recorded
 			if err := json.Unmarshal(line, &m); err != nil {

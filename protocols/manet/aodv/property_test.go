@@ -66,20 +66,12 @@ func (choose configs) network(seed uint64) simtest.Network {
 	// Where there are only HELLOs a link in one direction is a black hole to
 	// those who hear it: section 6.8 helps with link layer reports only.
 	feedback := !config.Hello
-	return simtest.Network{
-		Make: make(seed), Feedback: feedback, Look: 100 * time.Millisecond,
-		// A node that is heard and does not hear is taken for a neighbour again each
-		// time that it asks for a route, so at rest there must be none.
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: reboots, OneWay: feedback,
-			Mend: true},
-		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
-		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
-		Tables: func(n int) map[string]int {
+	return simtest.OnDemand(make(seed), feedback, reboots, config.ConvergenceBound(), config.LoopBound(),
+		func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n
 			return map[string]int{"routes": n, "discoveries": n, "blacklist": n, "watched": n, "awaited": n,
 				"answered": n, "precursors": n * n, "seen": requests, "delayed": 64, "searches": n}
-		},
-	}
+		})
 }
 
 func TestProperties(t *testing.T) { protocol.Properties(t) }

@@ -40,19 +40,13 @@ var protocol = simtest.Protocol{Network: network, Failed: seedsThatFailed, Quick
 
 func network(seed uint64) simtest.Network {
 	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
-	return simtest.Network{
-		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: simtest.UnrestFor, Reboots: true, OneWay: feedback,
-			Mend: true},
-		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
-		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
-		Tables: func(n int) map[string]int {
+	return simtest.OnDemand(maker(seed), feedback, true, config.ConvergenceBound(), config.LoopBound(),
+		func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n
 			return map[string]int{"routes": n, "alternates": n * (config.Multipath.Paths - 1), "discoveries": n,
 				"blacklist":  n,
 				"precursors": n * n, "seen": requests, "copies": requests, "delayed": 64}
-		},
-	}
+		})
 }
 
 func TestProperties(t *testing.T) { protocol.Properties(t) }

@@ -77,6 +77,17 @@ func Variants[C any, N manet.Node](variant func(seed uint64, interfaces []manet.
 	}
 }
 
+// OnDemand is a network of a protocol that seeks ways when data needs them. A node that is heard and does not hear is
+// taken for a neighbour again each time that it asks for a way, so at rest there must be none; without reports of the
+// link layer there are none at all.
+func OnDemand(make simulation.Maker, feedback, reboots bool, convergence, loop time.Duration,
+	tables func(n int) map[string]int) Network {
+	return Network{Make: make, Feedback: feedback, Look: 100 * time.Millisecond,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: UnrestFor, Reboots: reboots, OneWay: feedback,
+			Mend: true},
+		Flows: RandomFlows, AtRest: Flows, Convergence: convergence, Loop: loop, Tables: tables}
+}
+
 // NearTheEnd is a sequence number that is about to wrap, by one or the other way of comparing them.
 func NearTheEnd(which uint64) uint32 { return []uint32{1<<32 - 20, 1<<31 - 20}[which%2] }
 
