@@ -364,9 +364,8 @@ func (a *Archive) betweenFiles() ([]string, error) {
 // Begun reports whether an attempt has a folder: it is under way, or was.
 func (a *Archive) Begun(k wire.TrialKey) bool { return a.disk.exists(trialDir(k)) }
 
-// Latest is the attempt whose records were written last, and when; false
-// before the first. The time is the controller's file system's. Of the attempts
-// that are sealed, whose late records are stragglers, only the one sealed last is looked at.
+// Latest is the attempt whose records were written last, and when, by the controller's file system; false before the
+// first. Of the attempts that are sealed, whose late records are stragglers, only the one sealed last is looked at.
 func (a *Archive) Latest() (k wire.TrialKey, written time.Time, ok bool) {
 	keys, err := a.folders()
 	if err != nil {

@@ -27,9 +27,8 @@ type tailed struct {
 	records []wire.Record
 }
 
-// Read returns all records that an attempt has now and that are wanted, as All does; they
-// are valid until it is read again. A file that has become shorter, or that another has taken the
-// place of, is read again from its beginning.
+// Read returns all records that an attempt has now and that are wanted, as All does; they are valid until it is read
+// again. A file that has become shorter, or that another has taken the place of, is read again from its beginning.
 func (t *Tail) Read(a *Archive, k wire.TrialKey) ([]wire.Record, error) {
 	files, err := a.bounded(k)
 	if err != nil {
