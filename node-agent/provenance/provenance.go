@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -144,10 +146,10 @@ func (r *Reader) Read(context.Context) wire.Provenance {
 			p.Sysctls["net.ipv4."+s] = v
 		}
 	}
-	if link, err := netlink.LinkByName(r.iface); err == nil {
-		p.MAC = link.Attrs().HardwareAddr.String()
-		p.Driver = driver(r.iface, link)
-		if addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL); err == nil {
+	if l, err := netlink.LinkByName(r.iface); err == nil {
+		p.MAC = l.Attrs().HardwareAddr.String()
+		p.Driver = driver(r.iface, l)
+		if addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL); err == nil {
 			for _, a := range addrs {
 				p.Addresses = append(p.Addresses, a.IPNet.String())
 			}
@@ -197,19 +199,21 @@ func machine() string {
 
 // Driver is the name of the interface's driver; "" when there is no such interface.
 func Driver(iface string) string {
-	link, err := netlink.LinkByName(iface)
+	l, err := netlink.LinkByName(iface)
 	if err != nil {
 		return ""
 	}
-	return driver(iface, link)
+	return driver(iface, l)
 }
 
 // Link reports whether the interface exists and is up, and its address.
 func Link(iface string) (up *bool, mac string) {
-	link, err := netlink.LinkByName(iface)
+	flags, err := link.Flags(iface)
 	if err != nil {
 		return nil, ""
 	}
-	isUp := link.Attrs().RawFlags&unix.IFF_UP != 0
-	return &isUp, link.Attrs().HardwareAddr.String()
+	if l, err := netlink.LinkByName(iface); err == nil { // which an app of Android's may not ask
+		mac = l.Attrs().HardwareAddr.String()
+	}
+	return new(flags&net.FlagUp != 0), mac
 }

@@ -3,6 +3,7 @@ package provenance
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -11,27 +12,45 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 )
 
 // Way returns the interface by which packets of this process to an address
 // leave, as the kernel's rules and routes have it.
 func Way(to netip.Addr) (iface string, err error) {
 	_, iface, err = way(to)
+	if errors.Is(err, fs.ErrPermission) {
+		return wayBySource(to)
+	}
 	return iface, err
+}
+
+// wayBySource is Way where the kernel may not be asked, as by an app of Android's: it is
+// the interface that has the address which the kernel gives packets to there.
+func wayBySource(to netip.Addr) (iface string, err error) {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9))) // sends nothing
+	if err != nil {
+		return "", err
+	}
+	iface = link.With(c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap())
+	if err := c.Close(); err != nil {
+		return "", err
+	}
+	if iface == "" {
+		return "", unix.ENETUNREACH
+	}
+	return iface, nil
 }
 
 // Attached reports whether an interface is up, has a carrier and its own address: then
 // packets to its network have a way, unless somebody has taken it.
 func Attached(iface string, own netip.Addr) bool {
-	i, err := net.InterfaceByName(iface)
-	if err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0 {
+	flags, err := link.Flags(iface)
+	if err != nil || flags&net.FlagUp == 0 || flags&net.FlagRunning == 0 {
 		return false
 	}
-	addresses, err := i.Addrs()
-	return err == nil && slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		p, err := netip.ParsePrefix(a.String())
-		return err == nil && p.Addr() == own
-	})
+	_, has := link.Has(iface, own)
+	return has
 }
 
 // way is Way, with the entry of the kernel's tables.
