@@ -45,7 +45,10 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 			"had an RTO of 224000 µs, and the trial's least is 700 ms"},
 		"no round trip yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTTUs, s.RTOUs = 0, 224_000 }, "car",
 			""},
-		"another socket's":   {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "car", `a socket of flow bulk on car runs "cubic"`},
+		"another socket's": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "car", `a socket of flow bulk on car runs "cubic"`},
+		"one that connects": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.Congestion, s.State = "cubic", "SYN_SENT"
+		}, "car", ""},
 		"the receiver's own": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "roadside", ""},
 		"iperf3's control": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion, s.Stream = "cubic", nil },
 			"car", ""},
