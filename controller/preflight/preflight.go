@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -208,6 +209,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 		return j.items
 	}
 	j.host()
+	j.capture()
 	j.tools()
 	j.generator()
 	j.radio()
@@ -307,6 +309,11 @@ func (j *judge) host() {
 	if j.problems("host") {
 		return
 	}
+	if j.withoutRoot() {
+		j.met("host", "it runs without root and changes nothing%s", prefixed("; its records will lack: ",
+			strings.Join(j.st.Absent, ", ")))
+		return
+	}
 	j.met("host", "answers, %d changes in force", len(j.st.Host.Pending))
 }
 
@@ -354,11 +361,17 @@ func wants[T comparable](trials []wire.Trial, of func(wire.Trial) (T, bool)) []T
 
 func (j *judge) routing() {
 	daemons := wants(j.trials, func(t wire.Trial) (string, bool) {
-		return t.Routing.Protocol, t.Routing.Protocol != "" && t.Routing.Protocol != "none" && t.Routing.Protocol !=
-			"static"
+		static := t.Routing.Protocol == "static" && !(j.withoutRoot() && len(t.Relays) > 0)
+		return t.Routing.Protocol, t.Routing.Protocol != "" && t.Routing.Protocol != "none" && !static
 	})
 	if len(daemons) == 0 {
 		j.put("routing", Unneeded, "no trial wants a routing daemon", "")
+		return
+	}
+	if j.withoutRoot() {
+		j.unmet("routing", "the plan wants "+strings.Join(daemons, ", ")+", and "+noRoot+"starts no routing daemon "+
+			"and sets no route", "say `routing: {protocol: "+
+			"none}` in the campaign; or "+haveRoot)
 		return
 	}
 	for _, d := range daemons {

@@ -74,7 +74,7 @@ func (j *judge) androidsRadio(want wire.Radio) {
 
 // radio holds modes and rates against the plan.
 func (j *judge) radio() {
-	if want, is := j.hotspot(); is {
+	if want, is := j.hotspot(); is && !j.withoutRoot() {
 		j.androidsRadio(want)
 		return
 	}
@@ -83,6 +83,10 @@ func (j *judge) radio() {
 	}
 	wanted, caps := j.radios(), j.st.Radio
 	switch {
+	case len(wanted) > 0 && j.withoutRoot():
+		j.unmet("radio", "the plan sets its radio to "+wanted[0].ModeAt(j.name)+" mode, and "+noRoot+"leaves the "+
+			"radio as it is",
+			"join the network by hand and say `radio: {mode: none}` in the campaign; or "+haveRoot)
 	case len(wanted) == 0 && j.st.InterfaceUp == nil && caps != nil && caps.Beside != nil:
 		j.unmet("radio", fmt.Sprintf("the plan leaves %s as it is, and it is made beside %s only for a plan that "+
 			"sets its radio", j.st.Interface, caps.Beside.Interface),

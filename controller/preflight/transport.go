@@ -10,12 +10,21 @@ import (
 
 // transportNeeds are the abilities of a node (wire.Ability) that a transport
 // profile asks for.
-func transportNeeds(t wire.TCP) []string {
+func transportNeeds(t wire.TCP, st wire.NodeStatus) []string {
 	variant := "variant " + t.Variant
 	if t.Variant == "reno" && t.Classic {
 		variant += ", classic"
 	}
 	needs := []string{variant}
+	if st.Privileges == wire.NoPrivileges { // any other agent has these
+		for need, is := range map[string]bool{"classic": t.Classic, "sack": t.SACK != nil,
+			"delayed_ack": t.DelayedACK != nil && !*t.DelayedACK} {
+			if is {
+				needs = append(needs, need)
+			}
+		}
+		slices.Sort(needs[1:])
+	}
 	if t.FixedRTO || t.Variant == "reference" {
 		needs = append(needs, "fixed_rto")
 	}
@@ -43,7 +52,7 @@ func transportProblems(t wire.TCP, st wire.NodeStatus) []wire.Problem {
 		return []wire.Problem{notOffered(t.Variant, st.Congestion)}
 	}
 	var out []wire.Problem
-	for _, need := range transportNeeds(t) {
+	for _, need := range transportNeeds(t, st) {
 		at := slices.IndexFunc(st.Host.TCP, func(a wire.Ability) bool { return a.Feature == need })
 		if at < 0 && !strings.HasPrefix(need, "variant ") {
 			out = append(out, wire.Problem{Need: "tcp", Found: need + " is not known to the node's agent",

@@ -274,6 +274,8 @@ func Schema() []Measurement {
 				{"tested_interface", Text, "", "the tested interface's name (`interface` in the record: that name is a tag elsewhere)", "interface"},
 				{"driver", Text, "", "its driver", ""},
 				{"mac", Text, "", "its MAC address", ""},
+				{"privileges", Text, "", "none: the agent runs without root and changes nothing; absent: it has a privileged half", ""},
+				{"sockets_by", Text, "", "how TCP's sockets are read: sock_diag, by which the kernel lists them, or descriptors, of iperf3's own sockets; absent from an agent that does not tell", ""},
 			},
 			LeftOut: []LeftOut{
 				{"tools", "a list; whole in the archive and the report"},

@@ -84,6 +84,12 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 func RestoreCommand() *cobra.Command {
 	var trialOnly, ifEnded bool
 	do := func(c *cobra.Command, cfg config.Config) error {
+		if err := needPrivileges(c, cfg, nil); err != nil {
+			return err
+		}
+		if cfg.Unprivileged() {
+			return writeRestored(c.OutOrStdout(), wire.RestoreReport{}) // it has changed nothing
+		}
 		scope := ""
 		if trialOnly {
 			scope = host.ScopeTrial
@@ -98,8 +104,11 @@ func RestoreCommand() *cobra.Command {
 		}
 		return writeRestored(c.OutOrStdout(), report)
 	}
-	c := configuredOr(&cobra.Command{Use: "restore", PreRunE: needRoot}, do,
+	c := configuredOr(&cobra.Command{Use: "restore"}, do,
 		func(c *cobra.Command, path string, fault error) error {
+			if err := needPrivileges(c, config.Config{}, fault); err != nil {
+				return err
+			}
 			cfg := salvaged(path)
 			if !hasJournal(cfg) {
 				return fault
@@ -160,19 +169,37 @@ func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 	}
 }
 
+var errNotRoot = errors.New("must run as root")
+
 func needRoot(c *cobra.Command, _ []string) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	return fmt.Errorf("must run as root: it changes network settings; run sudo fieldmesh-agent %s", c.Name())
+	return fmt.Errorf("%w: it changes network settings; run sudo fieldmesh-agent %s", errNotRoot, c.Name())
 }
 
-// asRoot is how a command begins that only root may give: with the configuration, and who the network face runs as.
-func asRoot(c *cobra.Command, path string) (config.Config, identity, error) {
-	if err := needRoot(c, nil); err != nil {
+// needPrivileges is needRoot of a command that a node without root gives, too: as any user but root.
+func needPrivileges(c *cobra.Command, cfg config.Config, fault error) error {
+	if fault == nil && cfg.Unprivileged() {
+		if os.Geteuid() == 0 {
+			return errors.New("the configuration has `privileges: none`, and what faces the network must not be " +
+				"root: run it as another user, or leave that line out")
+		}
+		return nil
+	}
+	if broken := (*config.Error)(nil); errors.As(fault, &broken) && os.Geteuid() != 0 {
+		return fault // of which nobody knows whose it is to be
+	}
+	return needRoot(c, nil)
+}
+
+// asOwner is how a command begins that root gives, or who runs a node without root: with the
+// configuration, and who the network face runs as.
+func asOwner(c *cobra.Command, path string) (config.Config, identity, error) {
+	cfg, err := loadConfig(path)
+	if err := needPrivileges(c, cfg, err); err != nil {
 		return config.Config{}, identity{}, err
 	}
-	cfg, err := loadConfig(path)
 	if err != nil {
 		return config.Config{}, identity{}, err
 	}
@@ -186,6 +213,9 @@ type identity struct{ uid, gid int }
 // faceUser looks up who the network face runs as. It never falls back to
 // another user.
 func faceUser(cfg config.Config) (identity, error) {
+	if cfg.Unprivileged() {
+		return identity{os.Getuid(), os.Getgid()}, nil
+	}
 	uid, gid, numeric := strings.Cut(cfg.FaceUser, ":")
 	if !numeric {
 		u, err := user.Lookup(cfg.FaceUser)

@@ -19,18 +19,30 @@ import (
 
 // InitCommand is `fieldmesh-agent init`: the configuration that a node begins with.
 func InitCommand() *cobra.Command {
-	var path, node, iface string
+	var path, node, iface, privileges string
 	c := &cobra.Command{Use: "init", Args: flags.None, RunE: func(c *cobra.Command, _ []string) error {
 		all, err := radios()
 		if err != nil {
 			c.PrintErrf("the radios are unknown: %v\n", err)
 		}
-		cfg, err := writeFirst(path, cmp.Or(node, ownName()), cmp.Or(iface, bestInterface(all)))
+		text := config.First(cmp.Or(node, ownName()), cmp.Or(iface, bestInterface(all)))
+		if privileges == config.NoPrivileges {
+			if path, err = filepath.Abs(path); err != nil {
+				return fmt.Errorf("find configuration: %w", err)
+			}
+			text += config.WithoutRoot(filepath.Dir(path))
+		} else if privileges != "root" {
+			return fmt.Errorf("--privileges %q is neither root nor none", privileges)
+		}
+		cfg, err := writeFirst(path, text)
 		if err != nil {
 			return err
 		}
 		next := "pair this node: `fieldmesh keys pair " + cfg.Node + "` at the controller shows the code for " +
 			"`sudo fieldmesh-agent pair`"
+		if cfg.Unprivileged() {
+			next = strings.Replace(next, "sudo fieldmesh-agent pair", "fieldmesh-agent pair --config "+path, 1)
+		}
 		if _, err := faceUser(cfg); err != nil {
 			next = err.Error() + "\nthen: " + next
 		}
@@ -42,12 +54,13 @@ func InitCommand() *cobra.Command {
 	c.Flags().StringVar(&node, "node", "", "this node's name (default: the machine's)")
 	c.Flags().StringVar(&iface, "interface", "", "interface under test (default: the first radio that can be a node, "+
 		"or wlan0)")
+	c.Flags().StringVar(&privileges, "privileges", "root", "root, or none: it runs as you, changes nothing, and "+
+		"keeps its folders beside the configuration")
 	return c
 }
 
 // writeFirst writes a new node's configuration where there is none.
-func writeFirst(path, node, iface string) (config.Config, error) {
-	text := config.First(node, iface)
+func writeFirst(path, text string) (config.Config, error) {
 	cfg, err := config.Parse(path, []byte(text))
 	if err != nil {
 		return config.Config{}, err
@@ -60,7 +73,8 @@ func writeFirst(path, node, iface string) (config.Config, error) {
 	case errors.Is(err, fs.ErrExist):
 		err = fmt.Errorf("%s exists and is left as it is: edit it, or name another file by --config", path)
 	case errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("write configuration: %w; run sudo fieldmesh-agent init", err)
+		err = fmt.Errorf("write configuration: %w; run sudo fieldmesh-agent init; without root, name a file of your "+
+			"own by --config, and say --privileges none", err)
 	case err != nil:
 		err = fmt.Errorf("write configuration: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestWriteFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "agent.yaml")
-	if _, err := writeFirst(path, "alpha", "wlx0"); err != nil {
+	if _, err := writeFirst(path, config.First("alpha", "wlx0")); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(path)
@@ -22,14 +22,35 @@ func TestWriteFirst(t *testing.T) {
 	if err != nil || !strings.Contains(string(before), "# phy_of:") {
 		t.Errorf("written %q, %v, want a comment with phy_of", before, err)
 	}
-	if _, err := writeFirst(path, "bravo", "wlx1"); err == nil || !strings.Contains(err.Error(), "is left as it is") {
+	if _, err := writeFirst(path, config.First("bravo", "wlx1")); err == nil ||
+		!strings.Contains(err.Error(), "is left as it is") {
 		t.Errorf("a second time: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the file became %q, %v", after, err)
 	}
-	if _, err := writeFirst(path+"2", "Not A Name", "wlan0"); err == nil {
+	if _, err := writeFirst(path+"2", config.First("Not A Name", "wlan0")); err == nil {
 		t.Error("a name that no node may have is written")
+	}
+}
+
+// Without root, everything lies beside the file, and is whoever's that is.
+func TestFirstConfigurationWithoutRoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mine", "agent.yaml")
+	c := InitCommand()
+	c.SetArgs([]string{"--config", path, "--node", "alpha", "--interface", "wlx0", "--privileges", "none"})
+	var said strings.Builder
+	c.SetOut(&said)
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(path)
+	if dir := filepath.Dir(path); err != nil || !cfg.Unprivileged() || cfg.StateDir != filepath.Join(dir, "state") ||
+		cfg.KeysDir != filepath.Join(dir, "keys") {
+		t.Errorf("read back %+v, %v", cfg, err)
+	}
+	if !strings.Contains(said.String(), "`fieldmesh-agent pair --config "+path+"`") {
+		t.Errorf("it says %q", &said)
 	}
 }
 

@@ -25,7 +25,7 @@ func PairCommand() *cobra.Command {
 		}
 		return nil
 	}, RunE: func(c *cobra.Command, _ []string) error {
-		cfg, face, err := asRoot(c, path)
+		cfg, face, err := asOwner(c, path)
 		if err != nil {
 			return err
 		}

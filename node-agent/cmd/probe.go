@@ -16,8 +16,10 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+	"fieldmesh.dev/fieldmesh/node-agent/standing"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -50,6 +52,10 @@ func ProbeCommand() *cobra.Command {
 func probe(ctx context.Context, cfg config.Config) probed {
 	p := probed{Provenance: provenance.New(ctx, cfg.Interface, cfg.Binaries).Read(ctx), Beside: cfg.PhyOf,
 		Transport: tcp.Probe(cfg.FeedbackSocket != ""), Confinement: confine.Kernel(cfg)}
+	if cfg.Unprivileged() {
+		p.Privileges, p.Transport = cfg.Privileges, standing.Abilities()
+		p.SocketsBy = measure.Way()
+	}
 	var err error
 	if p.Radios, err = radios(); err != nil {
 		p.RadiosUnknown = err.Error()
@@ -88,6 +94,9 @@ func writeProbe(w io.Writer, p probed) error {
 	if p.Interface != "" {
 		lines = append(lines, "interface   "+p.Interface+" ("+p.state()+")",
 			"driver      "+cmp.Or(p.Driver, "not found"))
+	}
+	if p.Privileges == config.NoPrivileges {
+		lines = append(lines, "privileges  none: it changes nothing; sockets are read by "+p.SocketsBy)
 	}
 	lines = append(lines, radioLines(p.Radios, p.RadiosUnknown)...)
 	lines = append(lines,

@@ -56,10 +56,13 @@ func untilEnd(ctx context.Context, in io.Reader) context.Context {
 
 // up starts both halves. What keeps it from that keeps no former life's changes in force.
 func up(c *cobra.Command, path string) (err error) {
-	if err := needRoot(c, nil); err != nil {
+	cfg, err := loadConfig(path)
+	if err := needPrivileges(c, cfg, err); errors.Is(err, errNotRoot) {
+		return fmt.Errorf("%w; without root, `privileges: none` in the configuration has it take part in trials that "+
+			"change nothing", err)
+	} else if err != nil {
 		return err
 	}
-	cfg, err := loadConfig(path)
 	if err != nil {
 		return restoreDespite(salvaged(path), err)
 	}
@@ -80,10 +83,13 @@ func up(c *cobra.Command, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return supervise.Run(c.Context(), children(path, face), log)
+	return supervise.Run(c.Context(), children(cfg, path, face), log)
 }
 
 func giveKeys(cfg config.Config, face identity, log *slog.Logger) error {
+	if cfg.Unprivileged() { // they are the caller's already
+		return nil
+	}
 	err := keys.GiveToReader(cfg.KeysDir, face.gid)
 	if errors.Is(err, keys.ErrShared) {
 		log.Warn("whoever takes the network face over may change whom this node lets in", "error", err)
@@ -97,9 +103,14 @@ func giveKeys(cfg config.Config, face identity, log *slog.Logger) error {
 const ownProgram = "/proc/self/exe"
 
 // children are the two halves. The face is stopped first, so that nothing is
-// asked of the host process while it puts the machine back.
-func children(path string, face identity) []supervise.Child {
+// asked of the host process while it puts the machine back. Without root there is the face
+// alone, as this process's own user.
+func children(cfg config.Config, path string, face identity) []supervise.Child {
 	args := func(half string) []string { return []string{"fieldmesh-agent", half, "--config", path} }
+	if cfg.Unprivileged() {
+		return []supervise.Child{{Name: "face", Path: ownProgram, Args: args("face"), StopWithin: faceStops,
+			Confined: true}}
+	}
 	return []supervise.Child{
 		{Name: "host", Path: ownProgram, Args: args("host"), StopWithin: hostStops},
 		{
@@ -116,11 +127,16 @@ func makeDirs(cfg config.Config, face identity) error {
 	if err := os.MkdirAll(cfg.StateDir, 0o755); err != nil {
 		return fmt.Errorf("make state_dir: %w", err)
 	}
-	if err := os.MkdirAll(cfg.HostDir(), 0o711); err != nil {
-		return fmt.Errorf("make host's directory: %w", err)
+	if !cfg.Unprivileged() {
+		if err := os.MkdirAll(cfg.HostDir(), 0o711); err != nil {
+			return fmt.Errorf("make host's directory: %w", err)
+		}
 	}
 	if err := os.Mkdir(cfg.FaceDir(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make face's directory: %w", err)
+	}
+	if cfg.Unprivileged() {
+		return nil
 	}
 	// Not through a symbolic link, whoever may have put one there.
 	if err := os.Lchown(cfg.FaceDir(), face.uid, face.gid); err != nil {

@@ -21,6 +21,10 @@ import (
 // pushes its phone's fixes.
 const NoGPSD = "none"
 
+// NoPrivileges in the place of root says that the agent runs as whoever starts it, without a
+// privileged half, on a network that stands already.
+const NoPrivileges = wire.NoPrivileges
+
 // DefaultPath is where the agent's commands look for their configuration.
 const DefaultPath = "/etc/fieldmesh/agent.yaml"
 
@@ -54,7 +58,10 @@ type Config struct {
 	// Whether a real radio's unacknowledged frames are served to the routing daemons,
 	// which go by them instead of by HELLOs
 	RadioFeedback bool `yaml:"radio_feedback"`
-	// The user, or uid:gid, as whom the part that faces the network runs
+	// What the agent has: root, with a privileged part that changes the machine; or none: it runs as whoever starts
+	// it, changes nothing, and takes part in the trials that need no change
+	Privileges string `yaml:"privileges" kind:"privileges"`
+	// The user, or uid:gid, as whom the part that faces the network runs; with `privileges: none` it has no meaning
 	FaceUser string `yaml:"face_user" kind:"user"`
 	// Folder of the node's key and of those that it lets in
 	KeysDir string `yaml:"keys_dir" kind:"path"`
@@ -102,6 +109,7 @@ func defaults() Config {
 		GoPort:         wire.DefaultGoPort,
 		StateDir:       "/var/lib/fieldmesh",
 		GPSD:           "127.0.0.1:2947", // gpsd's registered port
+		Privileges:     "root",
 		FaceUser:       "fieldmesh",
 		KeysDir:        "/etc/fieldmesh/keys",
 		Allow:          Allow{Prefixes: []netip.Prefix{netip.MustParsePrefix(wire.DefaultMeshNetwork)}},
@@ -160,6 +168,9 @@ func StateDirOf(path string) string {
 // DeadMan is how long the privileged half waits for a sign of life before it
 // puts everything back.
 func (c Config) DeadMan() time.Duration { return time.Duration(c.DeadManS * float64(time.Second)) }
+
+// Unprivileged reports whether the agent runs without root, and changes nothing.
+func (c Config) Unprivileged() bool { return c.Privileges == NoPrivileges }
 
 // HostDir belongs to root: the privileged half's journal, socket and daemons.
 func (c Config) HostDir() string { return filepath.Join(c.StateDir, "host") }

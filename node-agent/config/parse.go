@@ -67,6 +67,7 @@ var kinds = sync.OnceValue(func() map[string]kind {
 			host, _, ok := splitAddress(address)
 			return address == NoGPSD || ok && host != ""
 		}, "is not where gpsd answers, such as 127.0.0.1:2947, nor none; a receiver's device is for gpsd itself"},
+		"privileges": {regexp.MustCompile(`^(root|none)$`), nil, "is neither root nor none"},
 		"path": {regexp.MustCompile(`^/.`), func(path string) bool {
 			return filepath.Clean(path) == path
 		}, "is not an absolute path; write it in full, such as /var/lib/fieldmesh, without ~, . and .."},
@@ -226,7 +227,7 @@ func (d document) check(c Config) error {
 			return err
 		}
 	}
-	checks := []func(Config) error{d.checkInterfaces, d.checkFace, d.checkPrefixes, d.checkPaths}
+	checks := []func(Config) error{d.checkInterfaces, d.checkPrivileges, d.checkFace, d.checkPrefixes, d.checkPaths}
 	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
@@ -295,6 +296,19 @@ func (d document) checkInterfaces(c Config) error {
 	}
 	if c.RadioFeedback && c.FeedbackSocket != "" {
 		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
+	}
+	return nil
+}
+
+// checkPrivileges refuses keys that ask for what only root can do.
+func (d document) checkPrivileges(c Config) error {
+	for _, needs := range []struct {
+		key string
+		set bool
+	}{{"phy_of", c.PhyOf != ""}, {"radio_feedback", c.RadioFeedback}} {
+		if needs.set && c.Unprivileged() {
+			return d.at(needs.key, "needs root, and `privileges` is none; leave one of the two out")
+		}
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func Face(ctx context.Context, cfg config.Config, configuration string) (c Confi
 	default:
 		c.Said = append(c.Said, fmt.Sprintf("Landlock %d", version))
 	}
-	lacks := filtered()
+	lacks := filtered(cfg.Unprivileged())
 	if lacks != nil {
 		c.Said = append(c.Said, "no seccomp: "+lacks.Error())
 	} else {

@@ -46,6 +46,12 @@ type tried struct {
 
 // tries runs in a process that confines itself, and then as what it goes on as.
 func tries(dir string) (t tried) {
+	const child = "a descriptor of its own program's"
+	if configOf(dir).Unprivileged() {
+		needed[child] = ofAChild
+	} else {
+		forbidden[child] = ofAChild
+	}
 	before := filepath.Join(dir, "face", "before")
 	if os.Getenv(confinedBy) == "" {
 		raw, err := json.Marshal(try(dir, forbidden))
@@ -66,7 +72,7 @@ func tries(dir string) (t tried) {
 }
 
 func configOf(dir string) config.Config {
-	return config.Config{StateDir: dir, KeysDir: filepath.Join(dir, "keys"),
+	return config.Config{StateDir: dir, KeysDir: filepath.Join(dir, "keys"), Privileges: filepath.Base(dir),
 		Binaries: map[string]string{"iperf3": filepath.Join(dir, "programs", "allowed")}}
 }
 
@@ -127,6 +133,27 @@ func copied(from, to string) error {
 	return err
 }
 
+// takes a descriptor of another process's.
+func takes(pid int) error {
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(call(unix.SYS_PIDFD_GETFD, uintptr(pidfd), 0, 0), unix.Close(pidfd))
+}
+
+// ofAChild takes one of a program that was started.
+func ofAChild(dir string) error {
+	c := exec.Command(filepath.Join(dir, "programs", "allowed"), "60")
+	if err := c.Start(); err != nil {
+		return err
+	}
+	err := takes(c.Process.Pid)
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	return err
+}
+
 // files of others, and of the machine.
 var files = []string{"/etc/passwd", "/etc/shadow", "/etc/hostname", "/var", "/home", "/root", "/tmp"}
 
@@ -177,6 +204,7 @@ var forbidden = map[string]func(dir string) error{
 	"to be traced, and to trace": func(string) error {
 		return call(unix.SYS_PTRACE, unix.PTRACE_PEEKUSR, uintptr(unix.Getppid()))
 	},
+	"a descriptor of another process's": func(string) error { return takes(unix.Getppid()) },
 	"the memory of another process": func(string) error {
 		var b [1]byte
 		local := unix.Iovec{Base: &b[0], Len: 1}
@@ -272,8 +300,18 @@ var needed = map[string]func(dir string) error{
 //attack:face whoever has taken it over traces, reads or watches other processes | seccomp
 //attack:face whoever has taken it over opens packet sockets, and netlinks that it does not need | seccomp
 //attack:face whoever has taken it over reaches for more of the kernel: name spaces, io_uring, BPF, keys | seccomp
+//attack:face whoever has taken over that of a node without root takes what its user's other programs have open |
+//attack:and Landlock leaves it its own programs'
 func TestATakenOverFaceIsConfined(t *testing.T) {
-	dir := t.TempDir()
+	for _, privileges := range []string{"root", config.NoPrivileges} {
+		t.Run(privileges, func(t *testing.T) { takenOverFace(t, filepath.Join(t.TempDir(), privileges)) })
+	}
+}
+
+func takenOverFace(t *testing.T, dir string) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, folder := range []string{"face", "keys", "programs"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)

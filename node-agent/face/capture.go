@@ -59,6 +59,9 @@ func (f *Face) Capture(run string, k wire.TrialKey, offset int64, limit int) ([]
 
 // Load passes a plan on. Captures of other runs are given up with those runs.
 func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.CampaignView, error) {
+	if err := f.possible(plan); err != nil {
+		return wire.CampaignView{}, err
+	}
 	v, err := f.engine.Load(ctx, p.Name, plan)
 	if err != nil {
 		return v, err

@@ -22,6 +22,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
@@ -58,7 +59,7 @@ type Face struct {
 	spool  *spool.Spool
 	gps    *gps.Client
 	radio  radioSource
-	host   *host.Client
+	host   machine
 	reader *provenance.Reader
 	engine *trial.Engine
 	notes  notes
@@ -66,12 +67,27 @@ type Face struct {
 
 	generator generator
 
+	sources   []measure.Source // of what is sampled beside positions and sockets
+	absent    []string         // what else would be
+	sockets   string           // how TCP's are read (measure.Way)
+	transport func() (tcp.Machine, error)
+
 	authorized *keys.Authorized
 	confined   confine.Confined
 
 	machine *measure.Machine
 	wall    *clock.Watch
 	chrony  *clock.Chrony
+}
+
+// machine is what changes the machine, or says why it does not: the host process, or on a
+// node without root what takes its place.
+type machine interface {
+	trial.Host
+	Keepalive(ctx context.Context) error
+	Scan(ctx context.Context, device string, channel int) error
+	Packets(ctx context.Context, p host.Packets) (*ring.Reader, host.PacketFilter, error)
+	TCPEvents(ctx context.Context) (*tcp.EventReader, error)
 }
 
 // radioSource reports the radio under test: a radio-feedback socket where one
@@ -158,6 +174,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		log.Warn("traffic", "error", err) // whether iperf3 can write there is looked at before every trial
 	}
 	f.reader = provenance.New(ctx, cfg.Interface, cfg.Binaries)
+	f.withoutRoot()
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
@@ -206,21 +223,24 @@ func (f *Face) deps() trial.Deps {
 		Sockets: func(node string, fl []wire.Flow, addresses map[string]netip.Addr,
 			traced measure.Events) (trial.Sockets, error) {
 			t := measure.NewTCP(node, fl, addresses)
+			if f.sockets == measure.ByDescriptors {
+				t.ReachBy(f.generator.programs)
+			}
 			if traced != nil {
 				t.Trace(traced)
 			}
 			return t, nil
 		},
 		Events:     f.events,
-		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio, f.machine, f.wall},
+		Sources:    f.sources,
 		Fit:        f.machine.Fit,
 		Capture:    f.capture,
 		Routing:    f.routing,
 		Radio:      f.radio.Caps,
-		Transport:  tcp.Here,
+		Transport:  f.transport,
 		Way:        provenance.Way,
 		Attached:   provenance.Attached,
-		Provenance: f.reader.Read,
+		Provenance: f.provenance,
 		Log:        f.log,
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
 	"fieldmesh.dev/fieldmesh/node-agent/traffic"
 	"fieldmesh.dev/fieldmesh/node-agent/trial"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -21,6 +23,7 @@ type generator struct {
 
 	mu      sync.Mutex
 	problem string // that the last try found
+	running []*traffic.Process
 }
 
 // program tells one file of iperf3's from another in its place.
@@ -37,13 +40,40 @@ func (g *generator) Ready(f wire.Flow) error {
 }
 
 func (g *generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (trial.Process, error) {
-	return g.Generator.Server(ctx, f, bind)
+	return g.run(g.Generator.Server(ctx, f, bind))
 }
 
 func (g *generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, variant string) (trial.Process,
 	error) {
 	patience := max(connectTimeout, time.Duration(f.DurationS*float64(time.Second)))
-	return g.Generator.Client(ctx, f, from, to, variant, patience)
+	return g.run(g.Generator.Client(ctx, f, from, to, variant, patience))
+}
+
+// run notes an iperf3 that has been started, for the time that it runs.
+func (g *generator) run(p *traffic.Process, err error) (trial.Process, error) {
+	if err != nil {
+		return nil, err // a typed nil would not be nil to the engine
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = append(g.running, p)
+	go func() {
+		<-p.Done()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.running = slices.DeleteFunc(g.running, func(other *traffic.Process) bool { return other == p })
+	}()
+	return p, nil
+}
+
+// programs are those that run, which have the flows' sockets.
+func (g *generator) programs() (out []*descriptor.Program) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.running {
+		out = append(out, p.Program())
+	}
+	return out
 }
 
 // try tries iperf3 unless this very program has passed before. It reports

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/node-agent/standing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -43,6 +45,13 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	st.WallClock = new(f.wall.Now())
 	for _, p := range f.cfg.Allow.Prefixes {
 		st.AllowedPrefixes = append(st.AllowedPrefixes, p.String())
+	}
+	if f.cfg.Unprivileged() {
+		st.Privileges, st.Absent, st.AllowedPrefixes = f.cfg.Privileges, f.absent, nil
+		st.Congestion = standing.Offered()
+		if errors.Is(radioErr, fs.ErrPermission) {
+			radioErr = nil // it is told as absent
+		}
 	}
 	st.Problems = f.problems(st, err, radioErr)
 	return st, nil
@@ -140,6 +149,9 @@ func gpsProblem(gpsd string, g *wire.GPS) (found, cure string) {
 func (f *Face) InTheWay(own netip.Prefix, peers []netip.Addr) []wire.Problem {
 	if _, busy := f.engine.Attempt(); busy {
 		return nil
+	}
+	if f.cfg.Unprivileged() {
+		return f.notStanding(own, peers)
 	}
 	for _, peer := range peers {
 		if found, cure := provenance.InTheWay(f.cfg.Interface, own, peer); found != "" {

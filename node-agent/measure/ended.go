@@ -37,6 +37,9 @@ func (t *TCP) listen() {
 // ended puts the last samples of sockets that have been destroyed in place of
 // those that the samples have.
 func (t *TCP) ended(samples []*sample) ([]*sample, error) {
+	if t.programs != nil {
+		return t.addClosed(samples), nil
+	}
 	for !t.deaf {
 		more, err := t.ends.poll(func(_ uint16, _ uint32, payload []byte) error {
 			s, err := t.last(payload)

@@ -41,7 +41,7 @@ func (k *kernelSocket) open() error {
 	}
 	// The kernel answers within the call; the time-out only bounds a fault.
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	if err == nil {
+	if err == nil && k.groups != 0 { // else the kernel does it; an app of Android's may not
 		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: k.groups})
 	}
 	if err != nil {

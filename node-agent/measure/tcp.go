@@ -1,11 +1,13 @@
 package measure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
 
+	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +33,12 @@ type TCP struct {
 	// standing is how each data socket's iperf3 does since the window's open.
 	standing map[uint64]*standing
 	openNs   int64 // when Edge was called for the window's open; 0: not yet
+	// programs are those that have the flows' sockets, which are then reached by descriptors;
+	// nil: the kernel is asked.
+	programs func() []*descriptor.Program
+	taken    map[uint64]*taken // by their cookies
+	closed   []*sample         // the last of those that their programs have closed
+	watching context.CancelFunc
 	// traced gives the kernel's own events; nil: they are told from samples.
 	traced Events
 	lost   uint32 // of them, as last told
@@ -123,7 +131,7 @@ func (t *TCP) Name() string { return "tcp" }
 func (t *TCP) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return errors.Join(t.sock.close(), t.ends.close(), t.untrace())
+	return errors.Join(t.sock.close(), t.ends.close(), t.untrace(), t.letGo())
 }
 
 // Sample reads the sockets that are known, after looking for more when some
@@ -194,6 +202,9 @@ func (t *TCP) lookDue(now int64) bool {
 // look walks the kernel's table and gives a sample of every socket of the
 // flows. The sockets that it finds replace those known before.
 func (t *TCP) look(now int64) ([]*sample, error) {
+	if t.programs != nil {
+		return t.lookAtPrograms()
+	}
 	if err := t.sock.open(); err != nil {
 		return nil, err
 	}
@@ -323,6 +334,9 @@ func (f *found) fill(s *sample, m diagMessage) error {
 // ask reads each known socket by its addresses and cookie, and forgets those
 // that are gone.
 func (t *TCP) ask() ([]*sample, error) {
+	if t.programs != nil {
+		return t.readTaken()
+	}
 	if len(t.sockets) == 0 {
 		return nil, nil
 	}

@@ -171,7 +171,7 @@ func TestAProcessThatIsStoppedSaysSo(t *testing.T) {
 
 func TestATemporaryFolderThatIsNotToBeHadNamesItsCure(t *testing.T) {
 	g := generator(t, program(t, `printf '"%s"' "$TMPDIR"; stat -c ' %a' "$TMPDIR"`))
-	p, err := g.start(t.Context(), nil, "main", "client", time.Minute)
+	p, err := g.start(t.Context(), nil, wire.Flow{Name: "main"}, "client", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestATemporaryFolderThatIsNotToBeHadNamesItsCure(t *testing.T) {
 	if err := errors.Join(g.Sweep(), os.WriteFile(g.Folder, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, started := g.start(t.Context(), nil, "main", "client", time.Minute)
+	_, started := g.start(t.Context(), nil, wire.Flow{Name: "main"}, "client", time.Minute)
 	for what, err := range map[string]error{"start": started, "ready": g.Ready(tcpFlow())} {
 		if err == nil || !strings.Contains(err.Error(), g.Folder) || !strings.Contains(err.Error(), "can write") {
 			t.Errorf("%s: %v", what, err)

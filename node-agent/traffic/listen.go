@@ -46,8 +46,12 @@ func (p *Process) awaitListening(ctx context.Context, at netip.AddrPort) error {
 	}
 }
 
-// listens looks in procfs, in the network namespace of the process.
+// listens looks in procfs, in the network namespace of the process; or at its sockets
+// themselves, where they are reached.
 func (p *Process) listens(at netip.AddrPort) (bool, error) {
+	if p.program != nil {
+		return listensAt(p.program, at)
+	}
 	proc := filepath.Join("/proc", strconv.Itoa(p.pid))
 	table := "tcp"
 	if !at.Addr().Unmap().Is4() {

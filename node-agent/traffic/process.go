@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
@@ -43,12 +44,15 @@ type Process struct {
 	exited bool // it has ended; its pid must not be signalled any more
 
 	frozenNs *int64 // when it was first seen frozen
+
+	program *descriptor.Program // nil: its sockets are not reached by descriptors
 }
 
 // start runs iperf3 and sees to its end, not longer than within; 0: as long as ctx
 // lets it.
-func (g Generator) start(ctx context.Context, args []string, flow, side string,
+func (g Generator) start(ctx context.Context, args []string, f wire.Flow, side string,
 	within time.Duration) (*Process, error) {
+	flow := f.Name
 	if err := checkBinary(g.Bin); err != nil {
 		return nil, err
 	}
@@ -69,8 +73,19 @@ func (g Generator) start(ctx context.Context, args []string, flow, side string,
 	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err), os.RemoveAll(folder))
 	}
+	if g.Descriptors {
+		p.program, err = descriptor.Of(p.pid)
+	}
 	go p.supervise(ctx, within, ended)
+	if err != nil {
+		p.Stop("its sockets cannot be reached")
+		p.Wait()
+		return nil, fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err)
+	}
 	go p.watchFrozen()
+	if p.program != nil {
+		go p.leaveNothing(f)
+	}
 	return p, nil
 }
 
@@ -175,6 +190,9 @@ func (p *Process) signal(s syscall.Signal) {
 // Pid is the process's id.
 func (p *Process) Pid() int { return p.pid }
 
+// Program reaches the process's sockets; nil where the generator does not have that done.
+func (p *Process) Program() *descriptor.Program { return p.program }
+
 // EndWithin sets the time from now by which the process has to end by itself.
 func (p *Process) EndWithin(d time.Duration) {
 	select {
@@ -229,7 +247,11 @@ func (p *Process) finish(err error) {
 	}
 	keepOutput(r, &p.stdout, &p.stderr)
 	p.explain()
-	if err := os.RemoveAll(p.folder); err != nil && r.Error == "" {
+	err = os.RemoveAll(p.folder)
+	if p.program != nil {
+		err = errors.Join(err, p.program.Close())
+	}
+	if err != nil && r.Error == "" {
 		r.Error = err.Error()
 	}
 }

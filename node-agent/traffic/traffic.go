@@ -34,6 +34,8 @@ type Generator struct {
 	Bin    string // iperf3's absolute path
 	Folder string // in which each iperf3 has a temporary folder of its own while it runs
 	Clock  clock.Clock
+	// Descriptors has iperf3's sockets reached by descriptors of our own, for an agent without root.
+	Descriptors bool
 	// Version returns what iperf3 says of its version, empty where that is not known; nil: it is not known.
 	Version func() string
 }
@@ -46,7 +48,7 @@ func (g Generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (*P
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
 	}
-	p, err := g.start(ctx, args, f.Name, "server", 0)
+	p, err := g.start(ctx, args, f, "server", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr,
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
 	}
-	return g.start(ctx, args, f.Name, "client", connectTimeout+seconds(f)+Grace)
+	return g.start(ctx, args, f, "client", connectTimeout+seconds(f)+Grace)
 }
 
 // seconds is the flow's duration as iperf3 gets it.

@@ -124,7 +124,7 @@ func program(t *testing.T, text string) string {
 
 func run(t *testing.T, ctx context.Context, script string, within time.Duration) *Process {
 	t.Helper()
-	p, err := generator(t, program(t, script)).start(ctx, nil, "main", "client", within)
+	p, err := generator(t, program(t, script)).start(ctx, nil, wire.Flow{Name: "main"}, "client", within)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestStopContextAndANewDeadline(t *testing.T) {
 	if out := p.Wait(); !strings.Contains(out.Killed, "time-out") {
 		t.Errorf("EndWithin: %+v", out)
 	}
-	if _, err := generator(t, "/bin/true").start(ctx, nil, "f", "client", time.Second); err == nil {
+	if _, err := generator(t, "/bin/true").start(ctx, nil, wire.Flow{Name: "f"}, "client", time.Second); err == nil {
 		t.Error("started with an ended context")
 	}
 }

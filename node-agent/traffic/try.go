@@ -41,7 +41,7 @@ func (g Generator) Try(ctx context.Context) error {
 		return err
 	}
 	client, err := g.start(ctx, []string{"-c", loopback.String(), "-J", "-4", "-p", strconv.Itoa(port),
-		"-n", strconv.Itoa(tryBytes), "-b", strconv.Itoa(tryBps)}, f.Name, "client", tryWithin)
+		"-n", strconv.Itoa(tryBytes), "-b", strconv.Itoa(tryBps)}, f, "client", tryWithin)
 	if err != nil {
 		server.Stop("its client could not start")
 		server.Wait()

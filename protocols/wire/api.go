@@ -174,7 +174,14 @@ type NodeStatus struct {
 	WallClock *WallClock `json:"wall_clock,omitempty"`
 	// those in which a plan's addresses may lie here; absent from an agent that does not tell
 	AllowedPrefixes []string `json:"allowed_prefixes,omitempty"`
+	// none: the agent runs without root and changes nothing; absent: it has a privileged half
+	Privileges string `json:"privileges,omitempty"`
+	// what its records will lack, because the system does not let it be read
+	Absent []string `json:"absent,omitempty"`
 }
+
+// NoPrivileges is the privileges of a node whose agent runs without root.
+const NoPrivileges = "none"
 
 // HostStatus is what the privileged half says of itself.
 type HostStatus struct {

@@ -148,6 +148,11 @@ type Provenance struct {
 	Radio *Caps       `json:"radio,omitempty"` // how a real radio was set
 	// what the network face is confined by, and what the kernel lacks for it; absent from an agent that does not tell
 	Confined []string `json:"confined,omitempty" redact:"keep"`
+	// none: the agent runs without root and changes nothing; absent: it has a privileged half
+	Privileges string `json:"privileges,omitempty" redact:"keep"`
+	// how TCP's sockets are read: sock_diag, by which the kernel lists them, or descriptors, of iperf3's own sockets;
+	// absent from an agent that does not tell
+	SocketsBy string `json:"sockets_by,omitempty" redact:"keep"`
 }
 
 func (*Provenance) Kind() string { return "provenance" }

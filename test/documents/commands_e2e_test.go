@@ -109,6 +109,8 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh-agent probe", says: "iperf3"},
 		{typed: "fieldmesh-agent init", run: "init --config first.yaml", says: "next: "},
 		{typed: "fieldmesh-agent init --node alpha", run: "init --node alpha --config alpha.yaml", says: "node alpha"},
+		{typed: "fieldmesh-agent init --privileges none --config fieldmesh/agent.yaml --node alpha",
+			says: "fieldmesh-agent pair --config "},
 		{typed: "fieldmesh-agent simulate-gps", until: "simulated GPS at 127.0.0.1:2947"},
 		{typed: "fieldmesh-agent log", run: "log --node alpha --interface wlan0 --for-s 1"},
 		{typed: "fieldmesh collect fieldmesh-log", says: "records of [alpha]"},

@@ -208,7 +208,8 @@ func TestE2EWithoutRoot(t *testing.T) {
 		{[]string{"fieldmesh", "rehearse", campaign, "--runs", dir}, "a rehearsal makes network namespaces and " +
 			"interfaces, which needs root: run it with sudo, or as it is with --clock virtual\n"},
 		{[]string{"fieldmesh-agent", "up", "--config", config}, "must run as root: it changes network settings; run " +
-			"sudo fieldmesh-agent up\n"},
+			"sudo fieldmesh-agent up; without root, `privileges: none` in the configuration has it take part in " +
+			"trials that change nothing\n"},
 		{[]string{"fieldmesh-agent", "host", "--config", config}, "must run as root: it changes network settings; " +
 			"run sudo fieldmesh-agent host\n"},
 		{[]string{"fieldmesh-agent", "restore", "--config", config}, "must run as root: it changes network settings; " +

@@ -80,19 +80,41 @@ func DropWaiting(device string) error {
 	return errors.Join(errs...)
 }
 
-// destroySockets destroys the connected sockets of the flows. At the server's
-// port those of other addresses are among them.
-func destroySockets(own netip.Addr, ends []End) (int, error) {
+// connected lists the connected sockets of the flows. At the server's port those of
+// other addresses are among them.
+func connected(own netip.Addr, ends []End) ([]*netlink.Socket, error) {
 	sockets, err := netstack.Redump(func() ([]*netlink.Socket, error) { return netlink.SocketDiagTCP(unix.AF_INET) })
 	if err != nil {
-		return 0, fmt.Errorf("list sockets: %w", err)
+		return nil, fmt.Errorf("list sockets: %w", err)
+	}
+	return slices.DeleteFunc(sockets, func(s *netlink.Socket) bool {
+		return !slices.ContainsFunc(ends, func(f End) bool { return f.has(own, s.ID) })
+	}), nil
+}
+
+// Left counts the flows' sockets that no process has any more and that still send: more
+// than the last words of iperf3's control connection. It changes nothing, and takes no
+// privileges.
+func Left(own netip.Addr, ends []End) (n int, err error) {
+	const lastWords = 1000 // bytes
+	sockets, err := connected(own, ends)
+	for _, s := range sockets {
+		if s.INode == 0 && s.WQueue > lastWords {
+			n++
+		}
+	}
+	return n, err
+}
+
+// destroySockets destroys the connected sockets of the flows.
+func destroySockets(own netip.Addr, ends []End) (int, error) {
+	sockets, err := connected(own, ends)
+	if err != nil {
+		return 0, err
 	}
 	n := 0
 	var errs []error
 	for _, socket := range sockets {
-		if !slices.ContainsFunc(ends, func(f End) bool { return f.has(own, socket.ID) }) {
-			continue
-		}
 		switch err := destroySocket(socket.ID); {
 		case errors.Is(err, unix.ENOENT): // it has ended by itself
 		case errors.Is(err, unix.EOPNOTSUPP) && socket.State == netlink.TCP_TIME_WAIT:

@@ -1,0 +1,102 @@
+package testnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// ordinary are the words before a program that runs as Nobody, without any capability and
+// without a way to get one.
+var ordinary = []string{"setpriv", fmt.Sprintf("--reuid=%d", Nobody), fmt.Sprintf("--regid=%d", Nobody),
+	"--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"}
+
+// Ordinary is a program of an ordinary user's in the namespace.
+func (n *NS) Ordinary(ctx context.Context, program string, args ...string) *exec.Cmd {
+	return n.Command(ctx, ordinary[0], append(append(ordinary[1:len(ordinary):len(ordinary)], program), args...)...)
+}
+
+// app is what the test's own program is called where it makes itself an app.
+const app = "fieldmesh-app"
+
+// App is Ordinary, and besides the program gets no more of the kernel than an app of
+// Android's does, as far as that can be made here: no netlink, nothing of /proc/net, which
+// is closed to the namespace's other users, too, and nothing of /sys/class/net. The package's
+// tests are run by WithPrograms.
+func (n *NS) App(t testing.TB, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), app)
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	return n.Command(t.Context(), link, append([]string{program}, args...)...)
+}
+
+// beApp goes on as the program of App; it returns only with an error.
+func beApp(words []string) error {
+	runtime.LockOSThread() // which is the program's then, with its filter
+	err := filepath.WalkDir("/proc/thread-self/net", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			err = os.Chmod(path, 0o440) // in this network namespace alone
+		}
+		return err
+	})
+	if err == nil {
+		err = unix.Mount("none", "/sys/class/net", "tmpfs", 0, "mode=000") // `ip netns exec` has made a mount namespace
+	}
+	if err == nil {
+		err = refuseNetlink()
+	}
+	if err != nil {
+		return fmt.Errorf("be an app: %w", err)
+	}
+	setpriv, err := exec.LookPath(ordinary[0])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(setpriv, append(ordinary[:len(ordinary):len(ordinary)], words...), os.Environ())
+}
+
+// refuseNetlink has the kernel refuse this thread, and what it starts, every socket of netlink.
+func refuseNetlink() error {
+	raw, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 0, Size: 4}, // the call's number (struct seccomp_data)
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: 16, Size: 4}, // its first argument
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	})
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	of := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&of)))
+	runtime.KeepAlive(program)
+	if errno != 0 {
+		return errors.Join(errors.New("set a filter of system calls"), errno)
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+//go:build e2e
+
+package unprivileged
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// seconds is the window; on a busy machine attempts fail for being late, and are repeated.
+const seconds = 3
+
+var campaign = testnet.Brief("ordinary", seconds, "acceptance: {attempts_max: 20}\n")
+
+// field is an app's phone, alpha, and a laptop, bravo, whose agents run without root. Their
+// network stands already. The controller reaches both by a network apart.
+type field struct {
+	*testnet.Pair
+	dir    string
+	before map[string]string // the nodes' networks
+	agents map[string]*testnet.Running
+}
+
+func newField(t *testing.T) *field {
+	t.Helper()
+	testnet.Need(t, "ip", "tc", "iperf3", "setpriv")
+	f := &field{Pair: testnet.NewPair(t, "10.97.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t),
+		before: map[string]string{}, agents: map[string]*testnet.Running{}}
+	f.fieldmesh(t, "keys", "init", "--dir", f.path("fleet"))
+	for i, name := range []string{"alpha", "bravo"} {
+		f.Nodes[name].Run(t, "ip", "address", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
+		f.fieldmesh(t, "keys", "issue", name, "--dir", f.path("fleet"), "--address", f.API(name))
+		testnet.GiveKeys(t, f.path("fleet/nodes/"+name), f.path(name+"/keys"))
+		f.Nodes[name].Run(t, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno") // this machine's may pace
+		f.before[name] = testnet.Snapshot(t, f.Nodes[name].Name)
+		config := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nprivileges: none\n"+
+			"state_dir: %s\nkeys_dir: %s\n", name, f.path(name+"/state"), f.path(name+"/keys"))
+		err := errors.Join(os.WriteFile(f.path(name+".yaml"), []byte(config), 0o644),
+			os.Chown(f.path(name), testnet.Nobody, testnet.Nobody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.up(t, name)
+	}
+	return f
+}
+
+func (f *field) path(name string) string { return filepath.Join(f.dir, name) }
+
+// up starts a node's agent.
+func (f *field) up(t *testing.T, name string, set ...func(*exec.Cmd)) {
+	t.Helper()
+	words := []string{filepath.Join(programs, "fieldmesh-agent"), "up", "--until-eof", "--config",
+		f.path(name + ".yaml")}
+	c := f.Nodes[name].Ordinary(t.Context(), words[0], words[1:]...)
+	if name == "alpha" {
+		c = f.Nodes[name].App(t, words[0], words[1:]...)
+	}
+	read, write, err := os.Pipe() // which holds its standard input open
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(read.Close(), write.Close()) })
+	c.Stdin = read
+	for _, s := range set {
+		s(c)
+	}
+	f.agents[name] = testnet.Start(t, c)
+	f.agents[name].Says(t, "node is ready")
+}
+
+// stop ends both agents in order, after which the machine has to be as it was.
+func (f *field) stop(t *testing.T) {
+	t.Helper()
+	for name, agent := range f.agents {
+		if err := agent.Stop(t, syscall.SIGTERM); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		f.isAsBefore(t, name)
+	}
+}
+
+func (f *field) isAsBefore(t *testing.T, name string) {
+	t.Helper()
+	if after := testnet.Snapshot(t, f.Nodes[name].Name); after != f.before[name] {
+		t.Errorf("%s is not as it was:\n%s", name, testnet.Diff(f.before[name], after))
+	}
+}
+
+// controller is a command of the controller's.
+func (f *field) controller(args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", f.Control.Name, filepath.Join(programs, "fieldmesh")},
+		args...)...)
+}
+
+// fieldmesh runs one that has to succeed.
+func (f *field) fieldmesh(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := f.controller(args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("fieldmesh %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// drive begins to drive a campaign.
+func (f *field) drive(t *testing.T, name, text string) *testnet.Running {
+	t.Helper()
+	if err := os.WriteFile(f.path(name+".yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return testnet.Start(t, f.controller("run", f.path(name+".yaml"), "--fleet", f.path("fleet/fleet.yaml"),
+		"--place", "bench", "--patience", "10s", "--runs", f.path("runs"), "--name", name))
+}
+
+// good is what the controller prints of a run's one trial.
+var good = regexp.MustCompile(`\[1/1\] trial 1( attempt \d+)?: accepted`)
+
+// accepted waits for a run's end, and returns its archive; its trial has to be accepted.
+func (f *field) accepted(t *testing.T, name string, run *testnet.Running) *archive.Archive {
+	t.Helper()
+	err := run.Wait(t, 5*time.Minute)
+	t.Logf("run: %v\n%s", err, run.Said())
+	if !good.MatchString(run.Said()) {
+		t.Fatal("the trial was not accepted")
+	}
+	a, err := archive.Read(filepath.Join(f.path("runs"), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// reading is what an interface had received by a moment of the boot clock.
+type reading struct {
+	bootNs int64
+	bytes  uint64
+}
+
+// watch reads a node's counter of received bytes over and over, until the function that it
+// returns is called, which gives the readings.
+func (f *field) watch(t *testing.T, node string) (end func() []reading) {
+	t.Helper()
+	ns, err := netns.GetFromName(f.Nodes[node].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, readings := make(chan struct{}), make(chan []reading, 1)
+	go func() {
+		defer h.Close()
+		var out []reading
+		for {
+			l, err := h.LinkByName("wlan0")
+			if err != nil {
+				t.Error(err)
+				readings <- nil
+				return
+			}
+			out = append(out, reading{testnet.BootNs(), l.Attrs().Statistics.RxBytes})
+			select {
+			case <-stop:
+				readings <- out
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() []reading { close(stop); return <-readings }
+}
+
+// within bounds what came between two moments by the readings next to them.
+func within(all []reading, openNs, closeNs int64) (least, most uint64) {
+	at := func(ns int64) (before, after uint64) {
+		for i := 1; i < len(all); i++ {
+			if all[i].bootNs >= ns {
+				return all[i-1].bytes, all[i].bytes
+			}
+		}
+		return 0, 0
+	}
+	openBefore, openAfter := at(openNs)
+	closeBefore, closeAfter := at(closeNs)
+	return closeBefore - openAfter, closeAfter - openBefore
+}
+
+// Two nodes without root measure what came over the air, one of which may ask the kernel
+// for no sockets; nothing on either changes.
+func TestE2EOrdinaryUsersMeasure(t *testing.T) {
+	f := newField(t)
+	for name, text := range map[string]string{"up": campaign,
+		"down": strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha").Replace(
+			campaign)} {
+		receiver := map[string]string{"up": "bravo", "down": "alpha"}[name]
+		t.Run(receiver+" receives", func(t *testing.T) {
+			end := f.watch(t, receiver)
+			a := f.accepted(t, name, f.drive(t, name, text))
+			f.holds(t, a, receiver, end())
+		})
+	}
+	f.stop(t)
+}
+
+// holds holds the accepted attempt's megabytes against the receiver's interface.
+func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, readings []reading) {
+	t.Helper()
+	journal, err := a.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last wire.TrialKey
+	for _, e := range journal {
+		if e.Verdict != nil && e.Verdict.Outcome == wire.Accepted {
+			last = e.Verdict.TrialKey
+		}
+	}
+	rows, err := metrics.Of(a, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(rows, func(r metrics.Row) bool { return r.Name == metrics.TransferredMB })
+	if at < 0 {
+		t.Fatal("the accepted attempt has no figure")
+	}
+	records, err := a.All(last.Trial, last.Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways, interfaces := map[string]string{}, map[string]bool{}
+	var w *wire.Window
+	for _, r := range records {
+		switch b := r.Body.(type) {
+		case *wire.Window:
+			if r.Node == receiver {
+				w = b
+			}
+		case *wire.Provenance:
+			if b.Privileges != wire.NoPrivileges {
+				t.Errorf("%s has privileges %q by its records", r.Node, b.Privileges)
+			}
+			ways[r.Node] = b.SocketsBy
+		case *wire.Interface:
+			interfaces[r.Node] = true
+		case *wire.HostChange:
+			t.Errorf("%s says that it changed %s", r.Node, b.What)
+		}
+	}
+	if ways["alpha"] != "descriptors" || ways["bravo"] != "sock_diag" {
+		t.Errorf("sockets were read by %v", ways)
+	}
+	if interfaces["alpha"] || !interfaces["bravo"] {
+		t.Errorf("of these interfaces there are counters: %v", interfaces)
+	}
+	if w == nil {
+		t.Fatal("the receiver has no window")
+	}
+	// A segment's headers are 66 bytes (Ethernet 14, IPv4 20, TCP with time stamps 32) of
+	// 1,514, and less of what the sender's kernel gives the cable undivided.
+	const headers, edges = 66.0 / 1448, 0.01
+	least, most := within(readings, w.OpenBootNs, w.CloseBootNs)
+	got := rows[at].Value * 1e6
+	t.Logf("%s: %.4f MB by the records, its interface received %.4f to %.4f MB with headers", receiver, got/1e6,
+		float64(least)/1e6, float64(most)/1e6)
+	if got <= 0 || got > float64(most)*(1+edges) || got*(1+headers) < float64(least)*(1-edges) {
+		t.Error("that cannot be")
+	}
+}
+
+// Killed within a trial and started again, a node goes on.
+func TestE2EAKilledNodeGoesOn(t *testing.T) {
+	f := newField(t)
+	for _, name := range []string{"alpha", "bravo"} {
+		run := f.drive(t, "killed-"+name, campaign)
+		run.Says(t, "measuring")
+		for _, pid := range testnet.Pids(f.Nodes[name].Name) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // its iperf3 may have ended with it
+		}
+		f.up(t, name)
+		f.accepted(t, "killed-"+name, run)
+	}
+	f.stop(t)
+}
+
+// The agent ends with whoever holds its standard input, as the phone's app does.
+func TestE2EAnOrdinaryUsersAgentEndsWithItsInput(t *testing.T) {
+	f := newField(t)
+	_ = f.agents["alpha"].Stop(t, syscall.SIGTERM)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.up(t, "alpha", func(c *exec.Cmd) { c.Stdin = read })
+	if err := errors.Join(read.Close(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.agents["alpha"].Wait(t, time.Minute); err != nil {
+		t.Error(err)
+	}
+	testnet.Await(t, 30*time.Second, "the end of all that it started", func() bool {
+		return len(testnet.Pids(f.Nodes["alpha"].Name)) == 0
+	})
+	f.isAsBefore(t, "alpha")
+}
+
+// A plan that needs root is refused before anything starts, need by need.
+func TestE2EWhatNeedsRootIsRefused(t *testing.T) {
+	f := newField(t)
+	for name, c := range map[string]struct {
+		from, to string
+		says     []string
+	}{
+		"radio": {"radio: {mode: none}", `radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: x, ` +
+			`bssid: "02:0a:5e:00:00:06"}`, []string{"node alpha: radio: the plan sets its radio to adhoc mode, and its " +
+			"agent runs without root, which leaves the radio as it is", "node bravo: radio: "}},
+		"routing": {"  radio: {mode: none}", "  routing: {protocol: aodv}\n  radio: {mode: none}", []string{
+			"node alpha: routing: the plan wants aodv, and its agent runs without root, which starts no routing "}},
+		"capture": {"  radio: {mode: none}", "  capture: {snap_bytes: 96}\n  radio: {mode: none}", []string{
+			"node alpha: capture: the plan has packets captured, and its agent runs without root, which may not"}},
+		"variant": {"variant: reno", "variant: tahoe", []string{
+			"node alpha: tcp: variant tahoe cannot be had: only root can do that"}},
+		"rto": {"variant: reno", "variant: reno, rto_min_ms: 500", []string{
+			"node alpha: tcp: rto_min_ms cannot be had: only root can do that"}},
+		"address": {"10.77.0.1/24", "10.77.0.9/24", []string{"node alpha: address: address 10.77.0.9/24 on wlan0: " +
+			"wlan0 does not have it, and this agent sets none (privileges: none); give wlan0 that address by hand"}},
+	} {
+		run := f.drive(t, "refused-"+name, strings.Replace(campaign, c.from, c.to, 1))
+		if err := run.Wait(t, time.Minute); err == nil {
+			t.Errorf("%s: it ran", name)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(run.Said(), text) {
+				t.Errorf("%s: it does not say %q:\n%s", name, text, run.Said())
+			}
+		}
+		if _, err := os.Stat(filepath.Join(f.path("runs"), "refused-"+name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the refused run is there: %v", name, err)
+		}
+		for node := range f.before {
+			f.isAsBefore(t, node)
+		}
+	}
+	f.stop(t)
+}
