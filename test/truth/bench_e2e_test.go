@@ -19,11 +19,13 @@ type bench struct {
 	spaces map[string]*testnet.NS
 	cable  *cable
 	clocks clocks
+	// ordinary has the agents run without root, the receiver's as an app.
+	ordinary bool
 }
 
-func newBench(t *testing.T, iperf3 map[string]generator) *bench {
+func newBench(t *testing.T, iperf3 map[string]generator, ordinary bool) *bench {
 	t.Helper()
-	d := &bench{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{}}
+	d := &bench{ordinary: ordinary, dir: testnet.Folder(t), spaces: map[string]*testnet.NS{}}
 	for _, n := range nodes {
 		d.spaces[n] = testnet.NewNS(t, n)
 	}
@@ -55,10 +57,25 @@ func (d *bench) agent(t *testing.T, node, listen string, g generator) {
 	testnet.GiveKeys(t, filepath.Join(d.dir, "fleet", "nodes", node), filepath.Join(dir, "keys"))
 	text := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\nkeys_dir: %[3]s/keys\nbinaries: {iperf3: %s}\n"+
 		"interface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nface_user: nobody\n", node, listen, dir, g.path)
+	ns, words := d.spaces[node], []string{filepath.Join(programs, "fieldmesh-agent"), "up", "--config",
+		filepath.Join(dir, "agent.yaml")}
+	start := ns.Command(context.Background(), words[0], words[1:]...)
+	if d.ordinary {
+		text += "privileges: none\n"
+		if err := os.Chown(dir, testnet.Nobody, testnet.Nobody); err != nil {
+			t.Fatal(err)
+		}
+		ns.Run(t, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno") // another's pacing would stay
+		if node == "fox" {
+			ns.Run(t, "ip", "address", "add", "10.77.0.1/24", "dev", "wlan0")
+			start = ns.Ordinary(context.Background(), words[0], words[1:]...)
+		} else {
+			ns.Run(t, "ip", "address", "add", "10.77.0.2/24", "dev", "wlan0")
+			start = ns.App(t, words[0], words[1:]...)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	agent := testnet.Start(t, d.spaces[node].Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
-		"up", "--config", filepath.Join(dir, "agent.yaml")))
-	agent.Says(t, "node is ready")
+	testnet.Start(t, start).Says(t, "node is ready")
 }
