@@ -36,8 +36,9 @@ func View(d *evidence.Run) (any, error) {
 	for _, c := range []Check{
 		altered, Emulated, Reduced, confoundedUnit, oneSession, SpeedWithDistance, FewRepetitions, Undriven,
 		unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers, MediumLateness,
-		samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills,
-		strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents, captureDrops,
+		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
+		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents,
+		captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -386,7 +387,7 @@ func congestion(d *evidence.Run) (*Threat, string) {
 	other := map[string]bool{}
 	for _, a := range d.Results() {
 		for node, p := range a.Node {
-			if !a.Trial.EndsTCP(node) {
+			if !a.Trial.EndsTCP(node) || p.Privileges == wire.NoPrivileges { // where iperf3 chooses it for its sockets
 				continue
 			}
 			in, want := p.Sysctls["net.ipv4.tcp_congestion_control"], a.Trial.TCP.Variant
