@@ -12,11 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -33,6 +36,7 @@ type nodeSpec struct {
 	Addr             netip.Addr // to listen on, or to connect to
 	Congestion       string
 	EndWithin        time.Duration // from go; the server's
+	Descriptors      bool          // the sockets are reached by descriptors, as without root
 }
 
 type nodeResult struct {
@@ -71,7 +75,7 @@ func TestMain(m *testing.M) {
 func (s nodeSpec) run(r *nodeResult) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	g := Generator{Bin: s.Bin, Folder: os.TempDir(), Clock: clock.System{}}
+	g := Generator{Bin: s.Bin, Folder: os.TempDir(), Clock: clock.System{}, Descriptors: s.Descriptors}
 	var p *Process
 	if s.Server {
 		if p, err = g.Server(ctx, s.Flow, s.Addr); err != nil {
@@ -85,13 +89,29 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow},
 		map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}),
 		measure.NewInterface(s.Iface)
+	var mu sync.Mutex
+	if s.Descriptors {
+		tcp.ReachBy(func() []*descriptor.Program {
+			mu.Lock()
+			defer mu.Unlock()
+			if p == nil {
+				return nil
+			}
+			return []*descriptor.Program{p.Program()}
+		})
+	}
 	if err := s.edge("open", tcp, iface, r, &r.Open, &r.IfaceOpen); err != nil {
 		return err
 	}
 	if s.Server {
 		p.EndWithin(s.EndWithin)
-	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"),
-		"n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
+	} else if err = func() (err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"),
+			"n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second)
+		return err
+	}(); err != nil {
 		return err
 	}
 	sampled, lastNs := make(chan error, 1), int64(0)
@@ -142,8 +162,16 @@ func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, 
 // pair is two nodes joined by a veth pair without segmentation offload, so
 // that the interface counts what would be on the air.
 type pair struct {
-	n1, n2 *testnet.NS
-	bin    string
+	n1, n2      *testnet.NS
+	bin         string
+	descriptors bool
+}
+
+// byEither runs a test with either way to the sockets.
+func byEither(t *testing.T, test func(t *testing.T, descriptors bool)) {
+	for name, descriptors := range map[string]bool{"sock_diag": false, "descriptors": true} {
+		t.Run(name, func(t *testing.T) { test(t, descriptors) })
+	}
 }
 
 func newPair(t *testing.T) *pair {
@@ -168,7 +196,7 @@ func (w *pair) node(t *testing.T, spec nodeSpec) (tell func(), result func() nod
 	if spec.Self == "n2" {
 		ns = w.n2
 	}
-	spec.Iface, spec.Bin = "wlan0", w.bin
+	spec.Iface, spec.Bin, spec.Descriptors = "wlan0", w.bin, w.descriptors
 	text, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -286,8 +314,11 @@ const (
 	gapMostNs = 30_000_000
 )
 
-func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
+func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) { byEither(t, sixStreams) }
+
+func sixStreams(t *testing.T, descriptors bool) {
 	w := newPair(t)
+	w.descriptors = descriptors
 	attempt := 0
 	for _, reverse := range []bool{false, true} {
 		f := mainFlow(4)
@@ -402,13 +433,18 @@ func TestUDPAtAConstantRate(t *testing.T) {
 	}
 }
 
-func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
+// Reached by descriptors, what iperf3 had not sent goes with it, and stays with the kernel else.
+func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) { byEither(t, peerVanishes) }
+
+func peerVanishes(t *testing.T, descriptors bool) {
 	f := mainFlow(4)
 	var start time.Time
 	var client, server nodeResult
+	var w *pair
 	for again := 2; ; again-- {
 		var cutAfter time.Duration
-		w := newPair(t)
+		w = newPair(t)
+		w.descriptors = descriptors
 		start = time.Now()
 		client, server = w.drive(t, f, func() {
 			time.Sleep(2500 * time.Millisecond)
@@ -441,6 +477,15 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 	}
 	if received == 0 || len(server.Close) != 6 {
 		t.Errorf("the closing edge has %d bytes on %d sockets", received, len(server.Close))
+	}
+	var left int
+	w.n1.Do(t, func() (err error) {
+		left, err = flows.Left(netip.MustParseAddr("10.77.0.1"), []flows.End{{Port: f.Port,
+			Peer: netip.MustParseAddr("10.77.0.2"), ClientPort: f.ClientPort, Streams: f.Streams}})
+		return err
+	})
+	if descriptors != (left == 0) {
+		t.Errorf("%d sockets still send, though iperf3 has ended", left)
 	}
 }
 
@@ -476,8 +521,11 @@ func TestClientWithoutAServerSaysSo(t *testing.T) {
 
 // One end is killed in the midst of a test: it says so, and the other says that
 // its peer has gone, in the words of the iperf3 that is installed.
-func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
+func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) { byEither(t, endKilled) }
+
+func endKilled(t *testing.T, descriptors bool) {
 	w := newPair(t)
+	w.descriptors = descriptors
 	for attempt, victim := range []string{"client", "server"} {
 		f := mainFlow(3)
 		f.ClientPort += f.Streams * attempt
