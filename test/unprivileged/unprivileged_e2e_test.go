@@ -211,14 +211,16 @@ func within(all []reading, openNs, closeNs int64) (least, most uint64) {
 // for no sockets; nothing on either changes.
 func TestE2EOrdinaryUsersMeasure(t *testing.T) {
 	f := newField(t)
-	for name, text := range map[string]string{"up": campaign,
-		"down": strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha").Replace(
-			campaign)} {
-		receiver := map[string]string{"up": "bravo", "down": "alpha"}[name]
-		t.Run(receiver+" receives", func(t *testing.T) {
-			end := f.watch(t, receiver)
-			a := f.accepted(t, name, f.drive(t, name, text))
-			f.holds(t, a, receiver, end())
+	down := strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha").Replace(campaign)
+	for name, c := range map[string]struct{ receiver, text string }{
+		"up": {"bravo", campaign}, "down": {"alpha", down},
+		"reverse": {"alpha", strings.Replace(down, "port: 5000", "port: 5000, reverse: true", 1)},
+		"short":   {"alpha", strings.Replace(down, "port: 5000", "port: 5000, duration_s: 1", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := f.watch(t, c.receiver)
+			a := f.accepted(t, name, f.drive(t, name, c.text))
+			f.holds(t, a, c.receiver, end())
 		})
 	}
 	f.stop(t)
