@@ -49,6 +49,7 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	if f.cfg.Unprivileged() {
 		st.Privileges, st.Absent, st.AllowedPrefixes = f.cfg.Privileges, f.absent, nil
 		st.Congestion = standing.Offered()
+		st.Host.Pending = []string{} // what was found in force is nobody's change
 		if errors.Is(radioErr, fs.ErrPermission) {
 			radioErr = nil // it is told as absent
 		}

@@ -196,7 +196,8 @@ func (t *TCP) lookDue(now int64) bool {
 	if data >= t.streams && len(t.sockets) > 0 {
 		return false
 	}
-	return now < t.eagerNs || now-t.lookedNs >= lookEveryNs
+	// A look at programs is quick, and no notice comes of a socket that came and went between two.
+	return t.programs != nil || now < t.eagerNs || now-t.lookedNs >= lookEveryNs
 }
 
 // look walks the kernel's table and gives a sample of every socket of the

@@ -211,7 +211,8 @@ func within(all []reading, openNs, closeNs int64) (least, most uint64) {
 // for no sockets; nothing on either changes.
 func TestE2EOrdinaryUsersMeasure(t *testing.T) {
 	f := newField(t)
-	down := strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha").Replace(campaign)
+	swap := strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha")
+	down := swap.Replace(campaign)
 	for name, c := range map[string]struct{ receiver, text string }{
 		"up": {"bravo", campaign}, "down": {"alpha", down},
 		"reverse": {"alpha", strings.Replace(down, "port: 5000", "port: 5000, reverse: true", 1)},
