@@ -66,7 +66,7 @@ func Abilities() []wire.Ability {
 		out = append(out, wire.Ability{Feature: "variant " + name, How: "native"})
 	}
 	none := func(feature string) {
-		a := wire.Ability{Feature: feature, How: "none", Reason: without,
+		a := wire.Ability{Feature: feature, How: "none", Reason: "this agent runs without root",
 			Needs: "an agent with root (privileges: root)"}
 		if name, is := strings.CutPrefix(feature, "variant "); is && slices.Contains(usual, name) {
 			a.Reason = fmt.Sprint(choose(name))

@@ -292,6 +292,40 @@ func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, reading
 	}
 }
 
+// What a node can do, and what its records will lack, is told before anything begins.
+func TestE2EWhatAnOrdinaryNodeCanDoIsTold(t *testing.T) {
+	f := newField(t)
+	if err := os.WriteFile(f.path("told.yaml"), []byte(campaign), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said := f.fieldmesh(t, "preflight", f.path("told.yaml"), "--fleet", f.path("fleet/fleet.yaml"), "--json")
+	for _, want := range []string{"it runs without root and changes nothing; its records will lack: connections of " +
+		"strangers that iperf3 has not taken, interface wlan0, radio", `it runs without root and changes nothing"`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("preflight does not say %q:\n%s", want, said)
+		}
+	}
+	for name, way := range map[string]string{"alpha": "descriptors", "bravo": "sock_diag"} {
+		words := []string{filepath.Join(programs, "fieldmesh-agent"), "probe", "--config", f.path(name + ".yaml")}
+		c := f.Nodes[name].Ordinary(t.Context(), words[0], words[1:]...)
+		if name == "alpha" {
+			c = f.Nodes[name].App(t, words[0], words[1:]...)
+		}
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Errorf("probe on %s: %v", name, err)
+		}
+		for _, want := range []string{"privileges  none: it changes nothing; sockets are read by " + way,
+			"variant reno             the kernel's own",
+			"variant tahoe            not possible: needs an agent with root"} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("probe on %s does not say %q:\n%s", name, want, out)
+			}
+		}
+	}
+	f.stop(t)
+}
+
 // Killed within a trial and started again, a node goes on.
 func TestE2EAKilledNodeGoesOn(t *testing.T) {
 	f := newField(t)
@@ -343,9 +377,9 @@ func TestE2EWhatNeedsRootIsRefused(t *testing.T) {
 		"capture": {"  radio: {mode: none}", "  capture: {snap_bytes: 96}\n  radio: {mode: none}", []string{
 			"node alpha: capture: the plan has packets captured, and its agent runs without root, which may not"}},
 		"variant": {"variant: reno", "variant: tahoe", []string{
-			"node alpha: tcp: variant tahoe cannot be had: only root can do that"}},
+			"node alpha: tcp: variant tahoe cannot be had: this agent runs without root"}},
 		"rto": {"variant: reno", "variant: reno, rto_min_ms: 500", []string{
-			"node alpha: tcp: rto_min_ms cannot be had: only root can do that"}},
+			"node alpha: tcp: rto_min_ms cannot be had: this agent runs without root"}},
 		"address": {"10.77.0.1/24", "10.77.0.9/24", []string{"node alpha: address: address 10.77.0.9/24 on wlan0: " +
 			"wlan0 does not have it, and this agent sets none (privileges: none); give wlan0 that address by hand"}},
 	} {
