@@ -37,6 +37,7 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh (?:calibrate|rehearse runs/.*/calibrated.yaml)`, "a run on the road",
 		"TestCalibrateWritesACampaignToRehearse"},
 	{`^fieldmesh compare `, "a run on the road", "TestWhatCannotBeComparedIsAbsent"},
+	{`^fieldmesh-agent (?:up|probe) --config FILE`, "a user without root", "TestE2EWhatAnOrdinaryNodeCanDoIsTold"},
 	{`^fieldmesh keys pair [\w-]+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
 }
 
