@@ -45,7 +45,9 @@ type Process struct {
 
 	frozenNs *int64 // when it was first seen frozen
 
-	program *descriptor.Program // nil: its sockets are not reached by descriptors
+	reach     bool                // its sockets, by descriptors
+	program   *descriptor.Program // by which they are
+	unreached error               // why not
 }
 
 // start runs iperf3 and sees to its end, not longer than within; 0: as long as ctx
@@ -66,21 +68,18 @@ func (g Generator) start(ctx context.Context, args []string, f wire.Flow, side s
 	p := &Process{
 		clk: g.Clock, stop: make(chan string, 1), within: make(chan time.Duration), done: make(chan struct{}),
 		result: wire.Iperf3{Flow: flow, Side: side}, stdout: limited{max: maxOutputBytes},
-		stderr: limited{max: maxErrorBytes}, folder: folder,
+		stderr: limited{max: maxErrorBytes}, folder: folder, reach: g.Descriptors,
 	}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go p.run(exec.Command(g.Bin, args...), started, ended)
 	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err), os.RemoveAll(folder))
 	}
-	if g.Descriptors {
-		p.program, err = descriptor.Of(p.pid)
-	}
 	go p.supervise(ctx, within, ended)
-	if err != nil {
+	if p.unreached != nil {
 		p.Stop("its sockets cannot be reached")
 		p.Wait()
-		return nil, fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err)
+		return nil, fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, p.unreached)
 	}
 	go p.watchFrozen()
 	if p.program != nil {
@@ -107,6 +106,9 @@ func (p *Process) run(cmd *exec.Cmd, started, ended chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
+	if p.reach { // before it is reaped: until then its number is its own
+		p.program, p.unreached = descriptor.Of(p.pid)
+	}
 	started <- nil
 	p.awaitEnd()
 	p.mu.Lock()

@@ -571,10 +571,14 @@ func TestServerOnATakenPortIsAnError(t *testing.T) {
 	defer l.Close()
 	f := mainFlow(1)
 	f.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil ||
-		!strings.Contains(err.Error(), "in use") {
-		t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
-	}
+	byEither(t, func(t *testing.T, descriptors bool) {
+		g := generator(t, bin)
+		g.Descriptors = descriptors
+		if _, err := g.Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil ||
+			!strings.Contains(err.Error(), "in use") {
+			t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
+		}
+	})
 }
 
 func TestIperf3IsTriedOverLoopback(t *testing.T) {
