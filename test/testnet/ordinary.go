@@ -32,8 +32,8 @@ const app = "fieldmesh-app"
 
 // App is Ordinary, and besides the program gets no more of the kernel than an app of
 // Android's does, as far as that can be made here: no netlink, nothing of /proc/net, which
-// is closed to the namespace's other users, too, and nothing of /sys/class/net. The package's
-// tests are run by WithPrograms.
+// is closed to the namespace's other users, too, nothing of /sys/class/net, and calls that
+// end it. The package's tests are run by WithPrograms.
 func (n *NS) App(t testing.TB, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -60,7 +60,7 @@ func beApp(words []string) error {
 		err = unix.Mount("none", "/sys/class/net", "tmpfs", 0, "mode=000") // `ip netns exec` has made a mount namespace
 	}
 	if err == nil {
-		err = refuseNetlink()
+		err = filterCalls()
 	}
 	if err != nil {
 		return fmt.Errorf("be an app: %w", err)
@@ -72,16 +72,27 @@ func beApp(words []string) error {
 	return syscall.Exec(setpriv, append(ordinary[:len(ordinary):len(ordinary)], words...), os.Environ())
 }
 
-// refuseNetlink has the kernel refuse this thread, and what it starts, every socket of netlink.
-func refuseNetlink() error {
-	raw, err := bpf.Assemble([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: 0, Size: 4}, // the call's number (struct seccomp_data)
+// deadly are calls that end an app, as far as no program here needs them to begin
+// (SECCOMP_BLOCKLIST_APP.TXT of bionic).
+var deadly = []uint32{unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_CLOCK_SETTIME, unix.SYS_SETTIMEOFDAY,
+	unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_CHROOT, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_SWAPON,
+	unix.SYS_SWAPOFF, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_REBOOT, unix.SYS_INIT_MODULE,
+	unix.SYS_DELETE_MODULE}
+
+// filterCalls has the kernel refuse this thread, and what it starts, every socket of netlink,
+// and end it by SIGSYS for what is deadly.
+func filterCalls() error {
+	all := []bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 4}} // the call's number (struct seccomp_data)
+	for _, number := range deadly {
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1},
+			bpf.RetConstant{Val: unix.SECCOMP_RET_TRAP})
+	}
+	raw, err := bpf.Assemble(append(all,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 3},
 		bpf.LoadAbsolute{Off: 16, Size: 4}, // its first argument
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
-	})
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
 	if err != nil {
 		return err
 	}

@@ -326,6 +326,29 @@ func TestE2EWhatAnOrdinaryNodeCanDoIsTold(t *testing.T) {
 	f.stop(t)
 }
 
+// What the tests' app may not, as Android's may not.
+func TestE2EAnAppMayNot(t *testing.T) {
+	testnet.Need(t, "ip", "ss", "setpriv")
+	ns := testnet.NewNS(t, "app")
+	for _, c := range []struct {
+		words []string
+		says  string
+	}{
+		{[]string{"cat", "/proc/net/tcp"}, "Permission denied"},
+		{[]string{"ls", "/sys/class/net"}, "Permission denied"},
+		{[]string{"ip", "link"}, "Permission denied"},
+		{[]string{"chroot", "/", "true"}, ""},
+	} {
+		out, err := ns.App(t, c.words[0], c.words[1:]...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.says) {
+			t.Errorf("%v: %v: %s", c.words, err, out)
+		}
+		if c.says == "" && !strings.Contains(err.Error(), "bad system call") {
+			t.Errorf("%v ended with %v", c.words, err)
+		}
+	}
+}
+
 // Killed within a trial and started again, a node goes on.
 func TestE2EAKilledNodeGoesOn(t *testing.T) {
 	f := newField(t)
