@@ -101,8 +101,12 @@ type radioSource interface {
 func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log *slog.Logger) error {
 	identity, err := keys.LoadIdentity(cfg.KeysDir)
 	if errors.Is(err, keys.ErrNoIdentity) {
-		return fmt.Errorf("this node is not paired yet: there is no node.key in %q; run `sudo fieldmesh-agent pair`",
-			cfg.KeysDir)
+		sudo := "sudo "
+		if cfg.Unprivileged() {
+			sudo = ""
+		}
+		return fmt.Errorf("this node is not paired yet: there is no node.key in %q; run `%sfieldmesh-agent pair`",
+			cfg.KeysDir, sudo)
 	}
 	if err != nil {
 		return err

@@ -99,6 +99,7 @@ func TestSoakLinkCutsWithOtherVersions(t *testing.T) {
 		for _, pair := range [][2]generator{{o, o}, {o, own}, {own, o}} {
 			t.Run(pair[0].version+" to "+pair[1].version, func(t *testing.T) { cutLinks(t, pair[0], pair[1], false) })
 		}
+		t.Run(o.version+" without root", func(t *testing.T) { cutLinks(t, o, o, true) })
 	}
 }
 

@@ -326,6 +326,48 @@ func TestE2EWhatAnOrdinaryNodeCanDoIsTold(t *testing.T) {
 	f.stop(t)
 }
 
+// codeShown is the code that the controller shows.
+var codeShown = regexp.MustCompile(`FIELDMESH-PAIR/\S+`)
+
+// A node begins without root as it does with: init, pair, up. Root does not run it.
+func TestE2EAnOrdinaryUserBegins(t *testing.T) {
+	f := newField(t)
+	_ = f.agents["bravo"].Stop(t, syscall.SIGTERM)
+	home := f.path("home")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, testnet.Nobody, testnet.Nobody)); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(home, "agent.yaml")
+	ordinary := func(words ...string) *exec.Cmd {
+		return f.Nodes["bravo"].Ordinary(t.Context(), filepath.Join(programs, "fieldmesh-agent"),
+			append(words, "--config", config)...)
+	}
+	out, err := ordinary("init", "--privileges", "none", "--node", "charlie", "--interface", "wlan0").CombinedOutput()
+	if err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	agent := testnet.Start(t, ordinary("up"))
+	agent.Says(t, "this node is not paired yet")
+	f.fieldmesh(t, "keys", "init", "--dir", f.path("other"))
+	offer := testnet.Start(t, f.controller("keys", "pair", "charlie", "--dir", f.path("other"), "--listen",
+		"10.97.0.1:7447", "--qr=false"))
+	offer.Says(t, "show it to nobody else")
+	pair := ordinary("pair")
+	pair.Stdin = strings.NewReader(codeShown.FindString(offer.Said()) + "\n")
+	if out, err := pair.CombinedOutput(); err != nil || !strings.Contains(string(out), "charlie is paired") {
+		t.Fatalf("pair: %v\n%s", err, out)
+	}
+	agent.Says(t, "node is ready")
+	if out, err := ordinary("restore").CombinedOutput(); err != nil || string(out) != "nothing to put back\n" {
+		t.Errorf("restore: %v: %s", err, out)
+	}
+	out, err = f.Nodes["bravo"].Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "up", "--config",
+		f.path("bravo.yaml")).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "what faces the network must not be root") {
+		t.Errorf("as root: %v: %s", err, out)
+	}
+}
+
 // What the tests' app may not, as Android's may not.
 func TestE2EAnAppMayNot(t *testing.T) {
 	testnet.Need(t, "ip", "ss", "setpriv")
