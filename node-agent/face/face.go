@@ -69,7 +69,7 @@ type Face struct {
 
 	sources   []measure.Source // of what is sampled beside positions and sockets
 	absent    []string         // what else would be
-	sockets   string           // how TCP's are read (measure.Way)
+	sockets   string           // how TCP's are read
 	transport func() (tcp.Machine, error)
 
 	authorized *keys.Authorized

@@ -27,7 +27,7 @@ func (f *Face) withoutRoot() {
 		return
 	}
 	f.host, f.transport, f.generator.Descriptors = standing.New(), standing.Machine, true
-	if f.sockets = measure.Way(); f.sockets == measure.ByDescriptors {
+	if f.sockets = measure.Way(); !measure.Lists() {
 		f.absent = append(f.absent, "connections of strangers that iperf3 has not taken")
 	}
 	f.sources = slices.DeleteFunc(f.sources, func(s measure.Source) bool {

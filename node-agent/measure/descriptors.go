@@ -2,7 +2,6 @@ package measure
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,13 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
 )
 
-// Where the kernel may not be asked for sockets, as by an Android app, they are reached by
-// descriptors of our own, of the same sockets. getsockopt reports what sock_diag does, by the
-// same function of the kernel's (tcp_get_info).
+// On a node without root, iperf3's sockets are reached by descriptors of our own, of the same
+// sockets. getsockopt reports what sock_diag does, by the same function of the kernel's
+// (tcp_get_info). An Android app may not ask the kernel for sockets. And where one may, the
+// kernel's notice of a socket that ends with a reset, as iperf3's are told to there
+// (node-agent/traffic), comes when its counts are gone (tcp_disconnect).
 //
 // A socket of which there is such a descriptor stays open when its program closes it: its
 // last counts can be read then, but until it is let go its peer hears nothing, and what the
@@ -34,18 +34,17 @@ const (
 	ByDescriptors = "descriptors"
 )
 
-// Way is how this process may read the sockets of its programs: the kernel lists them, or
-// refuses to.
-func Way() string {
+// Way is how an agent without root reads the sockets of flows.
+func Way() string { return ByDescriptors }
+
+// Lists reports whether the kernel lists sockets for this process, or refuses to.
+func Lists() bool {
 	t := NewTCP("", nil, nil)
 	err := t.sock.open()
 	if err == nil {
 		err = errors.Join(t.dump(unix.AF_INET, func(diagMessage) error { return nil }), t.Close())
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		return ByDescriptors
-	}
-	return BySockDiag
+	return !errors.Is(err, fs.ErrPermission)
 }
 
 // ReachBy has the flows' sockets reached in the programs that have them, those that run when
@@ -53,16 +52,19 @@ func Way() string {
 func (t *TCP) ReachBy(programs func() []*descriptor.Program) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.programs, t.taken, t.deaf = programs, map[uint64]*taken{}, true
-	ctx, stop := context.WithCancel(context.Background())
-	t.watching = stop
-	go func() {
-		for pause.For(ctx, lookIfClosed) == nil {
-			t.mu.Lock()
-			t.letClosedGo()
-			t.mu.Unlock()
-		}
-	}()
+	t.programs, t.taken = programs, map[uint64]*taken{}
+}
+
+// lookOften lets sockets go soon after their programs close them, for as long as there are any.
+func (t *TCP) lookOften() {
+	for more := true; more; {
+		time.Sleep(lookIfClosed)
+		t.mu.Lock()
+		t.letClosedGo()
+		more = len(t.taken) > 0
+		t.looksOften = more
+		t.mu.Unlock()
+	}
 }
 
 // taken is a socket that a program has, and this process too.
@@ -134,7 +136,35 @@ func (t *TCP) take(p *descriptor.Program, s descriptor.Socket) (*sample, error) 
 	}
 	k.control = out.Stream == nil
 	t.taken[m.cookie] = k
+	if !t.looksOften {
+		t.looksOften = true
+		go t.lookOften()
+	}
 	return out, nil
+}
+
+// strangers are those at the flows' servers, whether iperf3 has taken them or not, where the
+// kernel lists sockets.
+func (t *TCP) strangers(samples []*sample) ([]*sample, error) {
+	t.strange = 0
+	samples = slices.DeleteFunc(samples, func(s *sample) bool { return s.Stranger })
+	err := t.sock.open()
+	for _, family := range t.families {
+		if err != nil {
+			break
+		}
+		err = t.dump(family, func(m diagMessage) error {
+			if _, _, whose := t.match(m.local(), m.remote()); whose != ofStranger {
+				return nil
+			}
+			s, err := t.meet(m)
+			if s != nil {
+				samples = append(samples, s)
+			}
+			return err
+		})
+	}
+	return samples, err
 }
 
 // begin reads what stays as it is; false: it is no connected socket of TCP's.
@@ -259,9 +289,6 @@ func (t *TCP) addClosed(samples []*sample) []*sample {
 
 // letGo lets all sockets go.
 func (t *TCP) letGo() error {
-	if t.watching != nil {
-		t.watching()
-	}
 	var err error
 	for _, k := range t.taken {
 		err = errors.Join(err, unix.Close(k.fd))

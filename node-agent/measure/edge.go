@@ -35,6 +35,9 @@ func (t *TCP) Edge(name string, tBootNs int64) (bodies []wire.Body, missed Misse
 	defer t.mu.Unlock()
 	t.listen()
 	samples, err := t.look(t.lookedNs)
+	if err == nil && t.programs != nil && !t.deaf {
+		samples, err = t.strangers(samples)
+	}
 	if err == nil {
 		samples, err = t.awaitEnds(samples)
 	}

@@ -38,7 +38,7 @@ func (t *TCP) listen() {
 // those that the samples have.
 func (t *TCP) ended(samples []*sample) ([]*sample, error) {
 	if t.programs != nil {
-		return t.addClosed(samples), nil
+		samples = t.addClosed(samples)
 	}
 	for !t.deaf {
 		more, err := t.ends.poll(func(_ uint16, _ uint32, payload []byte) error {
@@ -61,16 +61,16 @@ func (t *TCP) ended(samples []*sample) ([]*sample, error) {
 }
 
 // last makes the sample of a destroyed data socket, or of a stranger's; nil
-// when it is another's, or one that was never met and never carried anything.
+// when it is another's, or one that was never met and never carried anything. The
+// end of one that was met and whose notice has no counts, as after a reset, stays unknown.
 func (t *TCP) last(payload []byte) (*sample, error) {
 	m, ok := parseDiag(payload)
 	if !ok {
 		return nil, nil
 	}
-	met := t.living[m.cookie]
-	delete(t.living, m.cookie)
 	flow, stream, whose := t.match(m.local(), m.remote())
-	if len(m.info) == 0 || whose == ofNobody || whose == ofFlow && stream < 0 || whose == ofStranger && !t.tells() {
+	if len(m.info) == 0 || whose == ofNobody || whose == ofFlow && (stream < 0 || t.programs != nil) ||
+		whose == ofStranger && !t.tells() {
 		return nil, nil
 	}
 	f := found{flow: flow, stream: stream, cookie: m.cookie, local: m.local().String(), remote: m.remote().String()}
@@ -81,9 +81,10 @@ func (t *TCP) last(payload []byte) (*sample, error) {
 	}
 	s.Stranger = whose == ofStranger
 	const fin = 1 // counts as a byte
-	if !met && s.BytesReceived+s.BytesAcked <= fin {
+	if !t.living[m.cookie] && s.BytesReceived+s.BytesAcked <= fin {
 		return nil, nil
 	}
+	delete(t.living, m.cookie)
 	return s, nil
 }
 

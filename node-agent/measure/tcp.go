@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -34,11 +33,12 @@ type TCP struct {
 	standing map[uint64]*standing
 	openNs   int64 // when Edge was called for the window's open; 0: not yet
 	// programs are those that have the flows' sockets, which are then reached by descriptors;
-	// nil: the kernel is asked.
+	// nil: the kernel is asked. It is then asked for strangers alone.
 	programs func() []*descriptor.Program
 	taken    map[uint64]*taken // by their cookies
 	closed   []*sample         // the last of those that their programs have closed
-	watching context.CancelFunc
+	// looksOften: a goroutine checks whether they have closed more (lookOften).
+	looksOften bool
 	// traced gives the kernel's own events; nil: they are told from samples.
 	traced Events
 	lost   uint32 // of them, as last told
@@ -394,7 +394,11 @@ func (t *TCP) answer(i int, kind uint16, payload []byte, s *sample) (bool, error
 		t.sockets[i].gone = true
 		return false, nil
 	}
-	return true, t.sockets[i].fill(s, m)
+	f := &t.sockets[i]
+	if f.stream >= 0 && f.congestion != string(m.congestion) { // its program has chosen another
+		t.congestion[f.cookie] = string(m.congestion)
+	}
+	return true, f.fill(s, m)
 }
 
 // forget drops the sockets that are gone.
