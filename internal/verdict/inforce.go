@@ -14,10 +14,10 @@ import (
 // them is right. A trial with another TCP than its cell's would be a result of
 // a cell that was never measured.
 func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
-	made := map[string]*wire.TCPInForce{}
+	made, withoutRoot := map[string]*wire.TCPInForce{}, map[string]bool{}
 	for _, r := range records {
 		if p, ok := r.Body.(*wire.Provenance); ok && p.TCP != nil {
-			made[r.Node] = p.TCP
+			made[r.Node], withoutRoot[r.Node] = p.TCP, p.Privileges == wire.NoPrivileges
 			if fault := madeOtherwise(t.TCP, p.TCP); fault != "" {
 				return alienTCP("node %s %s", r.Node, fault)
 			}
@@ -32,8 +32,9 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 		if !ok || s.Stream == nil || senders[s.Flow] != r.Node || made[r.Node] == nil {
 			continue
 		}
-		// Without root, iperf3 chooses it for a socket that has connected.
-		if s.Congestion != "" && s.State != "SYN_SENT" && s.Congestion != made[r.Node].Kernel {
+		// Without root, iperf3 chooses it for a socket that has connected and sent its cookie.
+		early := withoutRoot[r.Node] && cookieAlone(s)
+		if s.Congestion != "" && !early && s.Congestion != made[r.Node].Kernel {
 			return alienTCP("a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node,
 				s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
 		}
@@ -60,6 +61,19 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 
 func alienTCP(format string, args ...any) wire.Reason {
 	return wire.Reason{Code: wire.ReasonNotInForce, Text: fmt.Sprintf(format, args...)}
+}
+
+// cookieBytes is what iperf3's client sends on each connection before all else: the
+// test's cookie, with the zero that ends it (COOKIE_SIZE of its iperf.h).
+const cookieBytes = 37
+
+// cookieAlone reports whether a socket has sent nothing but iperf3's cookie, or not even that.
+func cookieAlone(s *wire.TCPSample) bool {
+	if s.BytesSent == nil || s.BytesRetrans == nil { // as a kernel before Linux 4.19 does not tell
+		const syn = 1 // counts as a byte
+		return s.BytesAcked <= cookieBytes+syn
+	}
+	return *s.BytesSent <= cookieBytes+*s.BytesRetrans
 }
 
 // beyond reports whether a socket's window was larger than the trial's. The bound
@@ -127,9 +141,9 @@ func above(s *wire.TCPSample, mostMs *int) bool {
 }
 
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
-// one for each congestion control that it was seen with, for a window that was
-// too large, for an RTO that was too short or too long and for a threshold that cannot be. An
-// attempt may have hundreds of thousands.
+// one for each congestion control that it was seen with before it sent the flow's data and
+// after, for a window that was too large, for an RTO that was too short or too long and for a
+// threshold that cannot be. An attempt may have hundreds of thousands.
 type Evidence struct {
 	seen  map[evidence]bool
 	most  *int // segments in a window
@@ -143,6 +157,7 @@ type evidence struct {
 	large, early     bool
 	late             bool
 	absurd           bool
+	unsent           bool // of the flow's data
 }
 
 // NewEvidence is for an attempt at a trial.
@@ -164,7 +179,7 @@ func (e *Evidence) Needs(r wire.Record) bool {
 			return true
 		}
 		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least),
-			above(b, e.rto), impossible(b)}
+			above(b, e.rto), impossible(b), cookieAlone(b)}
 		fresh := !e.seen[k]
 		e.seen[k] = true
 		return fresh

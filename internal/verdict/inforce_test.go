@@ -48,7 +48,7 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		"another socket's": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "car", `a socket of flow bulk on car runs "cubic"`},
 		"one that connects": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.Congestion, s.State = "cubic", "SYN_SENT"
-		}, "car", ""},
+		}, "car", `a socket of flow bulk on car runs "cubic"`},
 		"the receiver's own": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "roadside", ""},
 		"iperf3's control": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion, s.Stream = "cubic", nil },
 			"car", ""},
@@ -128,5 +128,71 @@ func TestEvidence(t *testing.T) {
 	if kept != 6 || !e.Needs(window("car", nil)) || e.Needs(at("car", 1, &wire.TCPEvent{})) ||
 		e.Needs(at("car", 1, &wire.TCPSample{})) {
 		t.Errorf("%d of 6000 samples kept, want 6", kept)
+	}
+}
+
+// Without root, iperf3 chooses the congestion control of a socket that has connected. Until
+// then it has sent its cookie at most, and of that nothing is concluded; of what it runs
+// after, everything, also if the verdict sees no more than its evidence.
+func TestWithoutRootASocketRunsTheTrialsTCPOnceItSends(t *testing.T) {
+	plan := wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}},
+		TCP: wire.TCP{Variant: "reno"}}
+	type seen struct {
+		state, congestion     string
+		sent, repeated, acked uint64
+		sentIsUnknown         bool
+	}
+	for name, c := range map[string]struct {
+		root    bool
+		samples []seen
+		wrong   bool
+	}{
+		"as planned": {samples: []seen{{state: "SYN_SENT", congestion: "cubic"},
+			{state: "ESTABLISHED", congestion: "cubic", sent: 37, acked: 38},
+			{state: "ESTABLISHED", congestion: "reno", sent: 1e6, acked: 9e5}}},
+		"its cookie twice": {samples: []seen{{state: "ESTABLISHED", congestion: "cubic", sent: 74, repeated: 37}}},
+		"a server in reverse": {samples: []seen{{state: "ESTABLISHED", congestion: "cubic"},
+			{state: "ESTABLISHED", congestion: "reno", sent: 1e6}}},
+		"one that never came about": {samples: []seen{{state: "SYN_SENT", congestion: "cubic"},
+			{state: "CLOSE", congestion: "cubic"}}},
+		"another after it connected": {wrong: true, samples: []seen{{state: "SYN_SENT", congestion: "cubic"},
+			{state: "ESTABLISHED", congestion: "cubic", sent: 1e6, acked: 9e5}}},
+		"another, heard of at its end": {wrong: true, samples: []seen{{state: "SYN_SENT", congestion: "cubic"},
+			{state: "CLOSE", congestion: "cubic", sent: 1e6, acked: 9e5}}},
+		"nothing of it acknowledged": {wrong: true, samples: []seen{
+			{state: "ESTABLISHED", congestion: "cubic", sent: 1e6, acked: 38}}},
+		"a kernel that does not count": {wrong: true, samples: []seen{
+			{state: "ESTABLISHED", congestion: "cubic", sentIsUnknown: true, acked: 38},
+			{state: "ESTABLISHED", congestion: "cubic", sentIsUnknown: true, acked: 5000}}},
+		"a kernel that does not count, early": {samples: []seen{
+			{state: "ESTABLISHED", congestion: "cubic", sentIsUnknown: true, acked: 38}}},
+		"with root": {root: true, wrong: true, samples: []seen{{state: "SYN_SENT", congestion: "cubic"}}},
+	} {
+		p := &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno"}, Privileges: wire.NoPrivileges}
+		if c.root {
+			p.Privileges = ""
+		}
+		records := []wire.Record{at("car", -1, p)}
+		for _, s := range c.samples {
+			sample := &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 7, State: s.state,
+				Congestion: s.congestion, BytesAcked: s.acked}
+			if !s.sentIsUnknown {
+				sample.BytesSent, sample.BytesRetrans = new(s.sent), new(s.repeated)
+			}
+			records = append(records, at("car", 1, sample))
+		}
+		e := NewEvidence(plan)
+		var kept []wire.Record
+		for _, r := range records {
+			if e.Needs(r) {
+				kept = append(kept, r)
+			}
+		}
+		if got := notInForce(plan, records); (got.Code != "") != c.wrong {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := notInForce(plan, kept); (got.Code != "") != c.wrong {
+			t.Errorf("%s, by its evidence: %v", name, got)
+		}
 	}
 }
