@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -26,11 +28,11 @@ import (
 // Host answers as the host process does (host.Client).
 type Host struct {
 	mu    sync.Mutex
-	found map[string][]string // by scope: the changes that were found in force, in words
+	found map[string][]change.Change // by scope: those that were found in force
 }
 
 // New makes one.
-func New() *Host { return &Host{found: map[string][]string{}} }
+func New() *Host { return &Host{found: map[string][]change.Change{}} }
 
 // without says why something is not done.
 const (
@@ -53,9 +55,7 @@ func (h *Host) Apply(_ context.Context, scope string, changes []change.Change) (
 		if refused := Stands(c); refused != nil {
 			return nil, refused
 		}
-		if !slices.Contains(h.found[scope], c.String()) {
-			h.found[scope] = append(h.found[scope], c.String())
-		}
+		h.found[scope] = append(h.found[scope], c)
 	}
 	return nil, nil
 }
@@ -72,12 +72,17 @@ func (h *Host) Restore(_ context.Context, scope string) (wire.RestoreReport, err
 	return wire.RestoreReport{Undone: []string{}, Failed: []string{}}, nil
 }
 
-// Status tells what was found in force, and what of TCP can be had.
+// Status tells what was found in force and still is, and what of TCP can be had.
 func (h *Host) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return wire.HostStatus{Reached: true, TCP: Abilities(),
-		Pending: slices.Concat([]string{}, h.found[host.ScopeRun], h.found[host.ScopeTrial])}, nil
+	st := wire.HostStatus{Reached: true, TCP: Abilities(), Pending: []string{}}
+	for _, c := range slices.Concat(h.found[host.ScopeRun], h.found[host.ScopeTrial]) {
+		if Stands(c) == nil {
+			st.Pending = append(st.Pending, c.String())
+		}
+	}
+	return st, nil
 }
 
 // Keepalive has no timer to wind up.
@@ -103,10 +108,19 @@ func (*Host) WiFi(_ context.Context, w host.WiFi) (wire.Caps, error) {
 	return wire.Caps{}, Refuse("Android's Wi-Fi on " + w.Interface)
 }
 
-// Sever counts what an attempt has left, where the kernel lists it. It destroys nothing:
-// iperf3's sockets end with it (node-agent/traffic).
-func (*Host) Sever(_ context.Context, s host.Sever) (out flows.Severed, _ error) {
+// drains is how long what a flow in reverse has left at its server may take to reach the client.
+const drains = 2 * time.Second
+
+// Sever counts what an attempt has left, where the kernel lists it, and waits a little until
+// there is nothing. It destroys nothing: iperf3's sockets end with it (node-agent/traffic).
+func (*Host) Sever(ctx context.Context, s host.Sever) (out flows.Severed, _ error) {
 	n, err := flows.Left(s.Own, s.Flows)
+	for end := time.Now().Add(drains); n > 0 && err == nil && time.Now().Before(end); {
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
+			return out, err
+		}
+		n, err = flows.Left(s.Own, s.Flows)
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission): // as to an app
 	case err != nil:

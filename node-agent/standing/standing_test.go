@@ -2,14 +2,18 @@ package standing
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -75,6 +79,71 @@ func TestWhatStandsIsInForce(t *testing.T) {
 		if st, _ := h.Status(t.Context()); len(st.Pending) > 0 {
 			t.Errorf("%s: after the trial there are %q", name, st.Pending)
 		}
+	}
+}
+
+// What a sender has left drains for a while when its peer reads on, and is then nothing left.
+func TestWhatDrainsIsNotLeft(t *testing.T) {
+	for name, drains := range map[string]bool{"it drains": true, "it does not": false} {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		peer, err := net.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		sender, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sender.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sender.Write(make([]byte, 64<<20)); !os.IsTimeout(err) {
+			t.Fatalf("%s: more than the buffers hold was sent: %v", name, err)
+		}
+		if err := sender.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if drains {
+			time.AfterFunc(100*time.Millisecond, func() { _, _ = io.Copy(io.Discard, peer) })
+		}
+		at := l.Addr().(*net.TCPAddr).AddrPort()
+		out, err := New().Sever(t.Context(), host.Sever{Own: at.Addr(), Flows: []flows.End{{Peer: at.Addr(),
+			Port: int(at.Port()), Streams: 1, Server: true}}})
+		if err != nil || (out.Error == "") != drains ||
+			!drains && !strings.Contains(out.Error, "1 sockets still send") {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+}
+
+// A connection without ECN that chooses dctcp runs another.
+func TestDCTCPIsNotChosen(t *testing.T) {
+	begin, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(begin)) == "dctcp" {
+		t.Skip("connections begin with it here")
+	}
+	if err := choose("dctcp"); err == nil || !strings.Contains(err.Error(), "ECN") {
+		t.Errorf("dctcp: %v", err)
+	}
+}
+
+// What was found in force and is so no longer is not told as in force.
+func TestWhatHasGoneIsNotInForce(t *testing.T) {
+	prefix := netip.MustParsePrefix("10.77.0.1/24")
+	h := New()
+	h.found[host.ScopeTrial] = []change.Change{change.Link{Interface: "lo", Up: new(true)},
+		change.Address{Interface: "lo", Prefix: prefix}}
+	st, err := h.Status(t.Context())
+	if err != nil || len(st.Pending) != 1 || !strings.HasPrefix(st.Pending[0], "link lo") {
+		t.Errorf("in force are %q, %v", st.Pending, err)
 	}
 }
 

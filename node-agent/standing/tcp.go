@@ -41,6 +41,9 @@ func choose(name string) (err error) {
 	switch {
 	case err != nil || first == name:
 		return err
+	case name == "dctcp": // dctcp_init
+		return fmt.Errorf("connections begin with %s here, without the ECN that %s takes: set "+
+			"net.ipv4.tcp_congestion_control to it by hand", first, name)
 	case strings.HasPrefix(first, "bbr"): // bbr_init: sk_pacing_status
 		return fmt.Errorf("connections begin with %s here, and keep its pacing when a program without root chooses "+
 			"%s: set net.ipv4.tcp_congestion_control to %[2]s by hand", first, name)

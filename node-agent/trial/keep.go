@@ -144,7 +144,8 @@ func (a *attempt) stillInForce(ctx context.Context) error {
 	}
 	for _, need := range a.needs {
 		if !slices.Contains(st.Pending, need) {
-			return verdict.Interruption{Code: wire.ReasonHostRestored, Text: need + " was put back during the attempt"}
+			return verdict.Interruption{Code: wire.ReasonHostRestored,
+				Text: need + " was no longer in force at the attempt's end"}
 		}
 	}
 	return nil
