@@ -7,6 +7,7 @@ package descriptor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,14 +28,22 @@ type Program struct {
 const needed = "Linux 5.6 or newer is needed, on Android version 12, and a system that lets a process read its own " +
 	"children (kernel.yama.ptrace_scope at most 1)"
 
+// because is why a call failed, with what has to be there where it is not.
+func because(err error) error {
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: %s", err, needed)
+	}
+	return err
+}
+
 // Of opens a child of this process that was not yet waited for, so that its number is its own.
 func Of(pid int) (*Program, error) {
 	if old() { // on an Android as old, the call would end this process
-		return nil, fmt.Errorf("reach the sockets of process %d: %w: %s", pid, unix.ENOSYS, needed)
+		return nil, fmt.Errorf("reach the sockets of process %d: %w", pid, because(unix.ENOSYS))
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil, fmt.Errorf("reach the sockets of process %d: %w: %s", pid, err, needed)
+		return nil, fmt.Errorf("reach the sockets of process %d: %w", pid, because(err))
 	}
 	return &Program{fds: filepath.Join("/proc", strconv.Itoa(pid), "fd"), fd: fd}, nil
 }
@@ -75,7 +84,7 @@ func (p *Program) Sockets() ([]Socket, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list a program's sockets: %w: %s", err, needed)
+		return nil, fmt.Errorf("list a program's sockets: %w", because(err))
 	}
 	var out []Socket
 	for _, f := range files {
@@ -120,7 +129,7 @@ func (p *Program) Take(s Socket) (fd int, ok bool, err error) {
 	case errors.Is(err, unix.EBADF), errors.Is(err, unix.ESRCH):
 		return -1, false, nil
 	case err != nil:
-		return -1, false, fmt.Errorf("reach a program's socket: %w: %s", err, needed)
+		return -1, false, fmt.Errorf("reach a program's socket: %w", because(err))
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Ino != s.inode { // another has the number now

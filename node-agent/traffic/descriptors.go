@@ -82,8 +82,8 @@ func listensAt(p *descriptor.Program, at netip.AddrPort) (bool, error) {
 			continue
 		}
 		listens, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN) // of a file that is no socket: 0
-		own, err := unix.Getsockname(fd)
-		if err := errors.Join(err, unix.Close(fd)); err != nil {
+		own, _ := unix.Getsockname(fd)
+		if err := unix.Close(fd); err != nil {
 			return false, err
 		}
 		if listens != 0 && addrPort(own) == netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) {
