@@ -66,18 +66,13 @@ func (f *field) path(name string) string { return filepath.Join(f.dir, name) }
 
 // controller is a command of the controller's.
 func (f *field) controller(args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", f.Control.Name, filepath.Join(programs, "fieldmesh")},
-		args...)...)
+	return f.Controller(programs, args...)
 }
 
 // fieldmesh runs one that has to succeed.
 func (f *field) fieldmesh(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := f.controller(args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("fieldmesh %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return f.Fieldmesh(t, programs, args...)
 }
 
 func (f *field) startLaptop(t *testing.T) {

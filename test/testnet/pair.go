@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,22 @@ func (n *NS) Limit(t testing.TB, link string) {
 
 // API is where a node's agent is to listen on the control network.
 func (p *Pair) API(name string) string { return p.hosts[name] + ":7443" }
+
+// Controller is a command of the controller's, whose program lies in a folder.
+func (p *Pair) Controller(programs string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", p.Control.Name, filepath.Join(programs, "fieldmesh")},
+		args...)...)
+}
+
+// Fieldmesh runs one that has to succeed.
+func (p *Pair) Fieldmesh(t testing.TB, programs string, args ...string) string {
+	t.Helper()
+	out, err := p.Controller(programs, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("fieldmesh %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
 
 // GiveKeys copies a bundle of keys to where a node's agent will look for it, and
 // gives the copy to the user that reads it, closed to all others.

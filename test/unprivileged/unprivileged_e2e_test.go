@@ -108,18 +108,13 @@ func (f *field) isAsBefore(t *testing.T, name string) {
 
 // controller is a command of the controller's.
 func (f *field) controller(args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", f.Control.Name, filepath.Join(programs, "fieldmesh")},
-		args...)...)
+	return f.Controller(programs, args...)
 }
 
 // fieldmesh runs one that has to succeed.
 func (f *field) fieldmesh(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := f.controller(args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("fieldmesh %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return f.Fieldmesh(t, programs, args...)
 }
 
 // drive begins to drive a campaign.
@@ -418,6 +413,9 @@ func TestE2EAKilledNodeGoesOn(t *testing.T) {
 		for _, pid := range testnet.Pids(f.Nodes[name].Name) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // its iperf3 may have ended with it
 		}
+		testnet.Await(t, 30*time.Second, "the end of those that were killed", func() bool {
+			return len(testnet.Pids(f.Nodes[name].Name)) == 0
+		})
 		f.up(t, name)
 		f.accepted(t, "killed-"+name, run)
 	}
