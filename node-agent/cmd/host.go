@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
@@ -26,6 +27,9 @@ import (
 func HostCommand() *cobra.Command {
 	return configuredOr(&cobra.Command{Use: "host", PreRunE: needRoot},
 		func(c *cobra.Command, cfg config.Config) error {
+			if cfg.Unprivileged() {
+				return restoreDespite(cfg, errNoHost)
+			}
 			face, err := faceUser(cfg)
 			if err != nil {
 				return restoreDespite(cfg, err)
@@ -34,6 +38,10 @@ func HostCommand() *cobra.Command {
 		},
 		func(_ *cobra.Command, path string, fault error) error { return restoreDespite(salvaged(path), fault) })
 }
+
+// errNoHost is what the privileged half says of a node that is to have none.
+var errNoHost = errors.New("the configuration has `privileges: none`: this node has no privileged half; run " +
+	"`fieldmesh-agent up` as an ordinary user, or leave that line out")
 
 // restoreDespite puts back what a former life left changed, unless another is at work,
 // and reports the fault because of which that is all.
@@ -84,10 +92,14 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 func RestoreCommand() *cobra.Command {
 	var trialOnly, ifEnded bool
 	do := func(c *cobra.Command, cfg config.Config) error {
-		if err := needPrivileges(c, cfg, nil); err != nil {
+		left := cfg.Unprivileged() && hasJournal(cfg) // by an agent that was root
+		if left && os.Geteuid() != 0 {
+			return leftByRoot(cfg)
+		}
+		if err := needPrivileges(c, cfg, nil); err != nil && !left {
 			return err
 		}
-		if cfg.Unprivileged() {
+		if cfg.Unprivileged() && !left {
 			return writeRestored(c.OutOrStdout(), wire.RestoreReport{}) // it has changed nothing
 		}
 		scope := ""
@@ -178,6 +190,12 @@ func needRoot(c *cobra.Command, _ []string) error {
 	return fmt.Errorf("%w: it changes network settings; run sudo fieldmesh-agent %s", errNotRoot, c.Name())
 }
 
+// leftByRoot says that an agent which was root has left its journal.
+func leftByRoot(cfg config.Config) error {
+	return fmt.Errorf("an agent that was root has left its journal in %s: what it changed may be in force still; put "+
+		"it back as root: sudo fieldmesh-agent restore --config FILE, then remove that folder", cfg.HostDir())
+}
+
 // needPrivileges is needRoot of a command that a node without root gives, too: as any user but root.
 func needPrivileges(c *cobra.Command, cfg config.Config, fault error) error {
 	if fault == nil && cfg.Unprivileged() {
@@ -187,8 +205,9 @@ func needPrivileges(c *cobra.Command, cfg config.Config, fault error) error {
 		}
 		return nil
 	}
-	if broken := (*config.Error)(nil); errors.As(fault, &broken) && os.Geteuid() != 0 {
-		return fault // of which nobody knows whose it is to be
+	broken := (*config.Error)(nil)
+	if os.Geteuid() != 0 && (errors.As(fault, &broken) || errors.Is(fault, fs.ErrNotExist)) {
+		return fault // nobody knows whose it is to be
 	}
 	return needRoot(c, nil)
 }

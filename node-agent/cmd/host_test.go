@@ -2,12 +2,15 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
 
 // A machine that a former life left changed is put back, whatever else is wrong.
@@ -27,6 +30,7 @@ func TestAFaultElsewhereKeepsNoChangeInForce(t *testing.T) {
 	for fault, text := range map[string]string{
 		"find face_user \"no-such-user\"": "face_user: no-such-user\nstate_dir: " + dir + "/state # here\n",
 		"unknown key \"goport\"":          "goport: 7000\nstate_dir: '" + dir + "/state'\n",
+		"`privileges: none`":              "privileges: none\nstate_dir: " + dir + "/state\n",
 		"agent.yaml:4:":                   "state_dir: " + dir + "/state\n\tgo_port: [\n",
 	} {
 		for _, command := range []string{"host", "restore", "up"} {
@@ -45,13 +49,67 @@ func TestAFaultElsewhereKeepsNoChangeInForce(t *testing.T) {
 				root.SetOut(&out)
 				root.SetErr(&out)
 				root.SetArgs([]string{command, "--config", path})
-				if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), fault) {
+				err := root.ExecuteContext(t.Context())
+				if fine := command == "restore" && strings.HasPrefix(fault, "`privileges"); fine != (err == nil) ||
+					err != nil && !strings.Contains(err.Error(), fault) {
 					t.Errorf("the fault is told as %v\n%s", err, &out)
 				}
 				if left, err := os.ReadFile(journal); err != nil || len(left) > 0 {
 					t.Errorf("left in force is %q, %v", left, err)
 				}
 			})
+		}
+	}
+}
+
+// Where a node is to have no privileged half, root starts none, and what a former one left is put back by root only.
+func TestANodeWithoutRootHasNoPrivilegedHalf(t *testing.T) {
+	dir := t.TempDir()
+	text := "node: car\ninterface: wlan0\nprivileges: none\nstate_dir: " + dir + "\n"
+	cfg, err := config.Parse("agent.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := restoreDespite(cfg, errNoHost); !errors.Is(err, errNoHost) {
+		t.Errorf("without a journal: %v", err)
+	}
+	if hasJournal(cfg) {
+		t.Error("there is a journal already")
+	}
+	if err := makeDirs(cfg, identity{os.Getuid(), os.Getgid()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(cfg.HostDir(), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cfg.JournalDir(), "journal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !hasJournal(cfg) || !strings.Contains(leftByRoot(cfg).Error(), "sudo fieldmesh-agent restore") {
+		t.Error("a journal that root left is not told")
+	}
+}
+
+// A face's folder that others may enter, or that lies elsewhere, is not taken.
+func TestAFolderOfOthersIsNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		make func(path string) error
+		fine bool
+	}{
+		"own": {func(path string) error { return os.Mkdir(path, 0o700) }, true},
+		"open to others": {func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777))
+		}, false},
+		"link": {func(path string) error { return os.Symlink(dir, path) }, false},
+		"file": {func(path string) error { return os.WriteFile(path, nil, 0o600) }, false},
+	} {
+		path := filepath.Join(dir, name)
+		if err := c.make(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := ownFolder(path); (err == nil) != c.fine {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -79,6 +79,11 @@ func versionCommand() *cobra.Command {
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
 func FaceCommand() *cobra.Command {
 	return configured(&cobra.Command{Use: "face"}, func(c *cobra.Command, cfg config.Config) error {
+		if cfg.Unprivileged() {
+			if err := needPrivileges(c, cfg, nil); err != nil {
+				return err
+			}
+		}
 		confined, err := confine.Face(c.Context(), cfg, c.Flag("config").Value.String())
 		if err != nil {
 			return err
@@ -122,7 +127,8 @@ func loadConfig(path string) (config.Config, error) {
 		if path != config.DefaultPath {
 			name = " --config " + path
 		}
-		err = fmt.Errorf("%w; `sudo fieldmesh-agent init%s` writes a first one", err, name)
+		err = fmt.Errorf("%w; `sudo fieldmesh-agent init%s` writes a first one; for a node without root, leave sudo "+
+			"out and add --privileges none", err, name)
 	}
 	if err == nil && os.Geteuid() == 0 {
 		err = host.CheckConfiguration(path)

@@ -61,10 +61,13 @@ func up(c *cobra.Command, path string) (err error) {
 		return fmt.Errorf("%w; without root, `privileges: none` in the configuration has it take part in trials that "+
 			"change nothing", err)
 	} else if err != nil {
-		return err
+		return restoreDespite(cfg, err)
 	}
 	if err != nil {
 		return restoreDespite(salvaged(path), err)
+	}
+	if cfg.Unprivileged() && hasJournal(cfg) {
+		return leftByRoot(cfg)
 	}
 	face, err := faceUser(cfg)
 	if err != nil {
@@ -136,11 +139,23 @@ func makeDirs(cfg config.Config, face identity) error {
 		return fmt.Errorf("make face's directory: %w", err)
 	}
 	if cfg.Unprivileged() {
-		return nil
+		return ownFolder(cfg.FaceDir())
 	}
 	// Not through a symbolic link, whoever may have put one there.
 	if err := os.Lchown(cfg.FaceDir(), face.uid, face.gid); err != nil {
 		return fmt.Errorf("give face its directory: %w", err)
+	}
+	return nil
+}
+
+// ownFolder refuses a folder that is another's, that others may enter, or that a symbolic link stands for.
+func ownFolder(path string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return fmt.Errorf("look at face's directory: %w", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o077 != 0 {
+		return fmt.Errorf("%s is not a folder of this user's alone: remove it, or name another state_dir", path)
 	}
 	return nil
 }

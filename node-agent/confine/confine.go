@@ -72,7 +72,7 @@ func Face(ctx context.Context, cfg config.Config, configuration string) (c Confi
 	p.start = append(p.start, ownProgram)
 	p.read = append(p.read, configuration)
 	runtime.LockOSThread() // whose domain all threads of the program have then
-	version, err := landlocked(p)
+	version, err := landlocked(p, isApp(runtime.GOOS, cfg))
 	switch {
 	case err != nil:
 		c.Said = append(c.Said, noLandlock+err.Error())

@@ -339,7 +339,7 @@ func takenOverFace(t *testing.T, dir string) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	_, lacks := landlockVersion() // what probe says
+	_, lacks := landlockVersion(false) // what probe says
 	if said := strings.HasPrefix(got.Said[0], noLandlock); said != (lacks != nil) {
 		t.Errorf("%q, and Landlock is there: %v", got.Said, lacks)
 	}
@@ -451,5 +451,17 @@ func TestLoaderOfAProgram(t *testing.T) {
 	p := placesOf(config.Config{StateDir: dir, Binaries: map[string]string{"iperf3": fmt.Sprint(dir, "/none")}})
 	if len(p.start) != 0 || len(p.programs) != 0 {
 		t.Errorf("a program that is not there: %+v", p)
+	}
+}
+
+// Only an app of Android's does without Landlock: not the face that root's agent starts on a phone.
+func TestOnlyAnAppDoesWithoutLandlock(t *testing.T) {
+	for _, c := range []struct {
+		system, privileges string
+		want               bool
+	}{{"android", config.NoPrivileges, true}, {"android", "root", false}, {"linux", config.NoPrivileges, false}} {
+		if got := isApp(c.system, config.Config{Privileges: c.privileges}); got != c.want {
+			t.Errorf("%s, privileges %s: %v", c.system, c.privileges, got)
+		}
 	}
 }

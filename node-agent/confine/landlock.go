@@ -3,15 +3,20 @@ package confine
 import (
 	"errors"
 	"os"
-	"runtime"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
 
+// isApp reports whether the face runs as an app of Android's. Before Android 16 the filter of system calls that an
+// app has ends whoever asks for Landlock. A face that root has started has no such filter.
+func isApp(system string, cfg config.Config) bool { return system == "android" && cfg.Unprivileged() }
+
 // landlockVersion returns the version that the kernel has, and changes nothing.
-func landlockVersion() (version int, err error) {
-	if runtime.GOOS == "android" && os.Geteuid() != 0 { // whose filter of system calls, before 16, ends who asks
+func landlockVersion(app bool) (version int, err error) {
+	if app {
 		return 0, errors.New("an app of Android's cannot ask for it")
 	}
 	if version, err = llsys.LandlockGetABIVersion(); err != nil {
@@ -25,8 +30,8 @@ func landlockVersion() (version int, err error) {
 
 // landlocked leaves this process, and what it starts, the files of p and no others.
 // It returns the version that the kernel has.
-func landlocked(p places) (version int, err error) {
-	if version, err = landlockVersion(); err != nil {
+func landlocked(p places, app bool) (version int, err error) {
+	if version, err = landlockVersion(app); err != nil {
 		return 0, err
 	}
 	const own = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSWriteFile | llsys.AccessFSTruncate |

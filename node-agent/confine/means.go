@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"runtime"
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
@@ -17,7 +18,7 @@ type Means struct {
 
 // Kernel returns by what this kernel can confine the face. It confines nothing.
 func Kernel(cfg config.Config) []Means {
-	version, noLandlock := landlockVersion()
+	version, noLandlock := landlockVersion(isApp(runtime.GOOS, cfg))
 	return means(version, noLandlock, filters(), placesOf(cfg).wrapped)
 }
 

@@ -20,7 +20,7 @@ var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": 
 // refused are system calls that neither the face nor iperf3 and chronyc make: that
 // look into other processes, start what is no file, mount, have namespaces, keys or
 // modules, or reach the kernel by another way than the filter sees. Without root the face
-// reaches iperf3's sockets by pidfd_getfd; Landlock leaves it no others than its children's.
+// reaches iperf3's sockets by pidfd_getfd; Landlock leaves it those of no program but its own.
 var refused = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP,
 	unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_MEMFD_CREATE, unix.SYS_EXECVEAT,

@@ -105,8 +105,8 @@ func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log 
 		if cfg.Unprivileged() {
 			sudo = ""
 		}
-		return fmt.Errorf("this node is not paired yet: there is no node.key in %q; run `%sfieldmesh-agent pair`",
-			cfg.KeysDir, sudo)
+		return fmt.Errorf("this node is not paired yet: there is no node.key in %q; run `%sfieldmesh-agent pair` with "+
+			"the same --config", cfg.KeysDir, sudo)
 	}
 	if err != nil {
 		return err
