@@ -54,7 +54,7 @@ func probe(ctx context.Context, cfg config.Config) probed {
 		Transport: tcp.Probe(cfg.FeedbackSocket != ""), Confinement: confine.Kernel(cfg)}
 	if cfg.Unprivileged() {
 		p.Privileges, p.Transport = cfg.Privileges, standing.Abilities()
-		p.SocketsBy = measure.Way()
+		p.SocketsBy = measure.ByDescriptors
 	}
 	var err error
 	if p.Radios, err = radios(); err != nil {

@@ -27,8 +27,8 @@ func (f *Face) withoutRoot() {
 		return
 	}
 	f.host, f.transport, f.generator.Descriptors = standing.New(), standing.Machine, true
-	if f.sockets = measure.Way(); !measure.Lists() {
-		f.absent = append(f.absent, "connections of strangers that iperf3 has not taken")
+	if f.sockets = measure.ByDescriptors; !measure.Lists() {
+		f.absent = append(f.absent, "connections from other machines that wait at the port of iperf3")
 	}
 	f.sources = slices.DeleteFunc(f.sources, func(s measure.Source) bool {
 		_, err := s.Sample(f.clk.BootNs())

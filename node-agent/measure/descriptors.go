@@ -34,9 +34,6 @@ const (
 	ByDescriptors = "descriptors"
 )
 
-// Way is how an agent without root reads the sockets of flows.
-func Way() string { return ByDescriptors }
-
 // Lists reports whether the kernel lists sockets for this process, or refuses to.
 func Lists() bool {
 	t := NewTCP("", nil, nil)
