@@ -145,7 +145,8 @@ func Stands(c change.Change) *change.Refused {
 			found = fmt.Sprintf("%s has %s/%d", c.Interface, c.Prefix.Addr(), bits)
 		}
 		return refuse(c.String(), found+", and this agent sets none (privileges: none)", fmt.Sprintf("give %s that "+
-			"address by hand, or write the one that it has into the campaign (`mesh_address`); or %s", c.Interface, asRoot))
+			"address by hand, or write the one that it has into the campaign (`mesh_address`); or %s", c.Interface,
+			asRoot))
 	case change.Link:
 		if flags, err := link.Flags(c.Interface); err == nil && flags&net.FlagUp != 0 && c.MTUBytes == nil {
 			return nil
