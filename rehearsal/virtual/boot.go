@@ -165,7 +165,10 @@ func (t terminal) start(command []string) error {
 	c.Stdout, c.Stderr = t.File, os.Stderr
 	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8",
 		// The host allows a program 65,530 pieces of memory, of a page each in the worst case.
-		"GOMEMLIMIT=192MiB"}
+		"GOMEMLIMIT=192MiB",
+		// A collector that works beside the program has one thread wait for another by yielding again and again.
+		// Under SCHED_FIFO, and with one processor, that other thread may never run.
+		"GODEBUG=gcstoptheworld=2"}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("boot: start %s: %w", command[0], err)
 	}
