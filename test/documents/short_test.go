@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,9 +14,39 @@ import (
 // What the results' summary says of P2's chain stands in the tables of P2's page: how many claims were
 // decided how, those that it names, and how throughput compares.
 func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
-	short, page := p2InShort(t), textOf(t, filepath.Join(resultsFolder, "p2.md"))
+	short, page := inShort(t, "P2's chain"), sectionOf(t, "variants-chain")
+	saidOfClaims(t, short, page)
+	said := numbers(t, short, `Of the tables' (\d+) orders (\d+) are the other way round here, (\d+) of them beyond noise`)
+	if is := orders(t, page); !slices.Equal(said, is) {
+		t.Errorf("the summary says %v of the tables' orders, and the page has %v", said, is)
+	}
+	for _, routing := range []string{"AODV", "DSR", "DSDV"} {
+		said := numbers(t, short, `over `+routing+` ([\d.]+) to ([\d.]+)`)
+		if is := ratios(t, page, "### Table 3", strings.ToLower(routing)+", static"); said[0] != slices.Min(is) ||
+			said[1] != slices.Max(is) {
+			t.Errorf("over %s the summary has %v of the paper's throughput, and the page %v", routing, said, is)
+		}
+	}
+}
+
+// The same of its grid.
+func TestWhatIsSaidInShortOfP2sGridIsInItsTables(t *testing.T) {
+	short, page := inShort(t, "P2's grid, at the small scale"), sectionOf(t, "variants-grid")
+	saidOfClaims(t, short, page)
+	said := numbers(t, short, `that stands ([\d.]+) to ([\d.]+) % over AODV where the paper has none`)
+	lost := columnOf(t, page, "### Table 4", "aodv, static", 1)
+	tenth := func(v float64) float64 { return math.Round(v*10) / 10 }
+	if is := []float64{tenth(slices.Min(lost)), tenth(slices.Max(lost))}; !slices.Equal(said, is) {
+		t.Errorf("the summary has %v %% lost over AODV, and the page %v", said, is)
+	}
+}
+
+// saidOfClaims holds how many claims were decided how, and those that are named, to a section of P2's page.
+func saidOfClaims(t *testing.T, short, page string) {
+	t.Helper()
 	decided := map[string][]string{}
-	claims := regexp.MustCompile(`(?m)^\| P2[ .]((?:chain\.)?\d+) [^|]*\| (supported|contradicted|cannot be decided) \|`)
+	claims := regexp.MustCompile(`(?m)^\| P2[ .]((?:chain\.|grid\.)?\d+) [^|]*\| (supported|contradicted|cannot be ` +
+		`decided) \|`)
 	for _, m := range claims.FindAllStringSubmatch(page, -1) {
 		decided[m[2]] = append(decided[m[2]], m[1])
 	}
@@ -30,7 +61,7 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 		{"As published:", "supported"}, {"Otherwise than published:", "contradicted"}} {
 		_, sentence, there := strings.Cut(short, v.begin)
 		sentence, _, _ = strings.Cut(sentence, ". ")
-		named := regexp.MustCompile(`(?:chain|P2)\.\d+`).FindAllString(sentence, -1)
+		named := regexp.MustCompile(`(?:chain|grid|P2)\.\d+`).FindAllString(sentence, -1)
 		if len(named) == 0 && len(decided[v.verdict]) == 0 && strings.TrimSpace(sentence) == "nothing" {
 			continue
 		}
@@ -44,17 +75,6 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 			if !slices.Contains(decided[v.verdict], strings.TrimPrefix(claim, "P2.")) {
 				t.Errorf("the summary has %s among %q, and the page does not have it %s", claim, v.begin, v.verdict)
 			}
-		}
-	}
-	said = numbers(t, short, `Of the tables' (\d+) orders (\d+) are the other way round here, (\d+) of them beyond noise`)
-	if is := orders(t, page); !slices.Equal(said, is) {
-		t.Errorf("the summary says %v of the tables' orders, and the page has %v", said, is)
-	}
-	for _, routing := range []string{"AODV", "DSR", "DSDV"} {
-		said := numbers(t, short, `over `+routing+` ([\d.]+) to ([\d.]+)`)
-		if is := ratios(t, page, "### Table 3", strings.ToLower(routing)+", static"); said[0] != slices.Min(is) ||
-			said[1] != slices.Max(is) {
-			t.Errorf("over %s the summary has %v of the paper's throughput, and the page %v", routing, said, is)
 		}
 	}
 }
@@ -77,7 +97,7 @@ func orders(t *testing.T, page string) []float64 {
 // cells carry more than the standing chain in the 67 s before the cut, of 360, so that something came
 // after it.
 func TestP2sMovingChainInShort(t *testing.T) {
-	short, page := p2InShort(t), textOf(t, filepath.Join(resultsFolder, "p2.md"))
+	short, page := inShort(t, "P2's chain"), sectionOf(t, "variants-chain")
 	var beside []float64
 	cells, after := 0, 0
 	for _, routing := range []string{"aodv", "dsr", "dsdv"} {
@@ -105,15 +125,26 @@ func TestP2sMovingChainInShort(t *testing.T) {
 	}
 }
 
-// p2InShort is the summary's entry, in one line.
-func p2InShort(t *testing.T) string {
+// inShort is an entry of the summary, in one line.
+func inShort(t *testing.T, of string) string {
 	t.Helper()
-	_, entry, there := strings.Cut(textOf(t, filepath.Join(resultsFolder, "README.md")), "- **P2's chain.**")
+	_, entry, there := strings.Cut(textOf(t, filepath.Join(resultsFolder, "README.md")), "- **"+of+".**")
 	if !there {
-		t.Fatal("the results' summary has no entry of P2's chain")
+		t.Fatalf("the results' summary has no entry of %s", of)
 	}
 	entry, _, _ = strings.Cut(entry, "\n- ")
 	return strings.Join(strings.Fields(entry), " ") + " "
+}
+
+// sectionOf is what P2's page has of a run.
+func sectionOf(t *testing.T, run string) string {
+	t.Helper()
+	_, section, there := strings.Cut(textOf(t, filepath.Join(resultsFolder, "p2.md")), "\n## "+run+" ")
+	if !there {
+		t.Fatalf("P2's page has no section of %s", run)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
 }
 
 func textOf(t *testing.T, path string) string {
