@@ -98,11 +98,11 @@ func TestDescriptorsTellWhatSockDiagTells(t *testing.T) {
 	}
 }
 
-// A program's closing a socket is its end: its peer hears of it, and the last count is known.
-func TestASocketThatItsProgramClosesIsLetGo(t *testing.T) {
-	p := connect(t, 1, 24100)
+// sent has a program's socket receive 5,000 bytes, behind the opening edge. end ends the program.
+func sent(t *testing.T, p *pair) (s *TCP, end func()) {
+	t.Helper()
 	of, end := program(t, p)
-	s := reached(t, p, of)
+	s = reached(t, p, of)
 	if bodies, err := edge(s, "open"); err != nil || len(bodies) != 1 {
 		t.Fatalf("%v, %v", bodies, err)
 	}
@@ -110,6 +110,13 @@ func TestASocketThatItsProgramClosesIsLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond)
+	return s, end
+}
+
+// A program's closing a socket is its end: its peer hears of it, and the last count is known.
+func TestASocketThatItsProgramClosesIsLetGo(t *testing.T) {
+	p := connect(t, 1, 24100)
+	s, end := sent(t, p)
 	began := time.Now()
 	end()
 	if err := p.client[0].SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -140,15 +147,7 @@ func TestASocketThatIsResetHasItsLastCount(t *testing.T) {
 	if err := p.server[0].(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
-	of, end := program(t, p)
-	s := reached(t, p, of)
-	if bodies, err := edge(s, "open"); err != nil || len(bodies) != 1 {
-		t.Fatalf("%v, %v", bodies, err)
-	}
-	if _, err := p.client[0].Write(make([]byte, 5000)); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(50 * time.Millisecond)
+	s, end := sent(t, p)
 	end()
 	bodies, err := edge(s, "close")
 	got := byStream(t, bodies, err)

@@ -81,7 +81,7 @@ func listensAt(p *descriptor.Program, at netip.AddrPort) (bool, error) {
 		if !ok {
 			continue
 		}
-		listens, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN) // of a file that is no socket: 0
+		listens, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN) // 0 where it is not a socket
 		own, _ := unix.Getsockname(fd)
 		if err := unix.Close(fd); err != nil {
 			return false, err

@@ -140,10 +140,10 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a tile before the file":     {made(t, directory(1, 10, 1<<63), nil, tile), "points out of the file"},
 		"a tile of any size": {made(t, directory(1, packedMost+1, 0), nil, make([]byte, packedMost+1)),
 			"are more than"},
-		"a tile that never ends": {made(t, directory(1, uint64(len(bomb)), 0), nil, bomb), "unpacks to more"},
-		"a tile that is no gzip": {made(t, directory(1, 12, 0), nil, []byte("tile of text")), "gzip"},
-		"a leaf that is itself":  {made(t, directory(0, uint64(len(loop)), 0), loop, nil), "deeper than 3"},
-		"a tile":                 {made(t, directory(1, uint64(len(tile)), 0), nil, tile), ""},
+		"a tile that never ends":        {made(t, directory(1, uint64(len(bomb)), 0), nil, bomb), "unpacks to more"},
+		"a tile that is not compressed": {made(t, directory(1, 12, 0), nil, []byte("tile of text")), "gzip"},
+		"a leaf that is itself":         {made(t, directory(0, uint64(len(loop)), 0), loop, nil), "deeper than 3"},
+		"a tile":                        {made(t, directory(1, uint64(len(tile)), 0), nil, tile), ""},
 	} {
 		a, err := read(tc.raw)
 		var text []byte
