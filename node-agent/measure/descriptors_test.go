@@ -77,21 +77,24 @@ func TestDescriptorsTellWhatSockDiagTells(t *testing.T) {
 			}
 		}
 		time.Sleep(100 * time.Millisecond) // until all is acknowledged, and no timer runs
-		for name, sample := range map[string]func(s *TCP) ([]wire.Body, error){
-			"sample": func(s *TCP) ([]wire.Body, error) { return s.Sample(int64(round + 1)) },
-			"before": func(s *TCP) ([]wire.Body, error) { return s.Before("close") },
-			"edge":   func(s *TCP) ([]wire.Body, error) { return edge(s, "close") },
+		for _, way := range []struct {     // in this order: the second reads what the first has found
+			name   string
+			sample func(s *TCP) ([]wire.Body, error)
+		}{
+			{"sample", func(s *TCP) ([]wire.Body, error) { return s.Sample(int64(round + 1)) }},
+			{"before", func(s *TCP) ([]wire.Body, error) { return s.Before("close") }},
+			{"edge", func(s *TCP) ([]wire.Body, error) { return edge(s, "close") }},
 		} {
-			bodies, err := sample(asked)
+			bodies, err := way.sample(asked)
 			want := byStream(t, bodies, err)
-			bodies, err = sample(taken)
+			bodies, err = way.sample(taken)
 			got := byStream(t, bodies, err)
 			if len(want) < 3 || !reflect.DeepEqual(got, want) {
-				t.Errorf("round %d, %s: by descriptors %+v, by sock_diag %+v", round, name, got, want)
+				t.Errorf("round %d, %s: by descriptors %+v, by sock_diag %+v", round, way.name, got, want)
 			}
 			for i := range p.client {
 				if s := got[i]; s == nil || s.BytesReceived != uint64(1000*(i+1)*(round+1)) {
-					t.Errorf("round %d, %s: stream %d: %+v", round, name, i, s)
+					t.Errorf("round %d, %s: stream %d: %+v", round, way.name, i, s)
 				}
 			}
 		}
