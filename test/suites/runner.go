@@ -88,8 +88,8 @@ func (r *runner) build(ctx context.Context, list []Suite) error {
 		"./cmd/fieldmesh", "./cmd/fieldmesh-agent"}}
 	for _, s := range list {
 		if s.isPackage() {
-			jobs = append(jobs, []string{"test", "-tags", "e2e," + tags, "-vet=off", "-c", "-o", r.program(s),
-				"./" + s.Name})
+			jobs = append(jobs, []string{"test", "-tags", "e2e," + tags, "-vet=off", "-ldflags", "-s -w", "-c", "-o",
+				r.program(s), "./" + s.Name})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
