@@ -19,12 +19,14 @@ DATE = $(shell git -c safe.directory='*' log -1 --format=%cI 2>/dev/null)
 STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT) -X fieldmesh.dev/fieldmesh/internal/version.Date=$(DATE)
 LDFLAGS = -s -w -buildid= $(STAMP)
 BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
+# What the app starts on a phone: its node's programs, with the notices of their licences.
+PHONE = bin/phone
 APK = android-app/ui/target/fieldmesh$(if $(FIELDMESH_KEYSTORE),,-unsigned).apk
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 SUITES = go run ./test/suites
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse kernel test test-all check build app app-test app-verify bench soak dist packages site clean
+.PHONY: help rehearse kernel test test-all check build app phone app-test app-verify bench soak dist packages site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -47,6 +49,8 @@ test: ## install what the tests need, run them (needs root)
 test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 	@scripts/setup all
 	@$(MAKE) kernel
+	@packaging/iperf3/build aarch64
+	@packaging/iperf3/build x86_64
 	@$(MAKE) check
 	@$(MAKE) build
 	@$(SUITES) all
@@ -56,7 +60,7 @@ test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 check: ## format, vet, lint, prose and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/site scripts/guest scripts/iperf3 rehearsal/kernel/build packaging/build packaging/sign android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/site scripts/guest scripts/iperf3 rehearsal/kernel/build packaging/build packaging/sign packaging/iperf3/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
 	go vet -tags e2e,guest,$(TAGS) ./...
 	GOGC=400 staticcheck -tags e2e,guest,$(TAGS) ./...
 	@dead=$$(deadcode -test -tags e2e,guest,$(TAGS) ./...); [ -z "$$dead" ] || { printf 'called by nothing; delete:\n%s\n' "$$dead" >&2; exit 1; }
@@ -68,7 +72,14 @@ build: ## build bin/fieldmesh and bin/fieldmesh-agent
 
 app: ## build the phone app: android-app/ui/target/fieldmesh.apk
 	@scripts/setup app
-	android-app/maven -DskipTests package
+	@$(MAKE) phone
+	FIELDMESH_PHONE='$(CURDIR)/$(PHONE)' android-app/maven -DskipTests package
+
+phone:
+	@rm -rf $(PHONE)
+	@mkdir -p $(PHONE)
+	GOOS=android GOARCH=arm64 $(BUILD) -o $(PHONE)/libfieldmesh_agent.so ./cmd/fieldmesh-agent
+	@iperf3=$$(packaging/iperf3/build aarch64) && cp "$${iperf3%/*}"/* $(PHONE)/
 
 app-test: ## test the phone app, its screens, and its client with real agents (needs root)
 	@scripts/setup test
@@ -99,10 +110,10 @@ dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, th
 	@scripts/setup check
 	@$(MAKE) app
 	@if [ "$$(uname -m)" = x86_64 ]; then $(MAKE) kernel; else echo 'dist: no package of the kernel, which x86-64 builds' >&2; fi
-	@$(MAKE) packages KERNEL="$$([ "$$(uname -m)" != x86_64 ] || rehearsal/kernel/build)" APP='$(APK)'
+	@$(MAKE) packages KERNEL="$$([ "$$(uname -m)" != x86_64 ] || rehearsal/kernel/build)" APP='$(APK)' PROGRAMS='$(PHONE)'
 
 packages:
-	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' KERNEL='$(KERNEL)' APP='$(APP)' packaging/build
+	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' KERNEL='$(KERNEL)' APP='$(APP)' PROGRAMS='$(PROGRAMS)' packaging/build
 
 site: ## build the field guides into site/, which opens offline
 	@scripts/setup site

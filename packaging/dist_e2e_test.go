@@ -119,7 +119,8 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 }
 
 // The app without a signature depends on nothing but its source: another folder, another
-// umask, another time zone, another debug key. It is handed out with its sum.
+// umask, another time zone, another debug key. It is handed out with its sum, and with the
+// notices of what is in it.
 func TestE2ETwoBuildsOfTheAppAreTheSameBytes(t *testing.T) {
 	needDist(t)
 	testnet.Need(t, "mvn", "jar", "zip", "aapt2", "zipalign", "apksigner", "dexdump")
@@ -131,9 +132,18 @@ func TestE2ETwoBuildsOfTheAppAreTheSameBytes(t *testing.T) {
 		t.Skipf("needs the artifacts that the app is made of: run `make app` (%v)", err)
 	}
 	const apk = "android-app/ui/target/fieldmesh-unsigned.apk"
+	iperf3, err := filepath.Abs(testnet.Iperf3(t, "iperf3/build", "aarch64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := filepath.Dir(filepath.Dir(filepath.Dir(iperf3))) // where iperf3/build looks for the one of its sources
 	made := func(to string, env ...string) []byte {
 		t.Helper()
-		script := `ln -s "$1" android-app/.repository && exec android-app/maven -DskipTests package`
+		script := `ln -s "$1" android-app/.repository &&
+			make phone VERSION=0.1.0 COMMIT=` + commit + ` DATE=` + date + ` &&
+			FIELDMESH_PHONE=$PWD/bin/phone exec android-app/maven -DskipTests package`
+		env = append(env, "FIELDMESH_IPERF3="+built, "GOCACHE="+goEnv(t, "GOCACHE"),
+			"GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 		if err := inCopy(to, []string{"bash", "-c", script, "app", artifacts}, env...); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +163,7 @@ func TestE2ETwoBuildsOfTheAppAreTheSameBytes(t *testing.T) {
 		t.Errorf("two builds differ: %x, %x", sha256.Sum256(first), sha256.Sum256(second))
 	}
 
-	if err := build(one, "amd64", "APP="+apk); err != nil {
+	if err := build(one, "amd64", "APP="+apk, "PROGRAMS=bin/phone"); err != nil {
 		t.Fatal(err)
 	}
 	const name = "fieldmesh-app_0.1.0-unsigned.apk"
@@ -165,9 +175,34 @@ func TestE2ETwoBuildsOfTheAppAreTheSameBytes(t *testing.T) {
 		t.Errorf("there is no %q in\n%s", want, sums)
 	}
 	handed := filepath.Join(one, "dist", name)
-	for _, want := range []string{"package: name='dev.fieldmesh.app'", "sdkVersion:'29'"} {
+	for _, want := range []string{"package: name='dev.fieldmesh.app'", "sdkVersion:'29'", "native-code: 'arm64-v8a'"} {
 		if out := run(t, "aapt2", "dump", "badging", handed); !strings.Contains(out, want) {
 			t.Errorf("%s has no %s:\n%s", name, want, out)
+		}
+	}
+	inside := run(t, "unzip", "-l", handed)
+	for _, want := range []string{"lib/arm64-v8a/libfieldmesh_agent.so", "lib/arm64-v8a/libiperf3.so",
+		"assets/notices.txt"} {
+		if !strings.Contains(inside, want) {
+			t.Errorf("there is no %s in\n%s", want, inside)
+		}
+	}
+	notices, err := os.ReadFile(filepath.Join(one, "dist", "fieldmesh-app_0.1.0-notices.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bill, err := os.ReadFile(filepath.Join(one, "dist", "fieldmesh_0.1.0.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"The Regents of the University of California", "Rich Felker"} {
+		if !strings.Contains(string(notices), want) {
+			t.Errorf("the notices have no %q", want)
+		}
+	}
+	for _, want := range []string{"libfieldmesh_agent.so", "pkg:generic/iperf3@", "pkg:generic/musl@"} {
+		if !strings.Contains(string(bill), want) {
+			t.Errorf("%s is not listed", want)
 		}
 	}
 	if out, err := exec.Command("apksigner", "verify", handed).CombinedOutput(); err == nil {

@@ -1,5 +1,7 @@
 // Command sbom writes what built programs are made of, as the linker has it in
-// them: a CycloneDX document, the same for the same programs.
+// them: a CycloneDX document, the same for the same programs. Beside a program that
+// is not of Go lies a file PROGRAM.parts, with a line for each part: name, version
+// and licence by SPDX.
 //
 //	sbom VERSION PROGRAM… > sbom.cdx.json
 package main
@@ -10,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,7 +52,7 @@ func describe(version string, programs []string) (*cdx.BOM, error) {
 	var names []string
 	var needs []cdx.Dependency
 	for _, file := range programs {
-		info, err := buildinfo.ReadFile(file)
+		all, err := partsOf(file)
 		if err != nil {
 			return nil, fmt.Errorf("read what is in %q: %w", file, err)
 		}
@@ -57,7 +60,7 @@ func describe(version string, programs []string) (*cdx.BOM, error) {
 		names = append(names, name)
 		parts[name] = cdx.Component{BOMRef: name, Type: cdx.ComponentTypeApplication, Name: name, Version: version}
 		in := map[string]bool{}
-		for _, m := range modules(info) {
+		for _, m := range all {
 			parts[m.BOMRef], in[m.BOMRef] = m, true
 		}
 		needs = append(needs, cdx.Dependency{Ref: name, Dependencies: new(slices.Sorted(maps.Keys(in)))})
@@ -68,6 +71,32 @@ func describe(version string, programs []string) (*cdx.BOM, error) {
 	}))
 	bom.Dependencies = &needs
 	return bom, nil
+}
+
+// partsOf lists what a program is made of.
+func partsOf(file string) ([]cdx.Component, error) {
+	text, err := os.ReadFile(file + ".parts")
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		return modules(info), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []cdx.Component
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("%q is not name, version and licence", line)
+		}
+		url := "pkg:generic/" + f[0] + "@" + f[1]
+		out = append(out, cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: f[0], Version: f[1],
+			PackageURL: url, Licenses: &cdx.Licenses{{License: &cdx.License{ID: f[2]}}}})
+	}
+	return out, nil
 }
 
 // modules are those that a program was built of, replaced ones as they really are.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -44,6 +46,33 @@ func TestEveryModuleIsListed(t *testing.T) {
 	}
 	if !listed["pkg:golang/std@"+strings.TrimPrefix(info.GoVersion, "go")] {
 		t.Errorf("the standard library is not listed: %v", listed)
+	}
+}
+
+// What lies beside a program that is not of Go says what it is made of.
+func TestPartsOfAProgramInC(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "libiperf3.so")
+	write := func(parts string) {
+		t.Helper()
+		err := errors.Join(os.WriteFile(program, nil, 0o644), os.WriteFile(program+".parts", []byte(parts), 0o644))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	write("iperf3 3.22 BSD-3-Clause-LBNL\nmusl 1.2.5 MIT\n")
+	if err := run([]string{"1.2.3", program}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"name": "libiperf3.so"`, `"purl": "pkg:generic/iperf3@3.22"`,
+		`"id": "BSD-3-Clause-LBNL"`, `"purl": "pkg:generic/musl@1.2.5"`, `"id": "MIT"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, out.String())
+		}
+	}
+	write("iperf3 3.22\n")
+	if err := run([]string{"1.2.3", program}, &out); err == nil {
+		t.Error("a part without a licence is listed")
 	}
 }
 

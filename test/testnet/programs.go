@@ -59,6 +59,21 @@ func BuildPrograms(folder string, flags ...string) error {
 	return nil
 }
 
+// Iperf3 is the path of the static iperf3 of phones, built for a machine; script is the
+// path of packaging/iperf3/build. Without one the test is skipped.
+func Iperf3(t testing.TB, script, machine string) string {
+	t.Helper()
+	out, err := exec.Command(script, "--path", machine).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimSpace(string(out))
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("needs iperf3 as phones have it: run packaging/iperf3/build %s (%v)", machine, err)
+	}
+	return path
+}
+
 // OpenFolder makes a folder that other users can enter. The system's /tmp will
 // not do: a service may have one of its own. Its path is short: nodes keep Unix
 // sockets below it, whose paths have at most 107 bytes.

@@ -40,7 +40,10 @@ type field struct {
 	agents map[string]*testnet.Running
 }
 
-func newField(t *testing.T) *field {
+func newField(t *testing.T) *field { return newFieldWith(t, "") }
+
+// newFieldWith is a field in which the app's phone has an iperf3 of its own.
+func newFieldWith(t *testing.T, iperf3 string) *field {
 	t.Helper()
 	testnet.Need(t, "ip", "tc", "iperf3", "setpriv")
 	f := &field{Pair: testnet.NewPair(t, "10.97.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t),
@@ -54,6 +57,9 @@ func newField(t *testing.T) *field {
 		f.before[name] = testnet.Snapshot(t, f.Nodes[name].Name)
 		config := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nprivileges: none\n"+
 			"state_dir: %s\nkeys_dir: %s\n", name, f.path(name+"/state"), f.path(name+"/keys"))
+		if name == "alpha" && iperf3 != "" {
+			config += fmt.Sprintf("binaries: {iperf3: %s}\n", iperf3)
+		}
 		err := errors.Join(os.WriteFile(f.path(name+".yaml"), []byte(config), 0o644),
 			os.Chown(f.path(name), testnet.Nobody, testnet.Nobody))
 		if err != nil {
@@ -233,6 +239,36 @@ func TestE2EOrdinaryUsersMeasure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			end, name := f.watch(t, c.receiver), strings.ReplaceAll(name, " ", "-")
+			a := f.accepted(t, name, f.drive(t, name, c.text))
+			f.holds(t, a, c.receiver, end())
+		})
+	}
+	f.stop(t)
+}
+
+// With the iperf3 that the phone app brings, which is static and of another libc, a phone
+// sends and receives, as its client and as its server, within what Android leaves an app; the
+// other node's iperf3 is the machine's.
+func TestE2EThePhoneAppsIperf3Measures(t *testing.T) {
+	testnet.Need(t)
+	built := testnet.Iperf3(t, "../../packaging/iperf3/build", "x86_64")
+	text, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(testnet.Folder(t), filepath.Base(built)) // where others may look
+	if err := os.WriteFile(own, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := newFieldWith(t, own)
+	swap := strings.NewReplacer("sender: alpha", "sender: bravo", "receiver: bravo", "receiver: alpha")
+	down := swap.Replace(campaign)
+	for name, c := range map[string]struct{ receiver, text string }{
+		"up": {"bravo", campaign}, "down": {"alpha", down},
+		"reverse": {"alpha", strings.Replace(down, "port: 5000", "port: 5000, reverse: true", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := f.watch(t, c.receiver)
 			a := f.accepted(t, name, f.drive(t, name, c.text))
 			f.holds(t, a, c.receiver, end())
 		})
