@@ -65,6 +65,8 @@ type Config struct {
 	FaceUser string `yaml:"face_user" kind:"user"`
 	// Folder of the node's key and of those that it lets in
 	KeysDir string `yaml:"keys_dir" kind:"path"`
+	// Key of the app that starts this agent, which is let in as an app besides those of the controller; absent: none
+	AppKey string `yaml:"app_key" kind:"pin"`
 	// What the privileged part may be asked to set
 	Allow Allow `yaml:"allow"`
 	// The most that records may take up on the disk

@@ -24,6 +24,7 @@ gpsd: 127.0.0.1:4000
 feedback_socket: /run/field/car.sock
 face_user: "1000:1000"
 keys_dir: /srv/keys
+app_key: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 allow:
   prefixes: [10.78.0.0/16, "fd00:77::/48"]
 quota_bytes: 5000000

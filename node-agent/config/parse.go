@@ -22,6 +22,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 	"fieldmesh.dev/fieldmesh/internal/yamlfault"
 )
@@ -68,6 +69,8 @@ var kinds = sync.OnceValue(func() map[string]kind {
 			return address == NoGPSD || ok && host != ""
 		}, "is not where gpsd answers, such as 127.0.0.1:2947, nor none; a receiver's device is for gpsd itself"},
 		"privileges": {regexp.MustCompile(`^(root|none)$`), nil, "is neither root nor none"},
+		"pin": {regexp.MustCompile(keys.PinForm), nil, "is not a key of 64 digits, 0 to 9 and a to f, as the app's " +
+			"Pair screen shows it"},
 		"path": {regexp.MustCompile(`^/.`), func(path string) bool {
 			return filepath.Clean(path) == path
 		}, "is not an absolute path; write it in full, such as /var/lib/fieldmesh, without ~, . and .."},

@@ -1,0 +1,76 @@
+package face
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func pinOf(digit string) string { return strings.Repeat(digit, 64) }
+
+// apps lists who is let in as an app.
+func apps(a *keys.Authorized) (out string) {
+	for _, p := range a.Peers() {
+		if p.Role == wire.RoleApp {
+			out += p.Name + " "
+		}
+	}
+	return out
+}
+
+// The app that starts the agent is let in from the first moment, and stays so whatever apps
+// the controller tells; with its own key told, it is there once.
+func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Config{StateDir: dir, KeysDir: filepath.Join(dir, "keys"), AppKey: pinOf("a")}
+	list, err := keys.NewAuthorized(keys.Peer{Name: "desk", Role: wire.RoleController, Pin: pinOf("c")},
+		keys.Peer{Name: "by-hand", Role: wire.RoleApp, Pin: pinOf("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(cfg.KeysDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := list.Save(filepath.Join(cfg.KeysDir, "authorized.json")); err != nil {
+		t.Fatal(err)
+	}
+	authorized, err := letIn(cfg)
+	if err != nil || apps(authorized) != "by-hand own-app " {
+		t.Fatalf("let in are %q (%v)", apps(authorized), err)
+	}
+	f := &Face{cfg: cfg, authorized: authorized, log: slog.New(slog.DiscardHandler)}
+	for _, c := range []struct {
+		told []wire.App
+		want string
+	}{
+		{[]wire.App{{Name: "passenger", Pin: pinOf("d")}}, "passenger own-app "},
+		{[]wire.App{{Name: "phone", Pin: pinOf("a")}}, "phone "},
+		{[]wire.App{}, "own-app "},
+	} {
+		if _, err := f.LetIn(api.Peer{Name: "desk"}, wire.Apps{Apps: c.told}); err != nil {
+			t.Fatal(err)
+		}
+		if got := apps(f.authorized); got != c.want {
+			t.Errorf("told %v: let in are %q", c.told, got)
+		}
+		again, err := letIn(cfg)
+		if err != nil || apps(again) != c.want {
+			t.Errorf("told %v, and begun again: let in are %q (%v)", c.told, apps(again), err)
+		}
+	}
+	if text, err := fs.ReadFile(os.DirFS(cfg.FaceDir()), "apps.json"); err != nil || strings.Contains(string(text),
+		ownApp) {
+		t.Errorf("what the controller tells is kept with what it does not: %s (%v)", text, err)
+	}
+	if _, err := f.LetIn(api.Peer{}, wire.Apps{Apps: []wire.App{{Name: ownApp, Pin: pinOf("e")}}}); err == nil {
+		t.Error("another app takes its name")
+	}
+}
