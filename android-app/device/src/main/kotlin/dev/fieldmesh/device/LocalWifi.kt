@@ -1,10 +1,18 @@
 package dev.fieldmesh.device
 
 import android.net.ConnectivityManager
+import android.net.LinkProperties
 import android.net.Network
 import android.net.NetworkCapabilities
 import android.net.NetworkRequest
 import dev.fieldmesh.core.agent.Way
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import java.net.Inet4Address
+
+/** This phone in a Wi-Fi: by which interface, and by which address, written with the length of its network's prefix. */
+data class WifiLink(val interfaceName: String, val address: String?)
 
 /**
  * Leads calls over the phone's Wi-Fi while that has no internet, as that of a hotspot or of a mesh: Android sends
@@ -18,6 +26,12 @@ class LocalWifi(private val manager: ConnectivityManager) : ConnectivityManager.
     @Volatile
     var way = Way.PREFERRED
         private set
+
+    private var linked: Network? = null
+    private val found = MutableStateFlow<WifiLink?>(null)
+
+    /** The Wi-Fi that the phone is in, with internet or without; null while it is in none. */
+    val link: StateFlow<WifiLink?> = found.asStateFlow()
 
     fun start() {
         val wifi = NetworkRequest.Builder()
@@ -33,7 +47,15 @@ class LocalWifi(private val manager: ConnectivityManager) : ConnectivityManager.
         follow(network.takeIf { isLocal })
     }
 
+    override fun onLinkPropertiesChanged(network: Network, properties: LinkProperties) {
+        linked = network
+        val own = properties.linkAddresses.find { it.address is Inet4Address }
+        val address = own?.let { "${it.address.hostAddress}/${it.prefixLength}" }
+        found.value = properties.interfaceName?.let { WifiLink(it, address) }
+    }
+
     override fun onLost(network: Network) {
+        if (network == linked) found.value = null
         if (network == this.network) follow(null)
     }
 

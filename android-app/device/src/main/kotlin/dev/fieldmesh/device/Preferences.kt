@@ -38,6 +38,21 @@ class Preferences(context: Context) {
         get() = store.getBoolean("gps_wanted", false)
         set(value) = store.edit().putBoolean("gps_wanted", value).apply()
 
+    /** Whether a person wants this phone to be a node: until they stop it, also when the process ended in between. */
+    var nodeWanted: Boolean
+        get() = store.getBoolean("node_wanted", false)
+        set(value) = store.edit().putBoolean("node_wanted", value).apply()
+
+    /** What this phone's node is called; null before a person has said so. */
+    var nodeName: String?
+        get() = store.getString("node_name", null)
+        set(value) = store.edit().putString("node_name", value).apply()
+
+    /** The interface of the Wi-Fi that the phone was in last; before that, what AOSP calls it (wifi.interface). */
+    var wifiInterface: String
+        get() = store.getString("wifi_interface", null) ?: "wlan0"
+        set(value) = store.edit().putString("wifi_interface", value).apply()
+
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = object : Shelf {
         override fun load(): String? = store.getString("notes", null)

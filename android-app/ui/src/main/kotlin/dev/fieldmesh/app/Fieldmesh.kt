@@ -4,6 +4,7 @@ import android.app.ActivityManager
 import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.net.ConnectivityManager
+import android.os.Build
 import android.os.SystemClock
 import android.provider.Settings
 import dev.fieldmesh.app.screen.cueText
@@ -14,11 +15,15 @@ import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.node.NodeKeeper
+import dev.fieldmesh.core.node.NodeSetup
+import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
 import dev.fieldmesh.device.LocalWifi
 import dev.fieldmesh.device.LocationHost
 import dev.fieldmesh.device.Need
+import dev.fieldmesh.device.NodeHost
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
@@ -35,12 +40,15 @@ import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.collectLatest
 import kotlinx.coroutines.flow.combine
 import kotlinx.coroutines.flow.distinctUntilChanged
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import java.io.File
+import java.io.IOException
+import java.security.GeneralSecurityException
 import java.util.Locale
 
 /**
@@ -50,7 +58,8 @@ import java.util.Locale
 open class Fieldmesh :
     Application(),
     LocationHost,
-    RunHost {
+    RunHost,
+    NodeHost {
     override val nowNs: () -> Long = SystemClock::elapsedRealtimeNanos
     open val log by lazy { PhoneLog(File(filesDir, "logs")) }
     override val preferences by lazy { Preferences(this) }
@@ -58,6 +67,8 @@ open class Fieldmesh :
         wording(R.string.channel, R.string.notification_title, R.string.notification_text)
     }
     override val runWording by lazy { wording(R.string.run_channel, R.string.run_title, R.string.run_text) }
+
+    override val nodeWording by lazy { wording(R.string.own_channel, R.string.own_title, R.string.own_text) }
 
     private fun wording(channel: Int, title: Int, text: Int) = Wording(
         getString(channel),
@@ -95,9 +106,42 @@ open class Fieldmesh :
         Settings.Global.getInt(contentResolver, Settings.Global.BOOT_COUNT, 0)
     }
 
+    /** The phone's Wi-Fi, as long as the process lives. */
+    lateinit var wifi: LocalWifi
+        private set
+
+    /** What makes this phone a node. */
+    open val agent by lazy { OwnAgent(File(applicationInfo.nativeLibraryDir), File(filesDir, "node"), cacheDir) }
+    val keeper by lazy { NodeKeeper(nowNs, Dispatchers.IO) }
+
+    /** What this phone's node is called: by its maker and model, unless a person has said otherwise. */
+    val nodeName get() = preferences.nodeName ?: OwnAgent.nameOf(Build.MODEL) ?: "phone"
+    private val begunAgain = MutableStateFlow(0)
+
+    /** Has the node begin again, with the keys that it has by now. */
+    fun beginNodeAgain() = begunAgain.update { it + 1 }
+
+    override suspend fun beNode() {
+        session // which looks for Wi-Fi
+        val radio = wifi.link.map { it?.interfaceName ?: preferences.wifiInterface }.distinctUntilChanged()
+        radio.combine(begunAgain) { name, _ -> name }.collectLatest { name ->
+            preferences.wifiInterface = name
+            keeper.keep {
+                agent.configure(NodeSetup(nodeName, name, ownPin()))
+                agent.up()
+            }
+        }
+    }
+
+    private fun ownPin() = try {
+        identity().pin
+    } catch (e: GeneralSecurityException) {
+        throw IOException("the app has no key: ${e.message}", e)
+    }
+
     /** All that works as long as the process lives, in [scope]. */
     protected fun begin(scope: CoroutineScope): Session {
-        val wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
+        wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
         val caller = Caller(::identity, Dispatchers.IO, wifi::way)
         val ends = getSystemService(ActivityManager::class.java)
         return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {

@@ -26,6 +26,7 @@ import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.NodeScreen
+import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
@@ -39,11 +40,15 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.Way
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.node.NodeState
+import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.NodeService
 import dev.fieldmesh.device.RunService
 import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.CoroutineScope
@@ -98,7 +103,10 @@ class MainActivity : Activity() {
         app.onOpened()
         // Android may have ended the process, and let the service not start again.
         if (app.preferences.gpsWanted && !app.gpsRuns.value && mayLocate()) startGps()
+        if (app.preferences.nodeWanted && app.keeper.state.value == NodeState.Off) startNode()
         showing = scope.launch {
+            launch { app.keeper.state.collect { show(app.session.state.value) } }
+            launch { app.wifi.link.collect { show(app.session.state.value) } }
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
@@ -339,7 +347,7 @@ class MainActivity : Activity() {
         val nodes = try {
             app.session.join(code)
         } catch (e: AgentException) {
-            return tell(joinText(e))
+            return if (isForNode(e)) joinAsNode(code) else tell(joinText(e))
         }
         when (nodes.size) {
             0 -> tell(getString(R.string.pair_no_nodes))
@@ -349,6 +357,17 @@ class MainActivity : Activity() {
                 .setItems(nodes.map { it.name }.toTypedArray()) { _, which -> pairWith(nodes[which]) }
                 .show()
         }
+    }
+
+    /** Whether a code that is none for an app may be one for this phone's node. It stays good. */
+    private fun isForNode(e: AgentException) =
+        e is AgentException.Refused && e.error.code == "conflict" && app.preferences.nodeWanted && !ownNode.isPaired
+
+    private suspend fun joinAsNode(code: PairingCode) {
+        app.agent.join(code, Dispatchers.IO)?.let { return tell(it) }
+        val own = app.agent.pairing ?: return tell(getString(R.string.unknown))
+        app.beginNodeAgain()
+        pairWith(FleetNode(app.nodeName, own))
     }
 
     private fun joinText(e: AgentException): String = when (e) {
@@ -363,7 +382,40 @@ class MainActivity : Activity() {
         screen.show(app.session.state.value)
     }
 
+    private val ownNode = object : OwnNodeActions {
+        override val isBuilt get() = app.agent.isBuilt
+        override val isWanted get() = app.preferences.nodeWanted
+        override val isPaired get() = app.agent.pairing != null
+        override val name get() = app.nodeName
+        override val state get() = app.keeper.state.value
+        override val link get() = app.wifi.link.value
+        override val isLocal get() = app.wifi.way !== Way.PREFERRED
+
+        override fun want(name: String) {
+            app.preferences.nodeName = OwnAgent.nameOf(name)
+            app.preferences.nodeWanted = true
+            askToNotify()
+            startNode()
+            show(app.session.state.value)
+        }
+
+        override fun unwant() {
+            app.preferences.nodeWanted = false
+            stopService(NodeService.intent(this@MainActivity))
+            show(app.session.state.value)
+        }
+    }
+
+    private fun startNode() {
+        try {
+            startForegroundService(NodeService.intent(this))
+        } catch (_: IllegalStateException) {
+            // Another app is in front by now; the next opening starts it.
+        }
+    }
+
     private fun phone() = object : PhoneActions {
+        override val own get() = ownNode
         override val gpsRuns get() = app.gpsRuns.value
         override val logging get() = app.session.logging
         override val logFault get() = app.session.logFault
@@ -442,6 +494,10 @@ class MainActivity : Activity() {
         }
 
         override fun unpair() {
+            if (pairing == app.agent.pairing) {
+                app.agent.forget()
+                app.beginNodeAgain()
+            }
             app.session.unpair()
             screen.show(app.session.state.value)
         }

@@ -34,7 +34,7 @@ class NetworkTest {
 
     /** What Android calls of the app when networks come and go. */
     private val told by lazy {
-        app.session.pair(Pairing("127.0.0.1", 1, Pin("ab".repeat(32))))
+        app.session.pair(Pairing("127.0.0.2", 1, Pin("ab".repeat(32)))) // 127.0.0.1 is the phone itself
         shadowOf(app.getSystemService(ConnectivityManager::class.java)).networkCallbacks.single()
     }
 
@@ -70,6 +70,13 @@ class NetworkTest {
         comes(other, hasInternet = false)
         told.onLost(wifi)
         assertEquals(0 to 1, sockets(wifi) to sockets(other))
+    }
+
+    @Test
+    fun `the phone's own node is called over no network`() {
+        comes(wifi, hasInternet = false)
+        app.session.pair(Pairing(Pairing.LOOPBACK, 1, Pin("ab".repeat(32))))
+        assertEquals(0, sockets(wifi))
     }
 
     @Test

@@ -14,6 +14,7 @@ import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.NodeScreen
+import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
@@ -28,8 +29,10 @@ import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.device.CameraException
 import dev.fieldmesh.device.VoiceState
+import dev.fieldmesh.device.WifiLink
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.flowOf
@@ -266,6 +269,19 @@ class ScreensTest {
     }
 
     private object Phone : PhoneActions {
+        override val own = object : OwnNodeActions {
+            override val isBuilt = true
+            override val isWanted = true
+            override val isPaired = true
+            override val name = "pixel-7"
+            override val state = NodeState.Running(-180_000_000_000)
+            override val link = WifiLink("wlan0", "192.168.43.5/24")
+            override val isLocal = true
+
+            override fun want(name: String) = Unit
+
+            override fun unwant() = Unit
+        }
         override val gpsRuns = false
         override val logging = true
         override val logFault = "No space left on device"

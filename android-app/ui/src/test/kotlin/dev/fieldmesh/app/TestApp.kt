@@ -4,6 +4,7 @@ import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Session
@@ -22,6 +23,10 @@ class TestApp : Fieldmesh() {
     var seen: Flow<Shot> = emptyFlow()
     override val pictures = Pictures { seen }
     override val worker = Dispatchers.Unconfined
+
+    /** Where it finds what it is to start; empty at first, as in a build without a node. */
+    val programs by lazy { File(filesDir, "programs") }
+    override val agent by lazy { OwnAgent(programs, File(filesDir, "node"), cacheDir) }
 
     /** What its node tells. */
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)

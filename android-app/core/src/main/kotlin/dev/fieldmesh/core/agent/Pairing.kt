@@ -9,6 +9,8 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
     override fun toString(): String = "$SCHEME${if (':' in host) "[$host]" else host}:$port#${pin.hex}"
 
     companion object {
+        /** The address of this phone itself. */
+        const val LOOPBACK = "127.0.0.1"
         private const val SCHEME = "fieldmesh:"
         private val FORM =
             Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9.-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")

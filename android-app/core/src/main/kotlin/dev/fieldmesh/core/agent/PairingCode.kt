@@ -15,6 +15,8 @@ class PairingCode private constructor(
     val port: Int,
     private val secret: ByteArray,
     private val half: ByteArray,
+    /** The code as a person would type it. It is a secret. */
+    val typed: String,
 ) {
 
     /** Whether a pin is the one whose first half the code carries. */
@@ -55,7 +57,8 @@ class PairingCode private constructor(
             val check = MessageDigest.getInstance("SHA-256").digest(said).copyOf(CHECK_BYTES)
             if (port.toInt() !in 1..65535 || !check.contentEquals(data.copyOfRange(said.size, data.size))) return null
             val host = six.ifEmpty { name }.lowercase(Locale.ROOT)
-            return PairingCode(host, port.toInt(), said.copyOf(SECRET_BYTES), said.copyOfRange(SECRET_BYTES, said.size))
+            val half = said.copyOfRange(SECRET_BYTES, said.size)
+            return PairingCode(host, port.toInt(), said.copyOf(SECRET_BYTES), half, whole)
         }
 
         private fun upper(text: String) = text.filterNot(Char::isWhitespace).uppercase(Locale.ROOT)

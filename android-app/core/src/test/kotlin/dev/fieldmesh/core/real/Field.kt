@@ -5,6 +5,7 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.PinnedTrust
 import dev.fieldmesh.core.agent.tlsContext
+import dev.fieldmesh.core.node.OwnAgent
 import java.io.File
 import java.net.URL
 import java.security.KeyFactory
@@ -32,11 +33,24 @@ class Field(private val dir: File, private val namespaces: String) {
     }
 
     /** The unprivileged half of the agent reads the keys, and writes down which apps it is told about. */
-    fun giveKeys(node: String) = run("chown", "-R", "65534:65534", "$dir/fleet/nodes/$node")
+    fun giveKeys(node: String) = run("chown", "-R", "$NOBODY:$NOBODY", "$dir/fleet/nodes/$node")
 
     /** Takes away what a node was told by the controller about phones. */
     fun forgetApps(node: String) =
         check(File(dir, "$node/face/apps.json").delete()) { "$node was told about no phones" }
+
+    /** Puts an agent where the app looks for that of its own phone, which runs as no more than an app's user. */
+    fun ownAgent(): OwnAgent {
+        val programs = File(dir, "phone/programs").apply { mkdirs() }
+        val home = File(dir, "phone/home").apply { mkdirs() }
+        val user = "setpriv --reuid=$NOBODY --regid=$NOBODY --clear-groups"
+        val commands = mapOf(OwnAgent.AGENT to "$user $dir/fieldmesh-agent", OwnAgent.IPERF3 to "iperf3")
+        for ((name, command) in commands) {
+            File(programs, name).apply { writeText("#!/bin/sh\nexec $command \"$@\"\n") }.setExecutable(true)
+        }
+        run("chown", "$NOBODY:$NOBODY", "$home")
+        return OwnAgent(programs, home, home)
+    }
 
     /** Starts an agent. It measures time, so it has the usual priority even if these tests have not. */
     fun start(node: String) {
@@ -84,9 +98,9 @@ class Field(private val dir: File, private val namespaces: String) {
     /** What `keys pair` shows; the process ends by itself. */
     class Offer(val process: Process, val code: String, val picture: String)
 
-    /** Starts `keys pair` for the app. */
-    fun offer(name: String): Offer {
-        val arguments = listOf("keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
+    /** Starts `keys pair`, for the app or for a node. */
+    fun offer(name: String, isApp: Boolean = true): Offer {
+        val arguments = listOf("keys", "pair", name, "--app=$isApp", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
         val process = ProcessBuilder(listOf("$dir/fieldmesh") + arguments)
             .redirectErrorStream(true).start()
         processes["keys pair"] = process
@@ -143,6 +157,8 @@ class Field(private val dir: File, private val namespaces: String) {
     }
 
     private companion object {
+        const val NOBODY = 65534
+
         /** Where the script puts them. */
         val HOSTS = mapOf("car" to "192.168.1.2", "roadside" to "192.168.2.2", "reader" to "127.0.0.1")
     }

@@ -18,6 +18,7 @@ class Battery(val percent: Int, val celsius: Double)
 
 /** What the Node screen does with the phone's own receiver and log; the activity stands behind it. */
 interface PhoneActions {
+    val own: OwnNodeActions
     val gpsRuns: Boolean
     val logging: Boolean
 
@@ -48,6 +49,7 @@ class NodeScreen(
     private val gps: Button = view.findViewById(R.id.gps)
     private val log: Button = view.findViewById(R.id.log)
     private val saveLog: Button = view.findViewById(R.id.save_log)
+    private val own = OwnNodeCard(view, nowNs, phone.own)
     private var shown: Any? = null
 
     init {
@@ -57,6 +59,7 @@ class NodeScreen(
     }
 
     override fun show(state: AppState) {
+        own.show()
         gps.setText(if (phone.gpsRuns) R.string.gps_stop else R.string.gps_start)
         log.setText(if (phone.logging) R.string.log_stop else R.string.log_start)
         saveLog.text = context.getString(R.string.log_save, size(phone.logBytes))

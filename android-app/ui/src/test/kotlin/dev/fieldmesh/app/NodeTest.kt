@@ -1,0 +1,180 @@
+package dev.fieldmesh.app
+
+import android.app.ForegroundServiceStartNotAllowedException
+import android.app.Notification
+import android.content.Intent
+import android.net.ConnectivityManager
+import android.net.LinkAddress
+import android.net.LinkProperties
+import android.view.View
+import android.widget.EditText
+import android.widget.Switch
+import android.widget.TextView
+import dev.fieldmesh.core.node.NodeState
+import dev.fieldmesh.core.node.OwnAgent
+import dev.fieldmesh.device.NodeService
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.android.controller.ServiceController
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowNetwork
+import java.io.File
+import java.time.Duration
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
+import kotlin.test.assertFalse
+import kotlin.test.assertIs
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+/** The service that makes this phone a node. Its agent is a shell's script that says what an agent says. */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
+class NodeTest {
+    private val app get() = RuntimeEnvironment.getApplication() as TestApp
+    private val lives get() = File(app.filesDir, "lives")
+
+    private fun put(does: String) {
+        app.programs.mkdirs()
+        for (name in listOf(OwnAgent.AGENT, OwnAgent.IPERF3)) {
+            val program = File(app.programs, name)
+            program.writeText("#!/bin/sh\necho begun >>'$lives'\n$does\n")
+            program.setExecutable(true)
+        }
+    }
+
+    private fun awaits(what: String, reached: () -> Boolean) {
+        val before = System.nanoTime() + 30_000_000_000
+        while (!reached()) {
+            assertTrue(System.nanoTime() < before, "$what: ${app.keeper.state.value}, ${app.keeper.said}")
+            Thread.sleep(10)
+            shadowOf(app.mainLooper).idleFor(Duration.ofMillis(100))
+        }
+    }
+
+    private fun service(): ServiceController<NodeService> = Robolectric.buildService(NodeService::class.java).create()
+
+    @Test
+    fun `the service starts the agent, and again after its process ended, until a person stops it`() {
+        put(RUNS)
+        app.preferences.nodeWanted = true
+        val first = service().startCommand(0, 1)
+        assertNotNull(shadowOf(first.get()).lastForegroundNotification)
+        awaits("the node runs") { app.keeper.state.value is NodeState.Running }
+        first.destroy()
+        awaits("the node ends") { app.keeper.state.value == NodeState.Off }
+        assertContains(lives.readText(), "in order")
+
+        val second = service()
+        second.get().onStartCommand(null, 0, 1) // as Android starts an ended one again
+        awaits("the node runs again") { app.keeper.state.value is NodeState.Running }
+        second.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
+        assertTrue(shadowOf(second.get()).isStoppedBySelf)
+        assertFalse(app.preferences.nodeWanted)
+        second.destroy()
+        awaits("the node ends again") { app.keeper.state.value == NodeState.Off }
+
+        val third = service()
+        third.get().onStartCommand(null, 0, 1)
+        assertTrue(shadowOf(third.get()).isStoppedBySelf, "nobody wants it")
+        third.destroy()
+        assertEquals(2, lives.readLines().count { it == "begun" })
+    }
+
+    /** Whose start Android forbids. */
+    class Forbidden : NodeService() {
+        override fun enterForeground(notification: Notification) =
+            throw ForegroundServiceStartNotAllowedException("the app is in the background")
+    }
+
+    @Test
+    fun `a start that Android forbids ends in peace, and the next opening makes up for it`() {
+        put(RUNS)
+        app.preferences.nodeWanted = true
+        val service = Robolectric.buildService(Forbidden::class.java).create()
+        service.get().onStartCommand(null, 0, 1)
+        assertTrue(shadowOf(service.get()).isStoppedBySelf)
+        service.destroy()
+        assertEquals(NodeState.Off, app.keeper.state.value)
+        Robolectric.buildActivity(MainActivity::class.java).setup()
+        assertEquals(NodeService::class.java.name, shadowOf(app).nextStartedService?.component?.className)
+    }
+
+    @Test
+    fun `an agent that dies is told with its last word, and begun again`() {
+        put("echo no space left; exit 1")
+        app.preferences.nodeWanted = true
+        val service = service().startCommand(0, 1)
+        awaits("its end is told") { app.keeper.state.value == NodeState.Failing("no space left") }
+        awaits("it begins again") { lives.readLines().size >= 3 }
+        service.destroy()
+        awaits("it ends") { app.keeper.state.value == NodeState.Off }
+    }
+
+    private fun opened(): MainActivity {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        activity.findViewById<View>(R.id.tab_node).performClick()
+        return activity
+    }
+
+    private val MainActivity.told get() = findViewById<TextView>(R.id.own_state).text.toString()
+
+    @Test
+    fun `an app without the programs says so, and starts nothing`() {
+        val activity = opened()
+        assertEquals(app.getString(R.string.own_absent), activity.told)
+        assertFalse(activity.findViewById<View>(R.id.own).isEnabled)
+        assertNull(shadowOf(app).nextStartedService)
+    }
+
+    @Test
+    fun `the switch makes this phone a node by the name that was typed, in the Wi-Fi that it is in`() {
+        put("echo 'this node is not paired yet'; cat >/dev/null")
+        val activity = opened()
+        assertEquals("", activity.told)
+        activity.findViewById<EditText>(R.id.own_name).setText("Roof Phone")
+        val switch = activity.findViewById<Switch>(R.id.own)
+        switch.performClick()
+        assertEquals(NodeService::class.java.name, shadowOf(app).nextStartedService?.component?.className)
+        val service = service().startCommand(0, 1)
+        awaits("it waits for its keys") { app.keeper.state.value == NodeState.Unpaired }
+        assertContains(activity.told, "fieldmesh keys pair roof-phone")
+        assertContains(activity.told, app.getString(R.string.own_no_wifi))
+
+        val wifi = ShadowNetwork.newInstance(7)
+        val callback = shadowOf(app.getSystemService(ConnectivityManager::class.java)).networkCallbacks.single()
+        callback.onLinkPropertiesChanged(wifi, linkOf("wlan1"))
+        awaits("the agent is told") { "interface: wlan1\n" in File(app.filesDir, "node/agent.yaml").readText() }
+        awaits("it waits for its keys again") { app.keeper.state.value == NodeState.Unpaired }
+        assertEquals("wlan1", app.preferences.wifiInterface)
+        callback.onLost(ShadowNetwork.newInstance(8))
+        awaits("the address is told") { "192.168.43.5/24" in activity.told }
+        callback.onLost(wifi)
+        awaits("its loss is told") { app.getString(R.string.own_no_wifi) in activity.told }
+        assertIs<NodeState.Unpaired>(app.keeper.state.value, "out of reach the node goes on")
+
+        switch.performClick()
+        assertFalse(app.preferences.nodeWanted)
+        assertEquals(NodeService::class.java.name, shadowOf(app).nextStoppedService?.component?.className)
+        service.destroy()
+        awaits("it ends") { app.keeper.state.value == NodeState.Off && activity.told == "" }
+    }
+
+    private fun linkOf(name: String) = LinkProperties().apply {
+        interfaceName = name
+        setLinkAddresses(listOf(linkAddress("fe80::1/64"), linkAddress("192.168.43.5/24")))
+    }
+
+    /** Its constructor is hidden. */
+    private fun linkAddress(text: String): LinkAddress =
+        LinkAddress::class.java.getConstructor(String::class.java).newInstance(text)
+
+    private companion object {
+        const val RUNS = "echo 'msg=\"node is ready\"'; cat >/dev/null; echo in order >>\"\$(dirname \$0)/../lives\""
+    }
+}
