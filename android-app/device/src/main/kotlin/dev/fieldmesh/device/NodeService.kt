@@ -57,5 +57,8 @@ open class NodeService : ForegroundService("node", 3, ServiceInfo.FOREGROUND_SER
         private const val LOCK = "fieldmesh:node"
 
         fun intent(context: Context) = Intent(context, NodeService::class.java)
+
+        /** What ends it, also when it has only been asked to start: Android ends an app that stops it before that. */
+        fun end(context: Context): Intent = intent(context).setAction(STOP)
     }
 }

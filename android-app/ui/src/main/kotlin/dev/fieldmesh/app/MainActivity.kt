@@ -401,7 +401,7 @@ class MainActivity : Activity() {
 
         override fun unwant() {
             app.preferences.nodeWanted = false
-            stopService(NodeService.intent(this@MainActivity))
+            startService(NodeService.end(this@MainActivity))
             show(app.session.state.value)
         }
     }

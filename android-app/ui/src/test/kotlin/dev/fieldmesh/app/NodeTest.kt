@@ -142,8 +142,7 @@ class NodeTest {
         switch.performClick()
         assertEquals(NodeService::class.java.name, shadowOf(app).nextStartedService?.component?.className)
         val service = service().startCommand(0, 1)
-        awaits("it waits for its keys") { app.keeper.state.value == NodeState.Unpaired }
-        assertContains(activity.told, "fieldmesh keys pair roof-phone")
+        awaits("it waits for its keys") { "fieldmesh keys pair roof-phone" in activity.told }
         assertContains(activity.told, app.getString(R.string.own_no_wifi))
 
         val wifi = ShadowNetwork.newInstance(7)
@@ -160,7 +159,8 @@ class NodeTest {
 
         switch.performClick()
         assertFalse(app.preferences.nodeWanted)
-        assertEquals(NodeService::class.java.name, shadowOf(app).nextStoppedService?.component?.className)
+        service.get().onStartCommand(shadowOf(app).nextStartedService, 0, 2)
+        assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
         awaits("it ends") { app.keeper.state.value == NodeState.Off && activity.told == "" }
     }

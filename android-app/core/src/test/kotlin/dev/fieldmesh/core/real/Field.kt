@@ -100,7 +100,8 @@ class Field(private val dir: File, private val namespaces: String) {
 
     /** Starts `keys pair`, for the app or for a node. */
     fun offer(name: String, isApp: Boolean = true): Offer {
-        val arguments = listOf("keys", "pair", name, "--app=$isApp", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
+        val role = if (isApp) listOf("--app") else listOf("--address", "127.0.0.9:7443") // the reader has 127.0.0.1
+        val arguments = listOf("keys", "pair", name, "--dir", "$dir/fleet", "--listen", "127.0.0.1:0") + role
         val process = ProcessBuilder(listOf("$dir/fieldmesh") + arguments)
             .redirectErrorStream(true).start()
         processes["keys pair"] = process
