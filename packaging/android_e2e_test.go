@@ -1,6 +1,6 @@
 //go:build e2e
 
-package unprivileged
+package packaging
 
 import (
 	"debug/elf"
