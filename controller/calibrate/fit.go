@@ -43,9 +43,9 @@ const leastOwnDb = 0.1
 
 const correlationSteps = 14
 
-// lengthsLeast is how many correlation distances the farthest places of a link
-// must be apart: shadows that are longer are not told from the mean, nor their
-// variance from anything.
+// lengthsLeast is how many correlation distances the farthest places of the links
+// must be apart, added up over the links: shadows that are longer are not told from
+// the mean, nor their variance from anything.
 const lengthsLeast = 8
 
 // trust is the power to which the likelihood of σ, d0 and the share of e is taken.
@@ -83,12 +83,12 @@ func infer(samples []sample, columns [][]float64) (*posterior, error) {
 	if n < p+3 {
 		return nil, fmt.Errorf("fit %d samples: %w", n, errNoFit)
 	}
-	links, extent := byLink(samples, columns)
+	links, extent, sum := byLink(samples, columns)
 	if extent < lengthsLeast*cellM {
 		return nil, fmt.Errorf("fit samples within %.1f m: the nodes of a link must be seen at places %.0f m apart at "+
 			"least; drive a longer course", extent, float64(lengthsLeast*cellM))
 	}
-	post := &posterior{df: float64(n - p), edges: [2]float64{cellM / 2, extent / lengthsLeast}}
+	post := &posterior{df: float64(n - p), edges: [2]float64{cellM / 2, min(extent, sum/lengthsLeast)}}
 	most := math.Inf(-1)
 	for i := range correlationSteps {
 		d0 := post.edges[0] * math.Pow(post.edges[1]/post.edges[0], float64(i)/(correlationSteps-1))
@@ -123,8 +123,9 @@ type link struct {
 	y      *mat.VecDense
 }
 
-// byLink parts the samples; extent is how far apart the farthest of a link are.
-func byLink(samples []sample, columns [][]float64) (out []link, extent float64) {
+// byLink parts the samples; extent is how far apart the farthest of a link are, and
+// sum that of all links.
+func byLink(samples []sample, columns [][]float64) (out []link, extent, sum float64) {
 	noise := rand.New(rand.NewPCG(1, 0)) // always the same: a run has one result
 	of := map[string][]int{}
 	var names []string
@@ -137,7 +138,7 @@ func byLink(samples []sample, columns [][]float64) (out []link, extent float64) 
 		of[s.link] = append(of[s.link], i)
 	}
 	for _, name := range names {
-		n := len(of[name])
+		n, own := len(of[name]), 0.0
 		l := link{make([]float64, n), mat.NewSymDense(n, nil), mat.NewDense(n, len(columns), nil),
 			mat.NewVecDense(n, nil)}
 		for i, k := range of[name] {
@@ -149,12 +150,13 @@ func byLink(samples []sample, columns [][]float64) (out []link, extent float64) 
 			for j := range i {
 				d := movedM(samples[of[name][j]], samples[k])
 				l.moved.SetSym(i, j, d)
-				extent = max(extent, d)
+				own = max(own, d)
 			}
 		}
+		extent, sum = max(extent, own), sum+own
 		out = append(out, l)
 	}
-	return out, extent
+	return out, extent, sum
 }
 
 // solve is generalised least squares of n samples and p columns at one point of the

@@ -1,0 +1,59 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// roads are samples of stretches of road with shadows of their own, one each 5 m, as Gudmundson has them.
+func roads(dice *rand.Rand, n int, lengthM, exponent, sigmaDb, d0M float64) *Survey {
+	s := &Survey{units: []string{"one", "other"}}
+	for road := range n {
+		shadow := sigmaDb * dice.NormFloat64()
+		for x := 15.0; x <= 15+lengthM; x += cellM {
+			s.samples = append(s.samples, sample{link: fmt.Sprint("one other ", road), tx: "one", rx: "other",
+				passes: 1, distanceM: x, b: metrics.Place{EastM: x},
+				gainDb: 10 - 10*exponent*math.Log10(x) + shadow + 0.3*dice.NormFloat64()})
+			kept := math.Exp(-cellM / d0M)
+			shadow = kept*shadow + math.Sqrt(1-kept*kept)*sigmaDb*dice.NormFloat64()
+		}
+	}
+	return s
+}
+
+// A dozen short roads are as good as one long road: their shadows are told, though each road has a dozen of them at
+// most. Of one such road they are not.
+func TestShortRoadsTellShadowsTogether(t *testing.T) {
+	const seed = 8
+	dice := rand.New(rand.NewPCG(seed, 0))
+	told, held := 0, 0
+	const repeats = 8
+	for range repeats {
+		r, err := roads(dice, 12, 150, 3, 4, 12).fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.ShadowDb == nil || r.CorrelationM == nil {
+			t.Logf("not known: %v", r.Open)
+			continue
+		}
+		told++
+		if r.ShadowDb.Low < 4 && r.ShadowDb.High > 4 && r.CorrelationM.Low < 12 && r.CorrelationM.High > 12 {
+			held++
+		}
+	}
+	if told < repeats || held < repeats-2 {
+		t.Errorf("seed %d: shadows are told by %d of %d, rightly by %d", seed, told, repeats, held)
+	}
+	one, err := roads(dice, 1, 150, 3, 4, 12).fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.CorrelationM != nil {
+		t.Errorf("one road of 150 m tells a correlation of %+v", *one.CorrelationM)
+	}
+}
