@@ -34,10 +34,10 @@ type Result struct {
 	Open         []string
 }
 
-// Run fits a run. Of a rehearsal whose campaign says no power it asks for the usual
-// one of the radio by name.
-func Run(a *archive.Archive, usualDbm func(radio string) float64) (*Result, error) {
-	s, err := gather(a, usualDbm)
+// Run fits a run, without the last so many of its repetitions. Of a rehearsal whose
+// campaign says no power it asks for the usual one of the radio by name.
+func Run(a *archive.Archive, holdOut int, usualDbm func(radio string) float64) (*Result, error) {
+	s, err := gather(a, holdOut, usualDbm)
 	if err != nil {
 		return nil, err
 	}

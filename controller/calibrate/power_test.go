@@ -49,7 +49,7 @@ func TestPowerOfTrialsThatDoNotSayTheirs(t *testing.T) {
 		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 1, Place: c.place,
 			Raw:    campaign(c.field),
 			Change: func(t *wire.Trial) { t.Radio.TxPowerDbm = nil }})
-		s, err := gather(driven(t, info, c.change), usual)
+		s, err := gather(driven(t, info, c.change), 0, usual)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -54,8 +54,9 @@ type moment struct {
 // Survey is what a run has to fit to.
 type Survey struct {
 	Run      string
-	Attempts int // accepted, with a signal that is left
-	Heard    int // signals at known places that are left
+	HeldOut  []int // repetitions that are not used
+	Attempts int   // accepted, with a signal that is left
+	Heard    int   // signals at known places that are left
 	// CutM is the distance from which on more than 2 % of the moments were
 	// silent. What was heard from there on is left out: it is what shadowing and
 	// fading let through. Absent: it was heard everywhere.
@@ -72,20 +73,27 @@ type Survey struct {
 }
 
 // gather reads the accepted attempts of a run.
-func gather(a *archive.Archive, usualDbm func(radio string) float64) (*Survey, error) {
+func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64) (*Survey, error) {
 	attempts, err := a.Trials()
 	if err != nil {
 		return nil, fmt.Errorf("list trials: %w", err)
+	}
+	attempts = slices.DeleteFunc(attempts, func(at archive.Attempt) bool {
+		return at.Verdict == nil || at.Verdict.Outcome != wire.Accepted
+	})
+	out, err := heldOut(a, attempts, holdOut)
+	if err != nil {
+		return nil, err
 	}
 	assumed, err := rehearsed(a.Info(), usualDbm)
 	if err != nil {
 		return nil, err
 	}
-	s := &Survey{Run: a.Info().Run}
+	s := &Survey{Run: a.Info().Run, HeldOut: out}
 	var origin *metrics.Origin
 	var all []moment
 	for _, at := range attempts {
-		if at.Verdict == nil || at.Verdict.Outcome != wire.Accepted {
+		if t, _ := a.Trial(at.Trial); slices.Contains(out, t.Repetition) {
 			continue
 		}
 		loaded, err := metrics.Load(a, at.TrialKey)
@@ -108,6 +116,24 @@ func gather(a *archive.Archive, usualDbm func(radio string) float64) (*Survey, e
 		all = append(all, found...)
 	}
 	return s, s.choose(all)
+}
+
+// heldOut are the last n repetitions that the attempts are of. Parked passes are of none,
+// and are always used.
+func heldOut(a *archive.Archive, attempts []archive.Attempt, n int) ([]int, error) {
+	var of []int
+	for _, at := range attempts {
+		if t, _ := a.Trial(at.Trial); t.Repetition > 0 {
+			of = append(of, t.Repetition)
+		}
+	}
+	slices.Sort(of)
+	of = slices.Compact(of)
+	if n < 0 || n > 0 && n >= len(of) {
+		return nil, fmt.Errorf("calibrate run %q: hold out %d of the %d repetitions that have an accepted trial: one "+
+			"at least must be left to calibrate by", a.Info().Run, n, len(of))
+	}
+	return of[len(of)-n:], nil
 }
 
 // passes are an attempt's moments, of each measured link both ways: only where

@@ -49,7 +49,7 @@ func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 	for draws, want := range map[string]int{environment.DrawsPerRepetition: 3, environment.DrawsPerCampaign: 1, "": 1} {
 		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
 		info.ChannelDraws = draws
-		s, err := gather(driven(t, info, unchanged), nil)
+		s, err := gather(driven(t, info, unchanged), 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,5 +93,24 @@ func TestManyLinksKeepTheirPlaces(t *testing.T) {
 	}
 	if n := len(cells(all)); n != 600 {
 		t.Errorf("%d places, want 600", n)
+	}
+}
+
+// What is held out has no part in the fit, and something is left for it.
+func TestHeldOutRepetitionsAreNotUsed(t *testing.T) {
+	a := driven(t, synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3}), unchanged)
+	for n, want := range [][]int{{}, {3}, {2, 3}} {
+		s, err := gather(a, n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.HeldOut, want) || s.Attempts != 2*(3-n) { // two sections
+			t.Errorf("%d held out: repetitions %v, and %d attempts are left", n, s.HeldOut, s.Attempts)
+		}
+	}
+	for _, n := range []int{-1, 3} {
+		if _, err := gather(a, n, nil); err == nil {
+			t.Errorf("%d of 3 repetitions are held out", n)
+		}
 	}
 }

@@ -47,6 +47,10 @@ func (r *Result) notes() []string {
 	out := []string{fmt.Sprintf("from %d signals in %d accepted attempts, at %d places (each way of a link by "+
 		"itself) from %.0f to %.0f m",
 		r.Heard, r.Attempts, r.Used, r.NearM, r.FarM)}
+	if len(r.HeldOut) > 0 {
+		out = append(out, fmt.Sprintf("held out: repetitions %d to %d, by which compare judges a rehearsal of this",
+			r.HeldOut[0], r.HeldOut[len(r.HeldOut)-1]))
+	}
 	if r.CutM != nil {
 		out = append(out, fmt.Sprintf("left out: all from %.0f m on, where more than 2 %% of the moments were "+
 			"silent; shadows deeper than those before it are not in these numbers", *r.CutM))

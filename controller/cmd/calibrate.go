@@ -21,8 +21,9 @@ import (
 func CalibrateCommand() *cobra.Command {
 	var to string
 	var asJSON bool
+	var holdOut int
 	c := ofRun(&cobra.Command{Use: "calibrate RUN"}, func(c *cobra.Command, a *archive.Archive) error {
-		r, err := calibrate.Run(a, usualDbm)
+		r, err := calibrate.Run(a, holdOut, usualDbm)
 		if err != nil {
 			return err
 		}
@@ -49,6 +50,8 @@ func CalibrateCommand() *cobra.Command {
 		return err
 	})
 	c.Flags().StringVarP(&to, "output", "o", "", "file for the campaign (default: calibrated.yaml in the run's folder)")
+	c.Flags().IntVar(&holdOut, "hold-out", 0, "how many of the last repetitions are not used, so that compare can "+
+		"judge a rehearsal by them")
 	addJSON(c, &asJSON)
 	return c
 }

@@ -221,7 +221,7 @@ func recovered(t *testing.T, seeds int, c channel) held {
 	h := held{map[string]int{}, map[string]int{}, map[string]float64{}, map[string]float64{}}
 	for seed := range seeds {
 		c.seed = uint64(seed + 1)
-		r, err := calibrate.Run(recording(t, c), usualDbm)
+		r, err := calibrate.Run(recording(t, c), 0, usualDbm)
 		if err != nil {
 			t.Fatalf("seed %d: %v", c.seed, err)
 		}
@@ -298,7 +298,7 @@ func TestCalibrationIsNotTakenInBySilence(t *testing.T) {
 		t.Errorf("of 6 recordings %d tell the exponent, %d of them wrongly", h.of["exponent"], h.missed["exponent"])
 	}
 	c.seed = 1
-	r, err := calibrate.Run(recording(t, c), usualDbm)
+	r, err := calibrate.Run(recording(t, c), 0, usualDbm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestCalibrationIsNotTakenInBySilence(t *testing.T) {
 func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 	c := suburb()
 	c.seed, c.sigmaDb, c.d0M = 5, 0, 0
-	r, err := calibrate.Run(recording(t, c), usualDbm)
+	r, err := calibrate.Run(recording(t, c), 0, usualDbm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,11 +325,13 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 		t.Errorf("said: %s", open)
 	}
 	c.parked = true
-	if _, err := calibrate.Run(recording(t, c), usualDbm); err == nil || !strings.Contains(err.Error(), "one place") {
+	_, err = calibrate.Run(recording(t, c), 0, usualDbm)
+	if err == nil || !strings.Contains(err.Error(), "one place") {
 		t.Errorf("all from one place: %v", err)
 	}
-	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,
-		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }}), usualDbm); err == nil {
+	silent := synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,
+		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }}
+	if _, err := calibrate.Run(synthetic.Run(t, silent), 0, usualDbm); err == nil {
 		t.Error("a run without windows is calibrated")
 	}
 }
@@ -355,6 +357,9 @@ func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := made.Field
+	if by := f.CalibratedBy; by == nil || by.Run != a.Info().Run || by.HeldOut != nil {
+		t.Errorf("calibrated by %+v", by)
+	}
 	if f.Propagation != "log_distance" || math.Abs(*f.PathLossExponent-3) > 1 || f.AntennaHeightM != nil ||
 		f.Shadowing != nil || *f.NMEAHz != 5 {
 		t.Errorf("field %+v", f)
@@ -372,5 +377,16 @@ func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 			return strings.Contains(fmt.Sprint(f), "calibrated")
 		}) {
 		t.Errorf("the scenario counts as part of the run's record: %v %v", findings, err)
+	}
+	if out, err := typed(t, CalibrateCommand(), a.Dir(), "--hold-out", "1"); err != nil ||
+		!strings.Contains(out, "held out: repetitions 2 to 2") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	made, err = plan.Load(filepath.Join(a.Dir(), "calibrated.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by := made.Field.CalibratedBy; by == nil || !slices.Equal(by.HeldOut, []int{2}) {
+		t.Errorf("with a repetition held out it is calibrated by %+v", by)
 	}
 }

@@ -62,6 +62,7 @@ type Difference struct {
 type Table struct {
 	A, B        archive.RunInfo
 	Differences []Difference // by cell, then in the order of Numbers
+	Replay      *Replay      // absent unless the second's field was calibrated by a part of the first
 	Notes       []string     // what makes the two differ besides what is asked
 }
 
@@ -71,17 +72,26 @@ var ErrNoCell = errors.New("the runs have no cell of the design in common")
 // values are a run's, by cell and number.
 type values map[string]map[string][]float64
 
-// Runs compares two runs.
+// Runs compares two runs. Of the first only what was held out counts, where the second's
+// field was calibrated by the rest.
 func Runs(a, b *archive.Archive) (*Table, error) {
-	of := [2]values{}
+	t := &Table{A: a.Info(), B: b.Info()}
+	field := t.calibrated()
+	var passes [2][]pass
 	for i, run := range []*archive.Archive{a, b} {
-		v, err := collect(run)
+		p, err := collect(run, field != nil)
 		if err != nil {
 			return nil, fmt.Errorf("compare: run %q: %w", run.Info().Run, err)
 		}
-		of[i] = v
+		passes[i] = p
 	}
-	t := &Table{A: a.Info(), B: b.Info()}
+	if field != nil {
+		t.replay(field, passes[0], passes[1])
+		passes[0] = slices.DeleteFunc(passes[0], func(p pass) bool {
+			return !slices.Contains(t.Replay.HeldOut, p.repetition)
+		})
+	}
+	of := [2]values{byCell(passes[0]), byCell(passes[1])}
 	cells := map[string]bool{}
 	common := false
 	for i, one := range of {
@@ -105,34 +115,60 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 	return t, nil
 }
 
+// pass is an accepted attempt.
+type pass struct {
+	repetition int // 0 of a calibration pass
+	cell       string
+	speedMps   *float64
+	numbers    map[string]float64 // by name, in the unit that each is shown in
+	along      []spot
+}
+
 // collect gathers the accepted attempts' numbers, calibration passes too, but none
-// of what was driven after the run had enough.
-func collect(a *archive.Archive) (values, error) {
+// of what was driven after the run had enough. With along it has what they did from
+// moment to moment.
+func collect(a *archive.Archive, along bool) ([]pass, error) {
 	attempts, err := a.Trials()
 	if err != nil {
 		return nil, err
 	}
-	out := values{}
+	var out []pass
 	for _, at := range attempts {
 		trial, planned := a.Trial(at.Trial)
 		if !planned || !a.Drives(trial) || at.Verdict == nil || at.Verdict.Outcome != wire.Accepted {
 			continue
 		}
-		rows, err := metrics.Of(a, at.TrialKey)
+		loaded, err := metrics.Load(a, at.TrialKey)
 		if err != nil {
 			return nil, err
 		}
-		cell := cellOf(trial)
-		if out[cell] == nil {
-			out[cell] = map[string][]float64{}
-		}
+		rows, _ := loaded.AllRows(a)
+		p := pass{repetition: trial.Repetition, cell: cellOf(trial), speedMps: trial.SpeedMps,
+			numbers: map[string]float64{}}
 		for _, n := range Numbers() {
 			if v := n.of(trial, rows); v != nil {
-				out[cell][n.Name] = append(out[cell][n.Name], *v/n.PerUnit)
+				p.numbers[n.Name] = *v / n.PerUnit
 			}
 		}
+		if along {
+			p.along = spots(loaded.Timeline())
+		}
+		out = append(out, p)
 	}
 	return out, nil
+}
+
+func byCell(passes []pass) values {
+	out := values{}
+	for _, p := range passes {
+		if out[p.cell] == nil {
+			out[p.cell] = map[string][]float64{}
+		}
+		for name, v := range p.numbers {
+			out[p.cell][name] = append(out[p.cell][name], v)
+		}
+	}
+	return out
 }
 
 // cellOf names a cell by its factors. What is balanced within cells, such as the

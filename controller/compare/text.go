@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/internal/screen"
 )
@@ -23,12 +24,46 @@ func (t *Table) Write(w io.Writer) error {
 	if err := table.Write(w, columns); err != nil {
 		return err
 	}
+	if err := t.Replay.write(w, columns, t.A.Run, t.B.Run); err != nil {
+		return err
+	}
 	for _, n := range t.Notes {
 		if _, err := io.WriteString(w, screen.Fold("note: "+n+"\n", columns)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write tells how well the rehearsal foretold what was held out.
+func (r *Replay) write(w io.Writer, columns int, road, rehearsal string) error {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for _, repetition := range r.HeldOut {
+		out = append(out, fmt.Sprint(repetition))
+	}
+	head := fmt.Sprintf("\nReplay: mean throughput in Mbit/s, beside repetitions %s of %s, by which the rehearsal's "+
+		"field was not calibrated\n\n", strings.Join(out, ", "), road)
+	if _, err := io.WriteString(w, screen.Fold(head, columns)); err != nil {
+		return err
+	}
+	var table screen.Table
+	table.Row("of", road, rehearsal, "error", "its 95 % interval")
+	for _, e := range r.Errors {
+		interval := "-"
+		if e.HalfWide != nil {
+			interval = fmt.Sprintf("%+.1f to %+.1f %%", 100*(e.Share-*e.HalfWide), 100*(e.Share+*e.HalfWide))
+		}
+		table.Row(e.Of, fmt.Sprintf("%.2f", e.Held), fmt.Sprintf("%.2f", e.Rehearsed),
+			fmt.Sprintf("%+.1f %%", 100*e.Share), interval)
+	}
+	if err := table.Write(w, columns); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func (m *Mean) told() string {

@@ -13,12 +13,7 @@ import (
 )
 
 // ChannelDraws says which trials of a rehearsal share one draw of the channel.
-func (c *Campaign) ChannelDraws() string {
-	if c.Field == nil {
-		return environment.DrawsPerRepetition
-	}
-	return cmp.Or(c.Field.ChannelDraws, environment.DrawsPerRepetition)
-}
+func (c *Campaign) ChannelDraws() string { return c.Field.Draws() }
 
 // HaveOneDraw has all repetitions share one draw of the channel.
 func (c *Campaign) HaveOneDraw() {
@@ -117,6 +112,11 @@ func (s schema) fieldModel() object {
 		optional("agents", choice{"all", "participants"},
 			"Which nodes have an agent; with participants those in no trial only forward and leave no records").
 			or("all"),
+		optional("calibrated_by", object{[]field{
+			required("run", pattern{regexp.MustCompile(`^[a-z0-9-]{1,64}$`), "1 to 64 of a-z, 0-9 and -"}, "Its name"),
+			optional("held_out", list{1, 1000, number{1, 1e6, false, true, ""}, true}, "Its repetitions that were not "+
+				"used"),
+		}}, "The run that the field was calibrated by; fieldmesh calibrate writes it, and compare reads it"),
 	}}
 }
 

@@ -29,7 +29,7 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 	k := rehearse(t, file).finish(t)
 	said := fieldmesh(t, "calibrate", k.Dir())
 	t.Logf("%s", said)
-	r, err := calibrate.Run(k.Archive, func(radio string) float64 {
+	r, err := calibrate.Run(k.Archive, 0, func(radio string) float64 {
 		_, dbm := phy.RadioDefaults(radio)
 		return dbm
 	})

@@ -134,7 +134,37 @@ type Compared struct {
 	Rehearsal  string   `json:"rehearsal"`
 	Confidence float64  `json:"confidence"`
 	Cells      []Cell   `json:"cells"`
+	Replay     *replay  `json:"replay,omitempty"`
 	Notes      []string `json:"notes"`
+}
+
+// replay is how well a calibrated rehearsal foretold what was held out from the calibration.
+type replay struct {
+	HeldOut []int         `json:"held_out_repetitions"`
+	Errors  []replayError `json:"errors"`
+}
+
+type replayError struct {
+	Of               string   `json:"of"`
+	RoadMbps         float64  `json:"road_mbps"`
+	RehearsalMbps    float64  `json:"rehearsal_mbps"`
+	ErrorPercent     float64  `json:"error_percent"`
+	HalfWidthPercent *float64 `json:"half_width_percent,omitempty"`
+}
+
+func replayOf(r *compare.Replay) *replay {
+	if r == nil {
+		return nil
+	}
+	out := &replay{HeldOut: r.HeldOut, Errors: []replayError{}}
+	for _, e := range r.Errors {
+		one := replayError{Of: e.Of, RoadMbps: e.Held, RehearsalMbps: e.Rehearsed, ErrorPercent: 100 * e.Share}
+		if e.HalfWide != nil {
+			one.HalfWidthPercent = new(100 * *e.HalfWide)
+		}
+		out.Errors = append(out.Errors, one)
+	}
+	return out
 }
 
 // Compare is a road run beside its rehearsal.
@@ -145,7 +175,8 @@ func Compare(t *compare.Table) Compared {
 		}
 		return &meanJSON{m.N, m.Value, m.HalfWide}
 	}
-	out := Compared{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, append([]string{}, t.Notes...)}
+	out := Compared{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, replayOf(t.Replay),
+		append([]string{}, t.Notes...)}
 	for _, d := range t.Differences {
 		out.Cells = append(out.Cells, Cell{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
 			d.HalfWide})
@@ -165,6 +196,7 @@ type Calibrated struct {
 	Run               string                  `json:"run"`
 	Scenario          string                  `json:"scenario"`
 	Attempts          int                     `json:"attempts"`
+	HeldOut           []int                   `json:"held_out_repetitions"`
 	Used              int                     `json:"used"`
 	PathLossExponent  *estimateJSON           `json:"path_loss_exponent,omitempty"`
 	AntennaGainDbi    *estimateJSON           `json:"antenna_gain_dbi,omitempty"`
@@ -191,7 +223,8 @@ func Calibration(r *calibrate.Result, scenario string) Calibrated {
 		}
 		return out
 	}
-	return Calibrated{Run: r.Run, Scenario: scenario, Attempts: r.Attempts, Used: r.Used,
+	return Calibrated{Run: r.Run, Scenario: scenario, Attempts: r.Attempts,
+		HeldOut: append([]int{}, r.HeldOut...), Used: r.Used,
 		PathLossExponent: one(r.Exponent), AntennaGainDbi: one(r.GainDbi), ShadowingDb: one(r.ShadowDb),
 		DecorrelationM: one(r.CorrelationM), SampleDb: *one(&r.OwnDb), UnitPowerOffsetDb: each(r.PowerDb),
 		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}

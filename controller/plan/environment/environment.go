@@ -3,6 +3,7 @@
 package environment
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -63,7 +64,14 @@ type Field struct {
 	ChannelDraws string `json:"channel_draws,omitempty"` // per_repetition | per_campaign
 	// Agents is "participants" where a node that takes part in no trial only
 	// forwards: it has no agent, no GPS receiver and no records.
-	Agents string `json:"agents,omitempty"` // all | participants
+	Agents       string       `json:"agents,omitempty"` // all | participants
+	CalibratedBy *Calibration `json:"calibrated_by,omitempty"`
+}
+
+// Calibration is what a field was calibrated by.
+type Calibration struct {
+	Run     string `json:"run"`
+	HeldOut []int  `json:"held_out,omitempty"` // its repetitions that were not used
 }
 
 // The trials of a rehearsal that share one draw of the channel.
@@ -71,6 +79,14 @@ const (
 	DrawsPerRepetition = "per_repetition"
 	DrawsPerCampaign   = "per_campaign"
 )
+
+// Draws says which trials share one draw of the channel.
+func (f *Field) Draws() string {
+	if f == nil {
+		return DrawsPerRepetition
+	}
+	return cmp.Or(f.ChannelDraws, DrawsPerRepetition)
+}
 
 // DrawsText is what a way to draw channels means for a rehearsal's intervals.
 func DrawsText(draws string) string {
