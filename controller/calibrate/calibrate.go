@@ -32,6 +32,8 @@ type Result struct {
 	PowerDb      map[string]Estimate // unit → difference of its power from the units' mean
 	AntennaDb    map[string]Estimate // unit → difference of its antenna's gain from the units' mean
 	Open         []string
+
+	middleM float64 // of the correlation distances that go with the signals
 }
 
 // Run fits a run, without the last so many of its repetitions. Of a rehearsal whose
@@ -89,11 +91,11 @@ func (r *Result) shadowing(post *posterior) {
 		r.open("shadowing: its standard deviation may be below %g dB, which is not told from rounding and the fixes' "+
 			"errors (at most %.1f dB)", shadowLeastDb, sigma.High)
 	case !known:
-		r.ShadowDb = &sigma
-		r.open("shadowing's correlation distance: anything between %.0f and %.0f m goes with these signals", d0.Low,
-			d0.High)
+		r.ShadowDb, r.middleM = &sigma, d0.Value
+		r.open("shadowing's correlation distance: anything between %.0f and %.0f m goes with these signals; a "+
+			"scenario has %.0f m, because none at all would be farther off", d0.Low, d0.High, d0.Value)
 	default:
-		r.ShadowDb, r.CorrelationM = &sigma, &d0
+		r.ShadowDb, r.CorrelationM, r.middleM = &sigma, &d0, d0.Value
 	}
 }
 

@@ -68,9 +68,8 @@ func (r *Result) field(old *environment.Field) (environment.Field, error) {
 		f.TxPowerDbm = rounded(*r.PowerDbm)
 	}
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
-	if r.ShadowDb != nil && r.CorrelationM != nil {
-		f.Shadowing = &environment.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),
-			DecorrelationM: *rounded(r.CorrelationM.Value)}
+	if r.ShadowDb != nil {
+		f.Shadowing = &environment.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value), DecorrelationM: *rounded(r.middleM)}
 	}
 	return f, nil
 }

@@ -361,8 +361,12 @@ func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 		t.Errorf("calibrated by %+v", by)
 	}
 	if f.Propagation != "log_distance" || math.Abs(*f.PathLossExponent-3) > 1 || f.AntennaHeightM != nil ||
-		f.Shadowing != nil || *f.NMEAHz != 5 {
+		*f.NMEAHz != 5 {
 		t.Errorf("field %+v", f)
+	}
+	// Without shadows a rehearsal carried 13 % too much (TestE2ESoakReplayOfHiddenFields, seed 204).
+	if s := f.Shadowing; s == nil || math.Abs(s.SigmaDb-5) > 2.5 || s.DecorrelationM < 2 || s.DecorrelationM > 60 {
+		t.Errorf("shadowing %+v, want 5 dB, over some distance that goes with the signals", s)
 	}
 	if p := f.UnitPowerOffsetDb; math.Abs(p["laptop-1"]-2) > 0.3 || p["laptop-1"] != -p["laptop-2"] {
 		t.Errorf("power offsets %v, want 2 and -2", p)
