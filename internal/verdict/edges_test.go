@@ -38,6 +38,8 @@ func TestEdges(t *testing.T) {
 	}
 	unknown := sampledAt("roadside", "close", 1)
 	unknown.Body.(*wire.Edge).Unknown = 2
+	resetUnnoticed := sampledAt("car", "close", 1)
+	resetUnnoticed.Body.(*wire.Edge).Unknown = 1
 	crowd := sampledAt("roadside", "close", 1)
 	crowd.Body.(*wire.Edge).Unwatched = 7
 	between := func(edge string, earlyMs, ms float64) wire.Record {
@@ -70,6 +72,7 @@ func TestEdges(t *testing.T) {
 			"edge: roadside has not sampled its sockets at the window's close"},
 		"an end that is not known": {but("roadside", "close", unknown), "",
 			"edge: roadside does not know the end of 2 sockets at the window's close"},
+		"an end of a sender's socket that is not known": {but("car", "close", resetUnnoticed), "", ""},
 		"a client started late": {but("car", "start", started("car", 2000)), "edge: car started",
 			"edge: car started the client of flow main 2000 ms late"},
 		"more strangers than are told": {but("roadside", "close", crowd), "stranger: 7",
