@@ -39,15 +39,21 @@ func trialAside() []change.Change {
 		address("10.77.0.1/24")}
 }
 
-// runAside has the network's managers set aside, once put back in order and
-// once by the life after one that was killed. Both times the laptop is in its
-// owner's network again, and as before.
-func runAside(t *testing.T, f radioField, idle func() bool, meanwhile func()) {
+// The ways in which what a run has changed is put back: by itself, and by the life after
+// one that was killed.
+const (
+	inOrder    = "in order"
+	byNextLife = "by the next life"
+)
+
+// runAside has the network's managers set aside and put back, once in each way. Each
+// time the laptop is in its owner's network again, and as before.
+func runAside(t *testing.T, f radioField, ways []string, idle func() bool, meanwhile func()) {
 	t.Helper()
 	hwsim.Await(t, 2*time.Minute, "the laptop in its owner's network", func() bool { return f.connected(t) })
 	time.Sleep(2 * time.Second) // addresses that the kernel and a manager make come later
 	before := f.snapshot(t)
-	for _, way := range []string{"in order", "killed"} {
+	for _, way := range ways {
 		client, host := f.start(t, true)
 		apply(t, client, ScopeRun, trialAside())
 		for range 10 { // nobody takes the interface away in the time of a trial
@@ -60,7 +66,7 @@ func runAside(t *testing.T, f radioField, idle func() bool, meanwhile func()) {
 		if !idle() {
 			t.Error("the manager has not let go")
 		}
-		if way == "in order" {
+		if way == inOrder {
 			restoreAll(t, client)
 			terminate(t, host)
 		} else {
@@ -96,7 +102,7 @@ func TestGuestSupplicantAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-i", device, "-c", config)
-	runAside(t, f, func() bool {
+	runAside(t, f, []string{inOrder, byNextLife}, func() bool {
 		return strings.Contains(f.ns.Run(t, "/usr/sbin/wpa_cli", "-i", device, "status"), "wpa_state=DISCONNECTED")
 	}, func() {})
 	runBeside(t, f, newRadioField(t, hwsim.Plug(t, "peer"), "b"))
@@ -130,11 +136,16 @@ method=link-local
 
 // Debian's NetworkManager with its wpa_supplicant, connected to a network that
 // it does not join by itself. It is told by D-Bus.
-func TestGuestNetworkManagerAside(t *testing.T) {
+func TestGuestNetworkManagerAside(t *testing.T) { runNetworkManagerAside(t, byNextLife) }
+
+func TestGuestNetworkManagerAsideInOrder(t *testing.T) { runNetworkManagerAside(t, inOrder) }
+
+func runNetworkManagerAside(t *testing.T, way string) {
+	t.Helper()
 	f := atHome(t)
 	startNetworkManager(t, f)
 	joining := false
-	runAside(t, f, func() bool {
+	runAside(t, f, []string{way}, func() bool {
 		joining = false
 		return strings.HasPrefix(nmState(t, f), "10")
 	}, func() {
