@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"encoding/json"
+	"maps"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -27,6 +28,7 @@ type socket struct {
 	// The newest before each edge.
 	beforeOpen, beforeClose *wire.TCPSample
 	edged                   bool    // atClose is the edge's own
+	firstNs                 int64   // when it was first seen alive; 0: never
 	unsureBytes             float64 // of what was received; see unsure
 }
 
@@ -50,7 +52,8 @@ func (k *socket) nearest(early map[string]bool) {
 // asked, and the answer may come much later on a busy machine. A socket that
 // ended before the close counts with what the kernel reported about its end.
 // known is false when of some socket neither was seen in time: an older sample
-// is not what it had at the close.
+// is not what it had at the close. One that was first seen alive after the close, all
+// of whose living had been sampled, is no part of the window.
 func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*socket, known bool) {
 	out = map[uint64]*socket{}
 	early, known := at.edgesKnown(node, w)
@@ -67,6 +70,9 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 		}
 		k := out[b.Cookie]
 		ended := b.State == "CLOSE"
+		if !ended && (k.firstNs == 0 || r.TBootNs < k.firstNs) {
+			k.firstNs = r.TBootNs
+		}
 		if (b.Edge == "" || b.Before()) && !ended {
 			k.before(b, r.TBootNs, w)
 		}
@@ -85,6 +91,7 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 			k.lived = k.lived || r.TBootNs <= w.CloseBootNs || ended
 		}
 	}
+	maps.DeleteFunc(out, func(_ uint64, k *socket) bool { return !k.edged && k.firstNs > w.CloseBootNs })
 	for _, k := range out {
 		known = known && (k.atClose != nil || !k.lived)
 		k.unsureBytes = k.unsure(received)

@@ -39,6 +39,8 @@ func TestWhatComesAfterTheEdgeIsNoPartOfTheWindow(t *testing.T) {
 		"the link came back at the close": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 1_000_000),
 			sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 2},
 		"it came with the close": {[]wire.Record{sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 3},
+		"it connected after the close": {[]wire.Record{sampled(10_600, "", "ESTABLISHED", 3000),
+			sampled(12_060, "", "CLOSE", 5000)}, 0, 0},
 		"from before the window": {[]wire.Record{sampled(-80, "", "ESTABLISHED", 400_000),
 			sampled(1, "open", "ESTABLISHED", 500_000),
 			sampled(9900, "", "ESTABLISHED", 9_000_000), sampled(10_001, "close", "ESTABLISHED", 9_000_000)}, 8.5, 0.1},

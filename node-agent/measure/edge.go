@@ -41,8 +41,10 @@ func (t *TCP) Edge(name string, tBootNs int64) (bodies []wire.Body, missed Misse
 	if err == nil {
 		samples, err = t.awaitEnds(samples)
 	}
+	// Sockets come after either edge: the flow's, and those of a link that comes back while
+	// its ends still wait. Whoever is seen alive only now is no part of the window before.
+	t.looked = false
 	if name == "open" {
-		t.looked = false // the flow starts now: be eager again
 		t.openNs = tBootNs
 		clear(t.standing)
 	}

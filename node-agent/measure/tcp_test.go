@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -193,6 +194,34 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 			*sent[i].BytesRetrans != 0 {
 			t.Errorf("sender's stream %d: %+v", i, sent[i])
 		}
+	}
+}
+
+// A link that comes back while the flow's ends still wait brings sockets after the close.
+// They are seen while they live, which tells them from those of the window.
+func TestASocketThatComesAfterTheCloseIsSeenAlive(t *testing.T) {
+	p := connect(t, 1, 24600)
+	s := source(t, "receiver", p.flow)
+	if bodies, err := edge(s, "open"); err != nil || len(bodies) != 1 {
+		t.Fatalf("%v, %v", bodies, err)
+	}
+	for _, c := range []net.Conn{p.client[0], p.server[0]} { // with a reset, so that the port is free
+		if err := errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, at := range []int64{1e9, 5e9, 10e9} {
+		if _, err := s.Sample(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Edge("close", 10e9+1); err != nil {
+		t.Fatal(err)
+	}
+	p.dial(t, p.flow.ClientPort)
+	bodies, err := s.Sample(10e9 + 1e8)
+	if got := byStream(t, bodies, err); got[0] == nil || got[0].State != "ESTABLISHED" {
+		t.Errorf("a tenth of a second after the close: %v", bodies)
 	}
 }
 
