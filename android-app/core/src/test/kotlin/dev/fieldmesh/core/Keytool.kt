@@ -6,6 +6,7 @@ import java.nio.file.Files
 import java.security.KeyStore
 import java.security.PrivateKey
 import java.security.cert.X509Certificate
+import java.util.Base64
 
 private const val SECRET = "secret"
 
@@ -30,3 +31,8 @@ fun newIdentity(name: String): Identity = newKeyStore(name).identity(name)
 
 fun KeyStore.identity(name: String) =
     Identity(getCertificate(name) as X509Certificate, getKey(name, SECRET.toCharArray()) as PrivateKey)
+
+/** Its certificate, as the agent keeps its own. */
+val Identity.pem: String
+    get() = "-----BEGIN CERTIFICATE-----\n${Base64.getMimeEncoder().encodeToString(certificate.encoded)}\n" +
+        "-----END CERTIFICATE-----\n"

@@ -4,6 +4,7 @@ import android.content.Context
 import android.content.Intent
 import android.content.pm.ServiceInfo
 import android.net.wifi.WifiManager
+import android.os.Build
 import android.os.PowerManager
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.launch
@@ -18,8 +19,8 @@ interface NodeHost {
 }
 
 /**
- * Makes this phone a node for as long as a person wants it: with the screen off, and after the app has been swiped
- * away. Its notification has a button that ends it.
+ * Makes this phone a node for as long as a person wants it, also while another app is open. Its notification has a
+ * button that ends it.
  */
 open class NodeService : ForegroundService("node", 3, ServiceInfo.FOREGROUND_SERVICE_TYPE_CONNECTED_DEVICE) {
     private var being: Job? = null
@@ -36,13 +37,14 @@ open class NodeService : ForegroundService("node", 3, ServiceInfo.FOREGROUND_SER
         return START_STICKY
     }
 
-    /** A node answers its controller at any time: neither its processor nor its radio sleeps. */
-    // What replaces this lock keeps the radio awake only while the screen is on.
-    @Suppress("DEPRECATION")
+    /**
+     * A node answers its controller at any time, so its processor never sleeps. Nor does its radio, as far as Android
+     * lets an app have that.
+     */
     private suspend fun awake(work: suspend () -> Unit) {
         val processor = getSystemService(PowerManager::class.java).newWakeLock(PowerManager.PARTIAL_WAKE_LOCK, LOCK)
         val radio = getSystemService(WifiManager::class.java)
-            ?.createWifiLock(WifiManager.WIFI_MODE_FULL_HIGH_PERF, LOCK)
+            ?.createWifiLock(radioMode(), LOCK)
         processor.acquire()
         radio?.acquire()
         try {
@@ -51,6 +53,14 @@ open class NodeService : ForegroundService("node", 3, ServiceInfo.FOREGROUND_SER
             radio?.release()
             processor.release()
         }
+    }
+
+    /** From Android 14 on there is only the mode that acts while the screen is on and the app in front. */
+    @Suppress("DEPRECATION")
+    private fun radioMode() = if (Build.VERSION.SDK_INT < Build.VERSION_CODES.UPSIDE_DOWN_CAKE) {
+        WifiManager.WIFI_MODE_FULL_HIGH_PERF
+    } else {
+        WifiManager.WIFI_MODE_FULL_LOW_LATENCY
     }
 
     companion object {

@@ -9,11 +9,14 @@ import android.os.SystemClock
 import android.provider.Settings
 import dev.fieldmesh.app.screen.cueText
 import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Clocks
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.node.NodeKeeper
 import dev.fieldmesh.core.node.NodeSetup
@@ -37,6 +40,7 @@ import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
@@ -44,6 +48,7 @@ import kotlinx.coroutines.flow.collectLatest
 import kotlinx.coroutines.flow.combine
 import kotlinx.coroutines.flow.distinctUntilChanged
 import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
 import java.io.File
@@ -88,7 +93,9 @@ open class Fieldmesh :
     /** The language of the app's texts. */
     private fun language(): Locale = Locale.forLanguageTag(getString(R.string.language))
 
-    override val session by lazy { begin(MainScope()) }
+    /** For what goes on when a screen is left. */
+    protected open val scope: CoroutineScope by lazy(::MainScope)
+    override val session by lazy { begin(scope) }
 
     /** How often the screens were opened: the next trial is waited for from then on. */
     private val opened = MutableStateFlow(0)
@@ -110,16 +117,64 @@ open class Fieldmesh :
     lateinit var wifi: LocalWifi
         private set
 
-    /** What makes this phone a node. */
-    open val agent by lazy { OwnAgent(File(applicationInfo.nativeLibraryDir), File(filesDir, "node"), cacheDir) }
+    /** Where Android lays out what the app may start. */
+    protected open val programs get() = File(applicationInfo.nativeLibraryDir)
+
+    /** What makes this phone a node. Its key is copied to no other phone. */
+    val agent by lazy { OwnAgent(programs, File(noBackupFilesDir, "node"), cacheDir) }
     val keeper by lazy { NodeKeeper(nowNs, Dispatchers.IO) }
 
     /** What this phone's node is called: by its maker and model, unless a person has said otherwise. */
     val nodeName get() = preferences.nodeName ?: OwnAgent.nameOf(Build.MODEL) ?: "phone"
     private val begunAgain = MutableStateFlow(0)
 
-    /** Has the node begin again, with the keys that it has by now. */
-    fun beginNodeAgain() = begunAgain.update { it + 1 }
+    private val came = Channel<Joined>(Channel.UNLIMITED)
+
+    /** What came of each code; the screen that is there by then tells it, once. */
+    val joined: Flow<Joined> = came.receiveAsFlow()
+
+    /** Pairs by a code, which goes on when the screen is left: what the controller has let in must not be lost here. */
+    fun join(code: PairingCode) {
+        scope.launch { came.send(joinBy(code)) }
+    }
+
+    private suspend fun joinBy(code: PairingCode): Joined = try {
+        val nodes = knock(code)
+        nodes.singleOrNull()?.let { session.pair(it.pairing) }
+        Joined.Fleet(nodes)
+    } catch (e: AgentException) {
+        when {
+            !isForNode(e) -> Joined.Refused(e)
+            agent.isPaired -> Joined.OwnIsPaired
+            else -> joinAsNode(code)
+        }
+    }
+
+    /** Whether a code that is none for an app may be one for this phone's node. */
+    private fun isForNode(e: AgentException) =
+        e is AgentException.Refused && e.error.code == "conflict" && preferences.nodeWanted
+
+    private suspend fun joinAsNode(code: PairingCode): Joined {
+        agent.join(code, Dispatchers.IO)?.let { return Joined.OwnRefused(it) }
+        begunAgain.update { it + 1 } // with its keys
+        followOwnNode()
+        return Joined.Own(nodeName)
+    }
+
+    /** Shows the controller of a code that the app was given it; the fleet's nodes. */
+    open suspend fun knock(code: PairingCode): List<FleetNode> = session.join(code)
+
+    /** Pairs the app with this phone's own node. */
+    fun followOwnNode() {
+        agent.pairing?.let(session::pair)
+    }
+
+    /** Ends the pairing of this phone's node, and that of the app with it. */
+    fun forgetOwnNode() {
+        if (session.pairing == agent.pairing) session.unpair()
+        agent.forget()
+        begunAgain.update { it + 1 }
+    }
 
     override suspend fun beNode() {
         session // which looks for Wi-Fi

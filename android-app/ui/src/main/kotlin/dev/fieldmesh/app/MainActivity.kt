@@ -56,7 +56,6 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
-import kotlinx.coroutines.flow.filter
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
 import java.io.File
@@ -109,9 +108,15 @@ class MainActivity : Activity() {
             launch { app.wifi.link.collect { show(app.session.state.value) } }
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
+            launch { app.joined.collect(::onJoined) }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
-            launch { app.working.filter { it }.collect { followRun() } }
+            launch {
+                app.working.collect { works ->
+                    if (works) followRun()
+                    show(app.session.state.value)
+                }
+            }
         }
         look()
     }
@@ -178,8 +183,9 @@ class MainActivity : Activity() {
             setTextColor(getColor(if (state.drive.link in BROKEN) R.color.bad else R.color.text))
         }
         findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
-        // The driver looks at it, and touches nothing.
-        window.setFlags(if (state.drive.phase.isUnderWay) FLAG_KEEP_SCREEN_ON else 0, FLAG_KEEP_SCREEN_ON)
+        // The driver looks at it, and touches nothing; a node's Wi-Fi may sleep with the screen, and nobody would see.
+        val keepsScreen = state.drive.phase.isUnderWay || ownNode.isWanted && app.working.value
+        window.setFlags(if (keepsScreen) FLAG_KEEP_SCREEN_ON else 0, FLAG_KEEP_SCREEN_ON)
         screen.show(state)
     }
 
@@ -343,31 +349,26 @@ class MainActivity : Activity() {
         }
     }
 
-    private suspend fun tryToJoin(code: PairingCode) {
-        val nodes = try {
-            app.session.join(code)
-        } catch (e: AgentException) {
-            return if (isForNode(e)) joinAsNode(code) else tell(joinText(e))
+    private fun onJoined(came: Joined) {
+        when (came) {
+            is Joined.Fleet -> onFleet(came.nodes)
+            is Joined.Own -> tell(getString(R.string.pair_with, came.name))
+            Joined.OwnIsPaired -> tell(getString(R.string.own_is_paired))
+            is Joined.OwnRefused -> tell(came.said)
+            is Joined.Refused -> tell(joinText(came.by))
         }
+        show(app.session.state.value)
+    }
+
+    private fun onFleet(nodes: List<FleetNode>) {
         when (nodes.size) {
             0 -> tell(getString(R.string.pair_no_nodes))
-            1 -> pairWith(nodes.single())
+            1 -> tell(getString(R.string.pair_with, nodes.single().name))
             else -> AlertDialog.Builder(this)
                 .setTitle(R.string.pair_which)
                 .setItems(nodes.map { it.name }.toTypedArray()) { _, which -> pairWith(nodes[which]) }
                 .show()
         }
-    }
-
-    /** Whether a code that is none for an app may be one for this phone's node. It stays good. */
-    private fun isForNode(e: AgentException) =
-        e is AgentException.Refused && e.error.code == "conflict" && app.preferences.nodeWanted && !ownNode.isPaired
-
-    private suspend fun joinAsNode(code: PairingCode) {
-        app.agent.join(code, Dispatchers.IO)?.let { return tell(it) }
-        val own = app.agent.pairing ?: return tell(getString(R.string.unknown))
-        app.beginNodeAgain()
-        pairWith(FleetNode(app.nodeName, own))
     }
 
     private fun joinText(e: AgentException): String = when (e) {
@@ -385,7 +386,9 @@ class MainActivity : Activity() {
     private val ownNode = object : OwnNodeActions {
         override val isBuilt get() = app.agent.isBuilt
         override val isWanted get() = app.preferences.nodeWanted
-        override val isPaired get() = app.agent.pairing != null
+        override val isPaired get() = app.agent.isPaired
+        override val mayFollow get() = isPaired && app.session.pairing == null
+        override val hasSaid get() = app.keeper.said.isNotEmpty()
         override val name get() = app.nodeName
         override val state get() = app.keeper.state.value
         override val link get() = app.wifi.link.value
@@ -403,6 +406,22 @@ class MainActivity : Activity() {
             app.preferences.nodeWanted = false
             startService(NodeService.end(this@MainActivity))
             show(app.session.state.value)
+        }
+
+        override fun follow() {
+            app.followOwnNode()
+            show(app.session.state.value)
+        }
+
+        override fun forget(button: TextView) = twice(button, R.string.own_forget, R.string.own_forget_sure) {
+            app.forgetOwnNode()
+            show(app.session.state.value)
+        }
+
+        override fun share() {
+            val text = Intent(Intent.ACTION_SEND).setType("text/plain")
+                .putExtra(Intent.EXTRA_TEXT, app.keeper.said.joinToString("\n"))
+            startActivity(Intent.createChooser(text, null))
         }
     }
 
@@ -481,9 +500,7 @@ class MainActivity : Activity() {
 
         override val canScan get() = packageManager.hasSystemFeature(PackageManager.FEATURE_CAMERA_ANY)
 
-        override fun join(code: PairingCode) {
-            scope.launch { tryToJoin(code) }
-        }
+        override fun join(code: PairingCode) = app.join(code)
 
         override fun scan() {
             if (checkSelfPermission(Manifest.permission.CAMERA) == PackageManager.PERMISSION_GRANTED) {
@@ -493,12 +510,15 @@ class MainActivity : Activity() {
             }
         }
 
-        override fun unpair() {
+        override fun unpair(button: TextView) {
             if (pairing == app.agent.pairing) {
-                app.agent.forget()
-                app.beginNodeAgain()
+                return twice(button, R.string.pair_undo, R.string.own_forget_sure) { unpaired(app::forgetOwnNode) }
             }
-            app.session.unpair()
+            unpaired(app.session::unpair)
+        }
+
+        private fun unpaired(unpair: () -> Unit) {
+            unpair()
             screen.show(app.session.state.value)
         }
     }

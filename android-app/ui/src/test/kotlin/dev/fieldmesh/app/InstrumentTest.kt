@@ -111,6 +111,18 @@ class InstrumentTest {
     }
 
     @Test
+    fun `the screen of a phone that is the node stays on between trials too, until people have left`() {
+        val screenIsKept = { activity.window.attributes.flags and FLAG_KEEP_SCREEN_ON != 0 }
+        app.preferences.nodeWanted = true
+        hear(plan)
+        assertFalse(screenIsKept(), "there is no run")
+        hear(Heard.View(at("kept")))
+        assertTrue(screenIsKept())
+        shadowOf(app.mainLooper).idleFor(Duration.ofMinutes(31))
+        assertFalse(screenIsKept())
+    }
+
+    @Test
     fun `what one node told goes when the phone is paired with another`() {
         hear(Heard.Status(States.ready.node!!), plan, Heard.View(at("armed")))
         assertEquals(Phase.ARMED, app.session.state.value.drive.phase)

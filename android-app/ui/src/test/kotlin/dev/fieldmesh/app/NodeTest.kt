@@ -10,8 +10,14 @@ import android.view.View
 import android.widget.EditText
 import android.widget.Switch
 import android.widget.TextView
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.node.OwnAgent
+import dev.fieldmesh.core.pem
+import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.device.NodeService
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -22,6 +28,7 @@ import org.robolectric.Shadows.shadowOf
 import org.robolectric.android.controller.ServiceController
 import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowNetwork
+import org.robolectric.shadows.ShadowToast
 import java.io.File
 import java.time.Duration
 import kotlin.test.assertContains
@@ -38,6 +45,7 @@ import kotlin.test.assertTrue
 class NodeTest {
     private val app get() = RuntimeEnvironment.getApplication() as TestApp
     private val lives get() = File(app.filesDir, "lives")
+    private val home get() = File(app.noBackupFilesDir, "node")
 
     private fun put(does: String) {
         app.programs.mkdirs()
@@ -110,7 +118,7 @@ class NodeTest {
         put("echo no space left; exit 1")
         app.preferences.nodeWanted = true
         val service = service().startCommand(0, 1)
-        awaits("its end is told") { app.keeper.state.value == NodeState.Failing("no space left") }
+        awaits("its end is told") { app.keeper.state.value == NodeState.Failing("no space left", 1) }
         awaits("it begins again") { lives.readLines().size >= 3 }
         service.destroy()
         awaits("it ends") { app.keeper.state.value == NodeState.Off }
@@ -148,7 +156,7 @@ class NodeTest {
         val wifi = ShadowNetwork.newInstance(7)
         val callback = shadowOf(app.getSystemService(ConnectivityManager::class.java)).networkCallbacks.single()
         callback.onLinkPropertiesChanged(wifi, linkOf("wlan1"))
-        awaits("the agent is told") { "interface: wlan1\n" in File(app.filesDir, "node/agent.yaml").readText() }
+        awaits("the agent is told") { "interface: \"wlan1\"\n" in File(home, "agent.yaml").readText() }
         awaits("it waits for its keys again") { app.keeper.state.value == NodeState.Unpaired }
         assertEquals("wlan1", app.preferences.wifiInterface)
         callback.onLost(ShadowNetwork.newInstance(8))
@@ -165,6 +173,148 @@ class NodeTest {
         awaits("it ends") { app.keeper.state.value == NodeState.Off && activity.told == "" }
     }
 
+    private fun MainActivity.press(id: Int) {
+        findViewById<View>(id).performClick()
+        shadowOf(app.mainLooper).idle()
+    }
+
+    private fun MainActivity.sees(id: Int) = findViewById<View>(id).visibility == View.VISIBLE
+
+    private fun MainActivity.type(code: String) {
+        press(R.id.tab_pair)
+        findViewById<EditText>(R.id.line).setText(code)
+        press(R.id.pair)
+    }
+
+    private val own by lazy { newIdentity("node") }
+    private val ofOwn get() = Pairing(Pairing.LOOPBACK, 7443, own.pin)
+
+    /** An agent that a code pairs, a service that keeps it, and a controller whose codes are for nodes. */
+    private fun pairable(): ServiceController<NodeService> {
+        put(PAIRS)
+        File(app.filesDir, "node.crt").writeText(own.pem)
+        app.controller = { throw AgentException.Refused(WireError("conflict", "the code is for a node")) }
+        app.preferences.nodeWanted = true
+        return service().startCommand(0, 1).also { awaitsKeys() }
+    }
+
+    private fun awaitsKeys() = awaits("it waits for its keys") { app.keeper.state.value == NodeState.Unpaired }
+
+    private fun go() = File(app.filesDir, "go").createNewFile()
+
+    private fun runs() = awaits("it runs") { app.keeper.state.value is NodeState.Running }
+
+    @Test
+    fun `a node's code pairs the node, and the app with it, also when the screen is left meanwhile`() {
+        val service = pairable()
+        val screen = Robolectric.buildActivity(MainActivity::class.java).setup()
+        screen.get().type(CODE)
+        screen.pause().stop().destroy()
+        go()
+        awaits("the app is paired") { app.session.pairing == ofOwn }
+        runs()
+        Robolectric.buildActivity(MainActivity::class.java).setup()
+        val told = app.getString(R.string.pair_with, app.nodeName)
+        awaits("it is told") { ShadowToast.getTextOfLatestToast() == told }
+        service.destroy()
+    }
+
+    @Test
+    fun `what the agent says of a code is told`() {
+        val service = pairable()
+        File(app.filesDir, "node.crt").delete()
+        go()
+        opened().type(CODE)
+        awaits("it is told") { ShadowToast.getTextOfLatestToast()?.contains("node.crt") == true }
+        assertNull(app.session.pairing)
+        service.destroy()
+    }
+
+    @Test
+    fun `a node whose app was paired with another is forgotten by itself, and takes a code again`() {
+        val service = pairable()
+        go()
+        val activity = opened()
+        assertFalse(activity.sees(R.id.own_forget), "there is nothing to forget")
+        activity.type(CODE)
+        runs()
+        val other = Pairing("127.0.0.2", 1, Pin("ab".repeat(32)))
+        activity.type(other.toString())
+        activity.type(CODE)
+        awaits("the cure is told") { ShadowToast.getTextOfLatestToast() == app.getString(R.string.own_is_paired) }
+        activity.press(R.id.tab_node)
+        assertFalse(activity.sees(R.id.own_follow))
+        activity.press(R.id.own_forget)
+        assertTrue(app.agent.isPaired, "it is asked for once more")
+        activity.press(R.id.own_forget)
+        assertFalse(app.agent.isPaired)
+        assertEquals(other, app.session.pairing)
+        awaitsKeys()
+        activity.type(CODE)
+        awaits("the app is paired") { app.session.pairing == ofOwn }
+        runs()
+        service.destroy()
+    }
+
+    @Test
+    fun `unpairing the app from its own node is asked twice, and has the node forget`() {
+        val service = pairable()
+        go()
+        val activity = opened()
+        activity.type(CODE)
+        runs()
+        activity.press(R.id.unpair)
+        assertEquals(ofOwn, app.session.pairing)
+        assertEquals(
+            app.getString(R.string.own_forget_sure),
+            activity.findViewById<TextView>(R.id.unpair).text.toString(),
+        )
+        activity.press(R.id.unpair)
+        assertNull(app.session.pairing)
+        assertFalse(app.agent.isPaired)
+        awaitsKeys()
+        service.destroy()
+    }
+
+    @Test
+    fun `an app that follows no node is offered its own`() {
+        val service = pairable()
+        go()
+        val activity = opened()
+        activity.type(CODE)
+        runs()
+        app.session.unpair()
+        activity.press(R.id.tab_node)
+        activity.press(R.id.own_follow)
+        assertEquals(ofOwn, app.session.pairing)
+        assertFalse(activity.sees(R.id.own_follow))
+        service.destroy()
+    }
+
+    @Test
+    fun `a node that Android ends is told so, and what it said can be shared`() {
+        put("echo 'msg=\"node is ready\"'; kill -KILL $$")
+        app.preferences.nodeWanted = true
+        val service = service().startCommand(0, 1)
+        val activity = opened()
+        awaits("the signal is told") { "SIGKILL" in activity.told }
+        activity.press(R.id.own_share)
+        val chooser = assertNotNull(shadowOf(app).nextStartedActivity)
+        val shared = chooser.getParcelableExtra(Intent.EXTRA_INTENT, Intent::class.java)
+        assertContains(shared?.getStringExtra(Intent.EXTRA_TEXT).orEmpty(), "The app: it ended with status 137.")
+        service.destroy()
+    }
+
+    @Test
+    fun `a node that is wanted can be switched off in a build without programs`() {
+        app.preferences.nodeWanted = true
+        val switch = opened().findViewById<Switch>(R.id.own)
+        assertTrue(switch.isEnabled && switch.isChecked)
+        switch.performClick()
+        assertFalse(app.preferences.nodeWanted)
+        assertFalse(switch.isEnabled)
+    }
+
     private fun linkOf(name: String) = LinkProperties().apply {
         interfaceName = name
         setLinkAddresses(listOf(linkAddress("fe80::1/64"), linkAddress("192.168.43.5/24")))
@@ -175,6 +325,14 @@ class NodeTest {
         LinkAddress::class.java.getConstructor(String::class.java).newInstance(text)
 
     private companion object {
+        const val CODE = "FIELDMESH-PAIR/127.0.0.1:1/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
+        const val PAIRS = """
+            here=${'$'}(dirname ${'$'}0)/..
+            case ${'$'}1 in
+            up) [ -e keys ] && echo 'msg="node is ready"' || echo 'this node is not paired yet'; cat >/dev/null ;;
+            pair) read code; while [ ! -e ${'$'}here/go ]; do sleep 0.05; done
+                cp ${'$'}here/node.crt . && mkdir keys && mv node.crt keys ;;
+            esac"""
         const val RUNS = "echo 'msg=\"node is ready\"'; cat >/dev/null; echo in order >>\"\$(dirname \$0)/../lives\""
     }
 }

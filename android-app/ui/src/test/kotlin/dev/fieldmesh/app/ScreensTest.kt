@@ -265,7 +265,7 @@ class ScreensTest {
 
         override fun scan() = Unit
 
-        override fun unpair() = Unit
+        override fun unpair(button: TextView) = Unit
     }
 
     private object Phone : PhoneActions {
@@ -273,6 +273,8 @@ class ScreensTest {
             override val isBuilt = true
             override val isWanted = true
             override val isPaired = true
+            override val mayFollow = true
+            override val hasSaid = true
             override val name = "pixel-7"
             override val state = NodeState.Running(-180_000_000_000)
             override val link = WifiLink("wlan0", "192.168.43.5/24")
@@ -281,6 +283,12 @@ class ScreensTest {
             override fun want(name: String) = Unit
 
             override fun unwant() = Unit
+
+            override fun follow() = Unit
+
+            override fun forget(button: TextView) = Unit
+
+            override fun share() = Unit
         }
         override val gpsRuns = false
         override val logging = true

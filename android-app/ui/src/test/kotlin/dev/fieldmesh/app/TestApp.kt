@@ -1,10 +1,11 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.newIdentity
-import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Session
@@ -25,8 +26,12 @@ class TestApp : Fieldmesh() {
     override val worker = Dispatchers.Unconfined
 
     /** Where it finds what it is to start; empty at first, as in a build without a node. */
-    val programs by lazy { File(filesDir, "programs") }
-    override val agent by lazy { OwnAgent(programs, File(filesDir, "node"), cacheDir) }
+    public override val programs by lazy { File(filesDir, "programs") }
+
+    /** What the controller of a code says to an app. */
+    var controller: (PairingCode) -> List<FleetNode> = { emptyList() }
+
+    override suspend fun knock(code: PairingCode) = controller(code)
 
     /** What its node tells. */
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)
@@ -34,9 +39,10 @@ class TestApp : Fieldmesh() {
     override fun follow(node: AgentClient): Flow<Heard> = heard
 
     private var process = MainScope()
+    override val scope get() = process
     private var living: Session? = null
     private var kept: PhoneLog? = null
-    override val session get() = living ?: begin(process).also { living = it }
+    override val session get() = living ?: begin(scope).also { living = it }
     override val log get() = kept ?: PhoneLog(File(filesDir, "logs")).also { kept = it }
 
     /** Ends all that lives as long as the process. Nobody is told, and what was not on the disk is lost. */

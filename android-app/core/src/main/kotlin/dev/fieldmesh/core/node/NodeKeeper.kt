@@ -26,8 +26,15 @@ sealed interface NodeState {
 
     data class Running(val sinceNs: Long) : NodeState
 
-    /** It ended by itself and is started again; [said] is the last that it said. */
-    data class Failing(val said: String) : NodeState
+    /**
+     * It, or a part of it, ended by itself and is started again. [said] is the last that it said in this life, or why
+     * it could not be started; [status] is with what it ended, 128 and the signal's number where one ended it, and null
+     * when only a part of it did or it could not be started.
+     */
+    data class Failing(val said: String, val status: Int? = null) : NodeState {
+        /** The signal that ended it, as Android does with what an app has started. */
+        val signal: Int? get() = status?.minus(128)?.takeIf { it > 0 }
+    }
 }
 
 /** Keeps a node's agent running: what it says is read, and when it ends by itself it is started again, ever later. */
@@ -35,10 +42,12 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
     private val now = MutableStateFlow<NodeState>(NodeState.Off)
     private val one = Mutex()
     private val lines = ArrayDeque<String>()
+    private var last = "" // of this life
+    private var lacksKeys = false // since a part of it ended last
 
     val state: StateFlow<NodeState> = now.asStateFlow()
 
-    /** The newest of what it said. */
+    /** The newest of what it said in all its lives, and how they ended. */
     val said: List<String> get() = synchronized(lines) { lines.toList() }
 
     /** Goes on until it is cancelled. The agent is ended in order then, and another begins after that. */
@@ -47,10 +56,13 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
             var wait = FIRST_MS
             while (true) {
                 now.value = NodeState.Starting
+                last = ""
+                lacksKeys = false
                 val begun = nowNs()
-                live(start)
+                val status = live(start)
+                status?.let { keepLine("The app: it ended with status $it.") }
                 if (nowNs() - begun >= STEADY_NS) wait = FIRST_MS
-                now.value = NodeState.Failing(said.lastOrNull().orEmpty())
+                now.value = NodeState.Failing(last, status)
                 delay(wait)
                 wait = minOf(2 * wait, LONGEST_MS)
             }
@@ -59,12 +71,13 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
         }
     }
 
-    /** One life of the agent; it returns when that ends by itself. */
-    private suspend fun live(start: () -> Process) = coroutineScope {
+    /** One life of the agent: it returns the status when that ends by itself, and null when it could not begin. */
+    private suspend fun live(start: () -> Process): Int? = coroutineScope {
         val process = try {
             withContext(NonCancellable + io) { start() } // one that has begun is not lost
         } catch (e: IOException) {
-            return@coroutineScope hear(e.message ?: e.javaClass.simpleName)
+            hear(e.message ?: e.javaClass.simpleName)
+            return@coroutineScope null
         }
         val reading = async(io) { listen(process) }
         try {
@@ -75,13 +88,13 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
         }
     }
 
-    private fun listen(process: Process) {
+    private fun listen(process: Process): Int {
         try {
             process.inputStream.bufferedReader().useLines { it.forEach(::hear) }
         } catch (e: IOException) {
             hear(e.message ?: e.javaClass.simpleName) // it was killed
         }
-        process.waitFor()
+        return process.waitFor()
     }
 
     /** It ends in order when its standard input does, and is killed if it does not. */
@@ -91,16 +104,31 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
     }
 
     private fun hear(line: String) {
-        val before = said.lastOrNull().orEmpty()
-        synchronized(lines) {
-            lines.addLast(line.take(LINE_MOST))
-            if (lines.size > LINES_MOST) lines.removeFirst()
-        }
+        val before = last
+        last = line.take(LINE_MOST)
+        keepLine(last)
         when {
-            UNPAIRED in line -> now.value = NodeState.Unpaired
             READY in line -> now.value = NodeState.Running(nowNs())
-            AGAIN in line && now.value != NodeState.Unpaired -> now.value = NodeState.Failing(before)
+            UNPAIRED in line -> {
+                lacksKeys = true
+                now.value = NodeState.Unpaired
+            }
+            AGAIN in line -> {
+                if (!lacksKeys) now.value = NodeState.Failing(causeOf(line, before))
+                lacksKeys = false
+            }
         }
+    }
+
+    /** Why a part of it ended. One that ended itself has said why before; one that was killed has not. */
+    private fun causeOf(line: String, before: String): String {
+        val error = ERROR.find(line)?.groupValues?.get(1)?.replace("\\\"", "\"") ?: return before
+        return if (EXITED in error) listOf(error, before).filter(String::isNotEmpty).joinToString("; ") else error
+    }
+
+    private fun keepLine(line: String) = synchronized(lines) {
+        lines.addLast(line)
+        if (lines.size > LINES_MOST) lines.removeFirst()
     }
 
     private companion object {
@@ -108,6 +136,8 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
         const val READY = "node is ready"
         const val UNPAIRED = "this node is not paired yet"
         const val AGAIN = "process ended by itself"
+        const val EXITED = "exit status"
+        val ERROR = Regex("""error="((?:[^"\\]|\\.)+)"""")
 
         const val FIRST_MS = 1_000L
         const val LONGEST_MS = 60_000L

@@ -25,13 +25,18 @@ class OwnAgent(private val programs: File, private val home: File, private val t
     /** Whether this app was built with the programs. */
     val isBuilt: Boolean get() = listOf(AGENT, IPERF3).all { File(programs, it).canExecute() }
 
+    private val certificate = File(keys, "node.crt")
+
+    /** Whether the node was paired with a controller. */
+    val isPaired: Boolean get() = certificate.exists()
+
     /** Where the app reaches the node, and the node's key; null before it was paired with a controller. */
     val pairing: Pairing?
         get() = try {
-            val certificate = File(keys, "node.crt").inputStream().use {
+            val own = certificate.inputStream().use {
                 CertificateFactory.getInstance("X.509").generateCertificate(it) as X509Certificate
             }
-            Pairing(Pairing.LOOPBACK, PORT, Pin.of(certificate))
+            Pairing(Pairing.LOOPBACK, PORT, Pin.of(own))
         } catch (_: IOException) {
             null
         } catch (_: CertificateException) {
@@ -42,8 +47,8 @@ class OwnAgent(private val programs: File, private val home: File, private val t
     fun configure(setup: NodeSetup) {
         home.mkdirs()
         val text = """
-            node: ${setup.name}
-            interface: ${setup.interfaceName}
+            node: "${setup.name}"
+            interface: "${setup.interfaceName}"
             listen: ":$PORT"
             privileges: none
             gpsd: none
@@ -63,9 +68,14 @@ class OwnAgent(private val programs: File, private val home: File, private val t
     suspend fun join(code: PairingCode, io: CoroutineDispatcher): String? = withContext(io) {
         try {
             val process = start("pair")
-            process.outputStream.use { it.write("${code.typed}\n".toByteArray()) }
-            val said = process.inputStream.bufferedReader().readText()
-            if (process.waitFor() == 0) null else said.trim().lines().last()
+            try {
+                process.outputStream.use { it.write("${code.typed}\n".toByteArray()) }
+            } catch (_: IOException) {
+                // It has ended before it read the code, and says why.
+            }
+            val said = process.inputStream.bufferedReader().readText().trim()
+            val status = process.waitFor()
+            if (status == 0) null else said.lines().last().ifEmpty { "the agent ended with status $status" }
         } catch (e: IOException) {
             e.message ?: e.javaClass.simpleName
         }

@@ -4,6 +4,7 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.core.pem
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.flow.first
@@ -13,7 +14,6 @@ import kotlinx.coroutines.withTimeout
 import org.junit.Rule
 import org.junit.rules.TemporaryFolder
 import java.io.File
-import java.util.Base64
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFalse
@@ -50,8 +50,8 @@ class OwnAgentTest {
         assertEquals("up --until-eof --config $home/agent.yaml ${folder.root}/tmp", said)
         assertEquals(
             """
-            node: pixel-7
-            interface: wlan0
+            node: "pixel-7"
+            interface: "wlan0"
             listen: ":7443"
             privileges: none
             gpsd: none
@@ -87,22 +87,90 @@ class OwnAgentTest {
     fun `one that ends is started again, and its last word is told`() = runBlocking {
         put("echo begun >>'$home/lives'; seq 1000; echo port 7443 is in use; exit 1")
         val being = launch { keeper.keep(agent::up) }
-        assertEquals(NodeState.Failing("port 7443 is in use"), awaits { it is NodeState.Failing })
+        val failing = assertIs<NodeState.Failing>(awaits { it is NodeState.Failing })
+        assertEquals("port 7443 is in use" to 1, failing.said to failing.status)
+        assertNull(failing.signal)
         withTimeout(30_000) { keeper.state.first { File(home, "lives").readLines().size >= 2 } }
         assertEquals(200, keeper.said.size, "of what it says there is kept a part")
         being.cancelAndJoin()
     }
 
     @Test
-    fun `a part of it that ends is told too, with what it said before, until it is ready`() = runBlocking {
-        val again = "msg=\"process ended by itself; it is started again\" process=face"
-        put("echo the disk is full; echo '$again'; read next; echo 'msg=\"node is ready\"'; cat >/dev/null")
+    fun `one that a signal ends is told by it, and not by what a former life said`() = runBlocking {
+        put("[ -e begun ] && kill -KILL $$; touch begun; echo 'msg=\"node is ready\"'; exit 1")
+        val being = launch { keeper.keep(agent::up) }
+        awaits { it is NodeState.Failing && it.status == 1 }
+        val killed = assertIs<NodeState.Failing>(awaits { it is NodeState.Failing && it.status != 1 })
+        assertEquals("" to 9, killed.said to killed.signal)
+        assertEquals(
+            listOf("msg=\"node is ready\"", "The app: it ended with status 1.", "The app: it ended with status 137."),
+            keeper.said,
+        )
+        being.cancelAndJoin()
+    }
+
+    private fun partEnds(error: String) =
+        "echo 'msg=\"process ended by itself; it is started again\" process=face error=\"$error\" after=1s'"
+
+    @Test
+    fun `a part of it that ends is told too, with why, until it is ready`() = runBlocking {
+        put(
+            """
+            echo the disk is full
+            ${partEnds("face ended with exit status 1")}
+            read next
+            echo 'msg="node is ready"'
+            ${partEnds("face ended with signal: killed")}
+            read next
+            echo 'msg="node is ready"'
+            cat >/dev/null
+            """.trimIndent(),
+        )
         var process: Process? = null
+        fun goOn() = process?.outputStream?.apply { write('\n'.code) }?.flush()
         val being = launch { keeper.keep { agent.up().also { process = it } } }
-        assertEquals(NodeState.Failing("the disk is full"), awaits { it is NodeState.Failing })
-        process?.outputStream?.apply { write('\n'.code) }?.flush()
+        val full = NodeState.Failing("face ended with exit status 1; the disk is full")
+        assertEquals(full, awaits { it is NodeState.Failing })
+        goOn()
+        val killed = NodeState.Failing("face ended with signal: killed")
+        assertEquals(killed, awaits { it is NodeState.Failing && it != full })
+        goOn()
         awaits { it is NodeState.Running }
         being.cancelAndJoin()
+    }
+
+    @Test
+    fun `one that has its keys by now is not said to wait for them`() = runBlocking {
+        put(
+            """
+            echo 'fieldmesh-agent: this node is not paired yet: there is no node.key'
+            ${partEnds("face ended with exit status 1")}
+            read next
+            echo no memory
+            ${partEnds("face ended with exit status 2")}
+            cat >/dev/null
+            """.trimIndent(),
+        )
+        var process: Process? = null
+        val being = launch { keeper.keep { agent.up().also { process = it } } }
+        awaits { it == NodeState.Unpaired }
+        process?.outputStream?.apply { write('\n'.code) }?.flush()
+        val failing = assertIs<NodeState.Failing>(awaits { it is NodeState.Failing })
+        assertEquals("face ended with exit status 2; no memory", failing.said)
+        being.cancelAndJoin()
+    }
+
+    @Test
+    fun `one that ends before it reads a code says why`() = runBlocking {
+        put("exec <&-; echo 'the disk is full'; exit 1")
+        assertEquals("the disk is full", agent.join(code, Dispatchers.IO))
+        put("exec <&-; exit 3")
+        assertEquals("the agent ended with status 3", agent.join(code, Dispatchers.IO))
+    }
+
+    private val code by lazy {
+        val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
+        assertNotNull(PairingCode.parse("fieldmesh-pair/127.0.0.1:1/$letters"))
     }
 
     @Test
@@ -118,8 +186,7 @@ class OwnAgentTest {
     @Test
     fun `it waits for its keys, is paired by a code, and forgets it`() = runBlocking {
         val own = newIdentity("node")
-        val pem = Base64.getMimeEncoder().encodeToString(own.certificate.encoded)
-        File(folder.root, "node.crt").writeText("-----BEGIN CERTIFICATE-----\n$pem\n-----END CERTIFICATE-----\n")
+        File(folder.root, "node.crt").writeText(own.pem)
         put(
             """
             case ${'$'}1 in
@@ -134,10 +201,10 @@ class OwnAgentTest {
         val being = launch { keeper.keep(agent::up) }
         awaits { it == NodeState.Unpaired }
         assertNull(agent.pairing)
-        val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
-        val code = assertNotNull(PairingCode.parse("fieldmesh-pair/127.0.0.1:1/$letters"))
+        assertFalse(agent.isPaired)
         assertNull(agent.join(code, Dispatchers.IO))
         assertEquals(Pairing("127.0.0.1", 7443, own.pin), agent.pairing)
+        assertTrue(agent.isPaired)
         assertEquals("this node is paired already", agent.join(code, Dispatchers.IO))
         agent.forget()
         assertNull(agent.pairing)

@@ -14,6 +14,12 @@ interface OwnNodeActions {
     val isBuilt: Boolean
     val isWanted: Boolean
     val isPaired: Boolean
+
+    /** Whether the app is paired with no node, and may be with this one. */
+    val mayFollow: Boolean
+
+    /** Whether there is anything to share. */
+    val hasSaid: Boolean
     val name: String
     val state: NodeState
     val link: WifiLink?
@@ -24,6 +30,15 @@ interface OwnNodeActions {
     fun want(name: String)
 
     fun unwant()
+
+    /** Pairs the app with this node. */
+    fun follow()
+
+    /** Ends the node's pairing with its controller, once [button] has asked again. */
+    fun forget(button: TextView)
+
+    /** Hands the newest of what the agent said to another app. */
+    fun share()
 }
 
 /** The switch that makes this phone a node, and what has come of it. */
@@ -31,25 +46,34 @@ class OwnNodeCard(private val view: View, private val nowNs: () -> Long, private
     private val context = view.context
     private val switch: Switch = view.findViewById(R.id.own)
     private val name: EditText = view.findViewById(R.id.own_name)
+    private val follow: TextView = view.findViewById(R.id.own_follow)
+    private val forget: TextView = view.findViewById(R.id.own_forget)
+    private val share: TextView = view.findViewById(R.id.own_share)
 
     init {
+        follow.setOnClickListener { node.follow() }
+        forget.setOnClickListener { node.forget(forget) }
+        share.setOnClickListener { node.share() }
         name.setText(node.name)
         switch.setOnClickListener { if (switch.isChecked) node.want(name.text.toString()) else node.unwant() }
     }
 
     fun show() {
-        switch.isEnabled = node.isBuilt
+        switch.isEnabled = node.isBuilt || node.isWanted // it runs on after an update to a build without
         switch.isChecked = node.isWanted
-        name.visibility = if (node.isBuilt && !node.isPaired && !node.isWanted) View.VISIBLE else View.GONE
+        name.visibility = seenIf(node.isBuilt && !node.isPaired && !node.isWanted)
+        follow.visibility = seenIf(node.mayFollow)
+        forget.visibility = seenIf(node.isPaired)
+        share.visibility = seenIf(node.hasSaid)
         val lines = when {
             !node.isBuilt -> listOf(context.getString(R.string.own_absent))
-            node.isWanted -> listOf(stateText(node.state)) + networkTexts()
+            node.isWanted -> listOf(stateText(node.state)) + networkTexts() + context.getString(R.string.own_screen)
             else -> emptyList()
         }
         view.findViewById<TextView>(R.id.own_state).apply {
             text = lines.joinToString("\n")
             setTextColor(context.getColor(if (node.state is NodeState.Failing) R.color.bad else R.color.text))
-            visibility = if (lines.isEmpty()) View.GONE else View.VISIBLE
+            visibility = seenIf(lines.isNotEmpty())
         }
     }
 
@@ -59,8 +83,20 @@ class OwnNodeCard(private val view: View, private val nowNs: () -> Long, private
         NodeState.Unpaired -> context.getString(R.string.own_unpaired, node.name)
         is NodeState.Running ->
             context.getString(R.string.own_running, node.name, (nowNs() - state.sinceNs) / MINUTE_NS)
-        is NodeState.Failing -> context.getString(R.string.own_failing, state.said)
+        is NodeState.Failing -> failingText(state)
     }
+
+    private fun failingText(state: NodeState.Failing): String {
+        val signal = state.signal
+        val said = state.said.ifEmpty { context.getString(R.string.own_silent) }
+        return when {
+            signal != null -> context.getString(R.string.own_killed, SIGNALS[signal] ?: "$signal", said)
+            state.status != null -> context.getString(R.string.own_exited, state.status, said)
+            else -> context.getString(R.string.own_failing, said)
+        }
+    }
+
+    private fun seenIf(it: Boolean) = if (it) View.VISIBLE else View.GONE
 
     private fun networkTexts(): List<String> {
         val link = node.link ?: return listOf(context.getString(R.string.own_no_wifi))
@@ -73,5 +109,8 @@ class OwnNodeCard(private val view: View, private val nowNs: () -> Long, private
 
     private companion object {
         const val MINUTE_NS = 60_000_000_000L
+
+        /** Those by which Android ends a program, or a program itself. */
+        val SIGNALS = mapOf(6 to "SIGABRT", 9 to "SIGKILL", 11 to "SIGSEGV", 15 to "SIGTERM", 31 to "SIGSYS")
     }
 }

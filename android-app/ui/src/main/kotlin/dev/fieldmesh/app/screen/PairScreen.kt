@@ -26,7 +26,8 @@ interface PairActions {
 
     fun scan()
 
-    fun unpair()
+    /** Ends the pairing; [button] asks once more where that costs more than the pairing. */
+    fun unpair(button: TextView)
 }
 
 /** Whom the app talks to: keys become known by a one-time code, or by hand, and nobody else is ever believed. */
@@ -41,7 +42,7 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
             actions.ownPin?.hex?.chunked(GROUP)?.joinToString(" ") ?: context.getString(R.string.unknown)
         text(R.id.copy).setOnClickListener { copy() }
         text(R.id.pair).setOnClickListener { pair() }
-        text(R.id.unpair).setOnClickListener { actions.unpair() }
+        text(R.id.unpair).apply { setOnClickListener { actions.unpair(this) } }
         text(R.id.scan).apply {
             setOnClickListener { actions.scan() }
             visibility = if (actions.canScan) View.VISIBLE else View.GONE

@@ -1,0 +1,21 @@
+package dev.fieldmesh.app
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.FleetNode
+
+/** What came of a code. */
+sealed interface Joined {
+    /** The app is let in by these nodes. It is paired with the only one; of several a person chooses. */
+    data class Fleet(val nodes: List<FleetNode>) : Joined
+
+    /** This phone's node has a controller, and the app is paired with that node. */
+    data class Own(val name: String) : Joined
+
+    /** The code is for a node, and this phone's has a controller already. It stays good. */
+    data object OwnIsPaired : Joined
+
+    /** This phone's node was not paired, as its agent says. */
+    data class OwnRefused(val said: String) : Joined
+
+    data class Refused(val by: AgentException) : Joined
+}
