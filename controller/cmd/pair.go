@@ -144,7 +144,8 @@ func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
 			return fmt.Errorf("show code: %w", err)
 		}
 	}
-	what := "On the node, as root, type `fieldmesh-agent pair`, and when it asks for the code:\n\n    "
+	what := "On the node, as root, type `fieldmesh-agent pair`, and this code when it asks for it. Where the phone " +
+		"app is the node,\nscan the picture on the app's Pair screen, or type the code there:\n\n    "
 	if o.app {
 		what = "On the phone, on the app's Pair screen, scan the picture or type:\n\n    "
 	}

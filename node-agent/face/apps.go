@@ -29,7 +29,11 @@ func letIn(cfg config.Config) (*keys.Authorized, error) {
 	told, err := keys.LoadAuthorized(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		byHand := slices.DeleteFunc(authorized.Peers(), func(p keys.Peer) bool { return p.Role != wire.RoleApp })
-		return authorized, authorized.SetRole(wire.RoleApp, withOwn(cfg, byHand))
+		if err := authorized.SetRole(wire.RoleApp, withOwn(cfg, byHand)); err != nil {
+			return nil, fmt.Errorf("let in the app of app_key: %w; correct app_key, or authorized.json in %q", err,
+				cfg.KeysDir)
+		}
+		return authorized, nil
 	}
 	if err == nil {
 		err = authorized.SetRole(wire.RoleApp, withOwn(cfg, told.Peers()))

@@ -28,6 +28,9 @@ func apps(a *keys.Authorized) (out string) {
 
 // The app that starts the agent is let in from the first moment, and stays so whatever apps
 // the controller tells; with its own key told, it is there once.
+//
+//attack:controller a list of apps that shuts out the one which starts a phone's node, or gives its name to another
+//attack:and | its key is in the node's own configuration (`app_key`), and its name is taken
 func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Config{StateDir: dir, KeysDir: filepath.Join(dir, "keys"), AppKey: pinOf("a")}
@@ -72,5 +75,21 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	}
 	if _, err := f.LetIn(api.Peer{}, wire.Apps{Apps: []wire.App{{Name: ownApp, Pin: pinOf("e")}}}); err == nil {
 		t.Error("another app takes its name")
+	}
+}
+
+// A list by hand in which another app has its name is told with the cure.
+func TestAnAppOfItsNameInTheListIsTold(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Config{StateDir: dir, KeysDir: dir, AppKey: pinOf("a")}
+	list, err := keys.NewAuthorized(keys.Peer{Name: ownApp, Role: wire.RoleApp, Pin: pinOf("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := letIn(cfg); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized.json in") {
+		t.Errorf("it says %v", err)
 	}
 }
