@@ -80,6 +80,7 @@ phone:
 	@mkdir -p $(PHONE)
 	GOOS=android GOARCH=arm64 $(BUILD) -o $(PHONE)/libfieldmesh_agent.so ./cmd/fieldmesh-agent
 	@iperf3=$$(packaging/iperf3/build aarch64) && cp "$${iperf3%/*}"/* $(PHONE)/
+	@packaging/notices ./cmd/fieldmesh-agent >>$(PHONE)/NOTICES
 
 app-test: ## test the phone app, its screens, and its client with real agents (needs root)
 	@scripts/setup test

@@ -247,8 +247,9 @@ func TestE2EOrdinaryUsersMeasure(t *testing.T) {
 }
 
 // With the iperf3 that the phone app brings, which is static and of another libc, a phone
-// sends and receives, as its client and as its server, within what Android leaves an app; the
-// other node's iperf3 is the machine's.
+// sends and receives, as its client and as its server, without some of the calls that Android
+// forbids (packaging's test holds each that it makes against Android's list); the other
+// node's iperf3 is the machine's.
 func TestE2EThePhoneAppsIperf3Measures(t *testing.T) {
 	testnet.Need(t)
 	built := testnet.Iperf3(t, "../../packaging/iperf3/build", "x86_64")
