@@ -8,7 +8,9 @@ import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.node.NodeKeeper
 import dev.fieldmesh.core.node.NodeSetup
 import dev.fieldmesh.core.node.NodeState
+import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.async
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.first
@@ -37,10 +39,11 @@ class OwnNodeTest {
         val phone = newIdentity("app")
         val agent = field.ownAgent()
         val keeper = NodeKeeper(System::nanoTime, Dispatchers.IO)
+        var process: Process? = null
         val being = launch {
             keeper.keep {
                 agent.configure(NodeSetup("own-phone", "wlan0", phone.pin))
-                agent.up()
+                agent.up().also { process = it }
             }
         }
         withTimeout(60_000) { keeper.state.first { it == NodeState.Unpaired } }
@@ -59,6 +62,12 @@ class OwnNodeTest {
         }
         val again = assertNotNull(agent.join(code, Dispatchers.IO))
         assertTrue("this node is paired already" in again, again)
+
+        val killed = NodeState.Failing("face ended with signal: killed")
+        val told = async(start = CoroutineStart.UNDISPATCHED) { keeper.state.first { it == killed } }
+        assertNotNull(process).toHandle().children().forEach { it.destroyForcibly() }
+        withTimeout(60_000) { told.await() }
+        withTimeout(60_000) { keeper.state.first { it is NodeState.Running } }
         being.cancelAndJoin()
         assertEquals(NodeState.Off, keeper.state.value)
     }
