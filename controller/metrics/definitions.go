@@ -52,7 +52,7 @@ var (
 		"tcp_info.bytes_retrans of the sender's data sockets in the window"}
 	cwndMean = definition{"cwnd_mean_segments", "segments",
 		"mean of the sender's congestion window over its samples in the window and its data sockets"}
-	rttMean = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the " +
+	rttMean = definition{RTTMeanMs, "ms", "mean of the sender's smoothed round trip time over its samples in the " +
 		"window and its data sockets"}
 
 	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; " +

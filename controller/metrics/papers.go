@@ -31,6 +31,7 @@ const (
 	ReferenceRatio    = "reference_ratio"
 	HopsMean          = "hops_mean"
 	PerConnection     = "throughput_per_connection_kbit_s"
+	RTTMeanMs         = "rtt_mean_ms"
 
 	CapturesUnreadable = "captures_unreadable"
 )

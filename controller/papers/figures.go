@@ -178,7 +178,7 @@ var ValueUnits = map[string]string{
 	"one_way_delay_mean_ms": "ms", "goodput_ratio": "1", "delivery_fraction": "1", "connect_time_ms": "ms",
 	"routing_packets_per_s": "packets/s", "routing_bytes_per_s": "B/s", "mac_frames_routing_per_s": "frames/s",
 	"cbr_latency_ms": "ms", "cbr_delivery_fraction": "1", HopsMean: "hops", CwndMovingMean: "segments",
-	Cwnd: "segments", AckedPackets: "packets",
+	Cwnd: "segments", AckedPackets: "packets", "rtt_mean_ms": "ms",
 }
 
 // conversions are from our units to a paper's.

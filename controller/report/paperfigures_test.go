@@ -420,7 +420,7 @@ func TestTheSectionOfThePapersFigures(t *testing.T) {
 // The units of the values that figures are drawn from are those of the metrics.
 func TestFiguresUnitsAreTheMetrics(t *testing.T) {
 	units := map[string]string{papers.TransferredIn10S: "MB", papers.HopsMean: "hops", papers.Cwnd: "segments",
-		papers.AckedPackets: "packets"} // of no metric of the papers' own
+		papers.AckedPackets: "packets", metrics.RTTMeanMs: "ms"} // of no metric of the papers' own
 	for _, m := range metrics.PaperMetrics() {
 		m = inPapersUnit(m)
 		units[m.Name] = m.Unit

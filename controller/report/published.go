@@ -213,6 +213,9 @@ func paperValues(a evidence.Attempt) map[string]float64 {
 		put(name, metrics.Value(a.Packets, "", name))
 	}
 	put(metrics.MACRoutingPS, a.Number(metrics.MACRoutingPS))
+	if flows := a.Trial.Measured(); len(flows) == 1 {
+		put(metrics.RTTMeanMs, metrics.Value(a.Rows, flows[0].Name, metrics.RTTMeanMs))
+	}
 	return out
 }
 

@@ -173,3 +173,21 @@ func TestTrialsBeyondEnoughAreInNoPapersFigure(t *testing.T) {
 		t.Errorf("trials %+v", got)
 	}
 }
+
+// The round trip time beside a paper's is that of a trial's one connection: of
+// several there is no mean whose weights a paper names.
+func TestTheRoundTripTimeIsOfOneConnection(t *testing.T) {
+	one := beside("newreno", "dsr-ns2", 1, 1, connection{100, 1, 5})
+	if v, known := paperValues(one)[metrics.RTTMeanMs]; known {
+		t.Errorf("%g ms, and nothing was sampled", v)
+	}
+	one.Rows = append(one.Rows, metrics.Row{Flow: "f0", Name: metrics.RTTMeanMs, Value: 250})
+	if v := paperValues(one)[metrics.RTTMeanMs]; v != 250 {
+		t.Errorf("%g ms, want 250", v)
+	}
+	two := beside("newreno", "dsr-ns2", 1, 1, connection{100, 1, 5}, connection{100, 1, 5})
+	two.Rows = one.Rows
+	if v, known := paperValues(two)[metrics.RTTMeanMs]; known {
+		t.Errorf("%g ms of two connections", v)
+	}
+}
