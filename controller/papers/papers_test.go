@@ -66,8 +66,9 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 	}
 	// The claims' conditions speak of facts that trials have.
 	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
-		SpeedMps:   new(16.7),
-		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0), QueueFrames: new(50)},
+		SpeedMps: new(16.7),
+		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0),
+			QueueFrames: new(50)},
 		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
 		if _, known := ValueUnits[c.Metric]; !known && c.Metric != "reference_ratio" {
