@@ -36,10 +36,7 @@ func (c *check) conditions() {
 	}
 	least, most := m.NumberAt("speed_min_mps"), m.NumberAt("speed_max_mps")
 	model := c.p.fieldTree.TextAt("mobility.model")
-	if model == "setdest" {
-		c.unfit("conditions.speed_min_mps", "with model setdest, whose speeds begin at 0",
-			"model: random_waypoint, or leave it out")
-	} else if model != "random_waypoint" {
+	if model != "random_waypoint" && model != "setdest" {
 		for _, key := range []string{"speed_min_mps", "speed_max_mps", "width_m", "height_m"} {
 			c.unfit("conditions."+key, "with this field.mobility, whose speeds and places are its own",
 				"model: random_waypoint or setdest, or leave it out")

@@ -61,7 +61,7 @@ func (s schema) conditionsKeys() []field {
 		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the queue of a node's interface holds"),
 		optional("width_m", side(), "Width of the area, in random_waypoint and setdest"),
 		optional("height_m", side(), "Height of the area, in random_waypoint and setdest"),
-		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in random_waypoint"),
+		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in random_waypoint and setdest"),
 		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in random_waypoint and setdest"),
 	}
 }

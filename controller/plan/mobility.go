@@ -27,7 +27,7 @@ func mobilityKeys(model string) (needed, possible []string) {
 	case "random_waypoint":
 		return []string{"area", "speed_min_mps", "speed_max_mps"}, []string{"pause_s", "positions"}
 	case "setdest":
-		return []string{"area", "speed_max_mps"}, []string{"pause_s", "positions"}
+		return []string{"area", "speed_max_mps"}, []string{"speed_min_mps", "pause_s", "positions"}
 	case "ns2", "bonnmotion":
 		return []string{"file"}, []string{"area"}
 	case "tracks":
@@ -72,7 +72,7 @@ func (s schema) mobility() object {
 			required("y_m", plane(), "How far north it goes"),
 			required("speed_mps", speed, "How fast it goes"),
 		}}, false}, "Moves in straight lines, each node's in the order of time"),
-		optional("speed_min_mps", tripSpeed(), "random_waypoint: least speed of a trip"),
+		optional("speed_min_mps", tripSpeed(), "random_waypoint, setdest: least speed of a trip; absent, setdest's is 0"),
 		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint, setdest: greatest "+
 			"speed of a trip"),
 		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint, setdest: how long a node "+

@@ -175,7 +175,7 @@ func (m *movement) drawing(c *wire.Conditions) drawing {
 		w.SpeedMaxMps = *c.SpeedMaxMps
 	}
 	if m.cfg.Model == "setdest" {
-		return mobility.Setdest{Area: w.Area, SpeedMaxMps: w.SpeedMaxMps, Pause: w.Pause}
+		return mobility.Setdest(w)
 	}
 	return w
 }

@@ -152,6 +152,24 @@ func TestSetdestStartsAnywhereAtRest(t *testing.T) {
 	}
 }
 
+// P4's nodes start anywhere and all go at one speed.
+func TestSetdestHasALeastSpeed(t *testing.T) {
+	p, err := Setdest{Area: Area{400, 800}, SpeedMinMps: 5, SpeedMaxMps: 5}.Path(seed, 1, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := time.Second; at < time.Hour; at += time.Minute {
+		if v := p.At(at).SpeedMps; !near(v, 5, 1e-3) {
+			t.Errorf("after %v at %g m/s", at, v)
+		}
+	}
+	for _, least := range []float64{-1, 6, math.NaN()} {
+		if (Setdest{Area: Area{400, 800}, SpeedMinMps: least, SpeedMaxMps: 5}).Check() == nil {
+			t.Errorf("speeds from %g to 5 m/s are none", least)
+		}
+	}
+}
+
 // A trip that is too slow to end is seen in part, at its speed.
 func TestTheSlowestTrip(t *testing.T) {
 	p := Path{knots: trip([]Knot{{}}, 300, 400, 1e-12)}
