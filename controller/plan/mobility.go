@@ -72,7 +72,7 @@ func (s schema) mobility() object {
 			required("y_m", plane(), "How far north it goes"),
 			required("speed_mps", speed, "How fast it goes"),
 		}}, false}, "Moves in straight lines, each node's in the order of time"),
-		optional("speed_min_mps", tripSpeed(), "random_waypoint, setdest: least speed of a trip; absent, setdest's is 0"),
+		optional("speed_min_mps", tripSpeed(), "random_waypoint, setdest: least speed of a trip (setdest: or 0)"),
 		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint, setdest: greatest "+
 			"speed of a trip"),
 		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint, setdest: how long a node "+
