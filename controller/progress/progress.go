@@ -174,7 +174,7 @@ func stepLine(s run.Progress, left string, whole bool) string {
 			fmt.Fprintf(&b, " (%s)", v.Reason)
 		}
 		if s.Mbps != nil {
-			fmt.Fprintf(&b, ", %.2f Mbit/s", *s.Mbps)
+			fmt.Fprintf(&b, ", %s", rate(*s.Mbps))
 		}
 		return b.String()
 	}
@@ -203,10 +203,18 @@ func liveText(t *wire.Trial, l wire.Live, speedSaid bool) string {
 		out += fmt.Sprintf("  %.1f m/s", *l.SpeedMps)
 	}
 	if l.ThroughputBps != nil {
-		out += fmt.Sprintf("  %.2f Mbit/s", *l.ThroughputBps/1e6)
+		out += "  " + rate(*l.ThroughputBps/1e6)
 	}
 	if l.RemainingS != nil {
 		out += fmt.Sprintf("  %.0f s left", *l.RemainingS)
 	}
 	return out
+}
+
+// rate words a throughput; one of a few kbit/s is not 0.00 Mbit/s.
+func rate(mbps float64) string {
+	if mbps < 1 {
+		return fmt.Sprintf("%.1f kbit/s", mbps*1e3)
+	}
+	return fmt.Sprintf("%.2f Mbit/s", mbps)
 }

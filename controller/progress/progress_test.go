@@ -25,6 +25,8 @@ func TestStepLine(t *testing.T) {
 			": measuring  11.0 of 11.1 m/s  4.86 Mbit/s  2 s left"},
 		{run.Progress{Mbps: new(4.9), Verdict: &wire.Verdict{Outcome: wire.Accepted}},
 			" section=A speed=11.1: accepted, 4.90 Mbit/s", ": accepted, 4.90 Mbit/s"},
+		{run.Progress{Mbps: new(0.0042), Verdict: &wire.Verdict{Outcome: wire.Accepted}},
+			" section=A speed=11.1: accepted, 4.2 kbit/s", ": accepted, 4.2 kbit/s"},
 	} {
 		c.step.Trial, c.step.Attempt, c.step.Decided, c.step.Total = &trial, 1, 1, 24
 		const begin = "[1/24, 8 min left] trial 2"
