@@ -44,16 +44,23 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 		if f.Kind == wire.KindDelay { // of the agent's own making: see stalled
 			continue
 		}
-		server := end{f.Server(), f.Name, "server"}
-		for _, e := range []end{server, {f.Client(), f.Name, "client"}} {
+		server, client := end{f.Server(), f.Name, "server"}, end{f.Client(), f.Name, "client"}
+		for _, e := range []end{server, client} {
 			if !scope.Final && e.node != t.Initiator {
 				continue
 			}
 			b, w := ended[e], WindowOf(e.node, records)
-			if e != server && leftAlone(b, ended[server], w, WindowOf(server.node, records)) {
+			peer := server
+			if e == server {
+				peer = client
+			}
+			if leftAlone(e.side, b, ended[peer], w, WindowOf(peer.node, records)) {
 				continue
 			}
 			fault := faultOf(f, w, b, earlyNs(e.side, records))
+			if !scope.Final && e == server && fault.rank == faultEarly && b.Ended == wire.EndedItself {
+				continue // its client, of which this node knows nothing, may have left it
+			}
 			if fault.text != "" {
 				text := fmt.Sprintf("iperf3's %s of flow %s %s", e.side, e.flow, fault.text)
 				faults = append(faults, rankedReason{fault.rank,
@@ -112,16 +119,21 @@ func earlyNs(side string, records []wire.Record) float64 {
 	return min(most, untoldNs)
 }
 
-// leftAlone reports whether a client was refused because its server had ended
-// before, by what the network did to it: then nobody listens any more.
-func leftAlone(client, server *wire.Iperf3, cw, sw *wire.Window) bool {
-	if client == nil || server == nil || cw == nil || sw == nil || client.Cause != wire.CauseRefused ||
-		client.EndedBootNs == nil || server.EndedBootNs == nil || server.Ended != wire.EndedItself {
+// leftAlone reports whether a process ended because its peer had, by what the
+// network did to that. A server that ended leaves nobody who listens, and its
+// client is refused. A client that ended closes its connection, and its server
+// ends without an error.
+func leftAlone(side string, b, peer *wire.Iperf3, w, pw *wire.Window) bool {
+	if b == nil || peer == nil || w == nil || pw == nil || b.Ended != wire.EndedItself ||
+		peer.Ended != wire.EndedItself || b.EndedBootNs == nil || peer.EndedBootNs == nil {
 		return false
 	}
-	switch server.Cause {
+	if left := map[string]string{"client": wire.CauseRefused, "server": ""}; b.Cause != left[side] {
+		return false
+	}
+	switch peer.Cause {
 	case wire.CauseTimeout, wire.CauseUnreachable, wire.CauseReset, wire.CausePeerGone:
-		return *server.EndedBootNs-sw.OpenBootNs <= *client.EndedBootNs-cw.OpenBootNs+untoldNs
+		return *peer.EndedBootNs-pw.OpenBootNs <= *b.EndedBootNs-w.OpenBootNs+untoldNs
 	}
 	return false
 }

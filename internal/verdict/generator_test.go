@@ -75,6 +75,12 @@ func TestTheGeneratorIsACovariate(t *testing.T) {
 			erred(6.1, wire.CauseRefused, "refused"), server + "ended 6.0 s"},
 		"refused while the server lived": {erred(9, wire.CausePeerGone, "x"),
 			erred(6, wire.CauseRefused, "refused"), client + "was refused 6.0 s"},
+		"left by a client that the network silenced": {lived(wire.EndedItself, 7),
+			erred(6.1, wire.CauseTimeout, "unable to read from stream socket: Resource temporarily unavailable"), ""},
+		"left by a client that failed": {lived(wire.EndedItself, 7), erred(6.1, wire.CauseTool, "x"),
+			client + "ended 6.1 s"},
+		"ended before the client that the network silenced": {lived(wire.EndedItself, 5),
+			erred(6.1, wire.CauseTimeout, "timed out"), server + "ended 5.0 s into the window, before its time"},
 		"a tool's error near the end": {late, erred(9.9, wire.CauseTool, "Too many open files"),
 			client + "ended 9.9 s into the window: Too many"},
 		"a client that ends early": {late, lived(wire.EndedItself, 9.99),
@@ -152,6 +158,22 @@ func TestTheInitiatorJudgesItsOwnGenerator(t *testing.T) {
 		if v := Judge(tr, 2, records, Scope{}); v.Outcome != c.outcome {
 			t.Errorf("server %+v, client %+v: %s %q", c.server, c.client, v.Outcome, v.Reason)
 		}
+	}
+}
+
+// An initiator that has a flow's server cannot know whether the client left it.
+func TestTheInitiatorLeavesALonelyServerToTheController(t *testing.T) {
+	early := lived(wire.EndedItself, 7)
+	early.Flow, early.Side = "main", "server"
+	tr, records := generated(nil, nil)
+	tr.Traffic[0].From, tr.Traffic[0].To = "roadside", "car"
+	records = append(records, at("car", 12, early))
+	if v := Judge(tr, 2, records, Scope{}); v.Outcome != wire.Accepted {
+		t.Errorf("by itself: %s %q", v.Outcome, v.Reason)
+	}
+	early.Ended, early.Killed = wire.EndedDeadline, "time-out"
+	if v := Judge(tr, 2, records, Scope{}); v.Outcome != wire.Failed {
+		t.Errorf("by its agent: %s %q", v.Outcome, v.Reason)
 	}
 }
 
