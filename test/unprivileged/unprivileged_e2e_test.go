@@ -16,10 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
-
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -151,61 +147,9 @@ func (f *field) accepted(t *testing.T, name string, run *testnet.Running) *archi
 	return a
 }
 
-// reading is what an interface had received by a moment of the boot clock.
-type reading struct {
-	bootNs int64
-	bytes  uint64
-}
-
-// watch reads a node's counter of received bytes over and over, until the function that it
-// returns is called, which gives the readings.
-func (f *field) watch(t *testing.T, node string) (end func() []reading) {
-	t.Helper()
-	ns, err := netns.GetFromName(f.Nodes[node].Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop, readings := make(chan struct{}), make(chan []reading, 1)
-	go func() {
-		defer h.Close()
-		var out []reading
-		for {
-			l, err := h.LinkByName("wlan0")
-			if err != nil {
-				t.Error(err)
-				readings <- nil
-				return
-			}
-			out = append(out, reading{testnet.BootNs(), l.Attrs().Statistics.RxBytes})
-			select {
-			case <-stop:
-				readings <- out
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
-	return func() []reading { close(stop); return <-readings }
-}
-
-// within bounds what came between two moments by the readings next to them.
-func within(all []reading, openNs, closeNs int64) (least, most uint64) {
-	at := func(ns int64) (before, after uint64) {
-		for i := 1; i < len(all); i++ {
-			if all[i].bootNs >= ns {
-				return all[i-1].bytes, all[i].bytes
-			}
-		}
-		return 0, 0
-	}
-	openBefore, openAfter := at(openNs)
-	closeBefore, closeAfter := at(closeNs)
-	return closeBefore - openAfter, closeAfter - openBefore
+// receives reads what a node's interface receives, until the function that it returns is called.
+func (f *field) receives(t *testing.T, node string) (end func() testnet.Received) {
+	return f.Nodes[node].Receives(t, "wlan0", 2*time.Millisecond)
 }
 
 // another is a congestion control besides the one with which the field's connections begin.
@@ -238,7 +182,7 @@ func TestE2EOrdinaryUsersMeasure(t *testing.T) {
 			"variant: reno", chosen).Replace(down)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			end, name := f.watch(t, c.receiver), strings.ReplaceAll(name, " ", "-")
+			end, name := f.receives(t, c.receiver), strings.ReplaceAll(name, " ", "-")
 			a := f.accepted(t, name, f.drive(t, name, c.text))
 			f.holds(t, a, c.receiver, end())
 		})
@@ -269,7 +213,7 @@ func TestE2EThePhoneAppsIperf3Measures(t *testing.T) {
 		"reverse": {"alpha", strings.Replace(down, "port: 5000", "port: 5000, reverse: true", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			end := f.watch(t, c.receiver)
+			end := f.receives(t, c.receiver)
 			a := f.accepted(t, name, f.drive(t, name, c.text))
 			f.holds(t, a, c.receiver, end())
 		})
@@ -278,7 +222,7 @@ func TestE2EThePhoneAppsIperf3Measures(t *testing.T) {
 }
 
 // holds holds the accepted attempt's megabytes against the receiver's interface.
-func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, readings []reading) {
+func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, received testnet.Received) {
 	t.Helper()
 	journal, err := a.Journal()
 	if err != nil {
@@ -330,15 +274,8 @@ func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, reading
 	if w == nil {
 		t.Fatal("the receiver has no window")
 	}
-	// A segment's headers are 66 bytes (Ethernet 14, IPv4 20, TCP with time stamps 32) of
-	// 1,514, and less of what the sender's kernel gives the cable undivided.
-	const headers, edges = 66.0 / 1448, 0.01
-	least, most := within(readings, w.OpenBootNs, w.CloseBootNs)
-	got := rows[at].Value * 1e6
-	t.Logf("%s: %.4f MB by the records, its interface received %.4f to %.4f MB with headers", receiver, got/1e6,
-		float64(least)/1e6, float64(most)/1e6)
-	if got <= 0 || got > float64(most)*(1+edges) || got*(1+headers) < float64(least)*(1-edges) {
-		t.Error("that cannot be")
+	if err := received.Holds(rows[at].Value, *w); err != nil {
+		t.Errorf("%s: %v", receiver, err)
 	}
 }
 
