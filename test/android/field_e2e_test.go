@@ -151,7 +151,7 @@ func (f *field) agents() (out []int) {
 
 // processes are the phone's whose words begin with some.
 func (f *field) processes(words string) (out []int) {
-	for _, pid := range testnet.Pids(f.phone.ns.Name) {
+	for _, pid := range testnet.Pids(f.Nodes[f.name].Name) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		said := strings.ReplaceAll(string(line), "\x00", " ")
 		if at := strings.Index(said, words); err == nil && at >= 0 && (at == 0 || said[at-1] == '/') &&

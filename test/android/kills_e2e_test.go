@@ -3,6 +3,7 @@
 package android
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -20,19 +21,8 @@ import (
 // started it, a whole phone, or the controller. Every trial is accepted nevertheless, and nothing is left changed.
 func TestE2ESoakKillsOfTwoPhones(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_SOAK", "long; the tests of this package that kill something at one moment are short")
-	const kills, seed = 100, 20261128
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
 	k := newKilled(t)
-	for n := range kills {
-		k.goOn(t)
-		time.Sleep(time.Duration(r.IntN(15_000)) * time.Millisecond)
-		what := k.victims[r.IntN(len(k.victims))]
-		t.Logf("kill %d, in run %d: %s", n+1, k.runs, what.name)
-		what.kill(t)
-	}
-	for !k.over(t) {
-	}
+	k.kill(t, soakKills)
 	_ = k.gps.Stop(t, syscall.SIGTERM)
 	k.alpha.stopPhone(t)
 	k.bravo.off(t)
@@ -41,13 +31,47 @@ func TestE2ESoakKillsOfTwoPhones(t *testing.T) {
 	}
 }
 
-// killed are two phones and the controller, of which something is killed.
+// killed are two rooted phones and the controller, of which something is killed.
 type killed struct {
+	*kills
 	alpha, bravo *field
 	was          map[*field]androidWiFi
-	gps, run     *testnet.Running
-	runs         int
-	victims      []victim
+	gps          *testnet.Running
+}
+
+// soakKills is how much a soak kills.
+const soakKills = 100
+
+// kills are campaigns, one after the other, in which things are killed.
+type kills struct {
+	desk    *field // whose controller drives them
+	run     *testnet.Running
+	trials  int // of a campaign
+	runs    int
+	victims []victim
+}
+
+// kill kills one after the other at random moments: each in turn, in a random order. Then it waits for the last
+// campaign's end.
+func (k *kills) kill(t *testing.T, times int) {
+	t.Helper()
+	const seed = 20261128
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var left []int
+	for n := range times {
+		k.goOn(t)
+		time.Sleep(time.Duration(r.IntN(15_000)) * time.Millisecond)
+		if len(left) == 0 {
+			left = r.Perm(len(k.victims))
+		}
+		what := k.victims[left[0]]
+		left = left[1:]
+		t.Logf("kill %d, in run %d: %s", n+1, k.runs, what.name)
+		what.kill(t)
+	}
+	for !k.over(t) {
+	}
 }
 
 type victim struct {
@@ -57,14 +81,9 @@ type victim struct {
 
 func newKilled(t *testing.T) *killed {
 	t.Helper()
-	text, err := os.ReadFile("../../campaigns/velocity-phones.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	small := strings.NewReplacer("levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [2.8, 5.6]", "duration_s: 10",
-		"duration_s: 3", "attempts_max: 3", "attempts_max: 20").Replace(string(text))
 	k := &killed{}
-	k.alpha, k.bravo = twoPhones(t, small)
+	k.alpha, k.bravo = twoPhones(t, soakCampaign(t))
+	k.kills = &kills{desk: k.alpha, trials: soakTrials}
 	k.was = map[*field]androidWiFi{k.alpha: k.alpha.phone.wifi(t), k.bravo: k.bravo.phone.wifi(t)}
 	k.alpha.gpsd = "127.0.0.1:2947"
 	k.gps = testnet.Start(t, k.alpha.phone.ns.Command(t.Context(), programs+"/fieldmesh-agent", "simulate-gps",
@@ -96,24 +115,40 @@ func newKilled(t *testing.T) *killed {
 	return k
 }
 
+// soakTrials are those of soakCampaign: two speeds, two sections, two repetitions.
+const soakTrials = 8
+
+// soakCampaign is the velocity campaign of two phones with two speeds and brief trials, with changes.
+func soakCampaign(t *testing.T, changes ...string) string {
+	t.Helper()
+	path := testnet.Campaign(t, "../../campaigns/velocity-phones.yaml", "soak", append(changes,
+		"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [2.8, 5.6]", "duration_s: 10", "duration_s: 3",
+		"attempts_max: 3", "attempts_max: 20")...)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // goOn has a run under way.
-func (k *killed) goOn(t *testing.T) {
+func (k *kills) goOn(t *testing.T) {
 	t.Helper()
 	if k.run != nil && !k.over(t) {
 		return
 	}
 	k.runs++
-	k.run = k.alpha.begin(t, k.name())
+	k.run = k.desk.begin(t, k.name())
 }
 
-func (k *killed) name() string {
+func (k *kills) name() string {
 	return "run-" + string(rune('a'+k.runs%26)) + string(rune('a'+k.runs/26))
 }
 
 var givenUp = regexp.MustCompile(`given up after 20 interruptions, which say nothing of the trial: trials (\d+)`)
 
 // over reports whether the run has come to its end, at which all of its trials are accepted.
-func (k *killed) over(t *testing.T) bool {
+func (k *kills) over(t *testing.T) bool {
 	t.Helper()
 	select {
 	case <-k.run.Ended():
@@ -122,7 +157,7 @@ func (k *killed) over(t *testing.T) bool {
 	}
 	err, said := k.run.Wait(t, time.Minute), k.run.Said()
 	switch {
-	case err == nil && strings.Contains(said, "8 of 8 trials accepted"):
+	case err == nil && strings.Contains(said, fmt.Sprintf("%d of %[1]d trials accepted", k.trials)):
 		return true
 	case givenUp.MatchString(said): // so many kills may meet one trial
 		k.resume(t, "--retry", givenUp.FindStringSubmatch(said)[1])
@@ -184,13 +219,13 @@ func (k *killed) bravoWhole(t *testing.T) {
 	k.bravo.logs(t, "node is ready")
 }
 
-func (k *killed) controller(t *testing.T) {
+func (k *kills) controller(t *testing.T) {
 	_ = k.run.Stop(t, syscall.SIGKILL)
 	k.resume(t)
 }
 
-func (k *killed) resume(t *testing.T, more ...string) {
+func (k *kills) resume(t *testing.T, more ...string) {
 	t.Helper()
-	k.run = testnet.Start(t, k.alpha.controller(append([]string{"run", "--resume", k.alpha.path("runs/" + k.name()),
-		"--fleet", k.alpha.path("fleet/fleet.yaml"), "--patience", "30s"}, more...)...))
+	k.run = testnet.Start(t, k.desk.controller(append([]string{"run", "--resume", k.desk.path("runs/" + k.name()),
+		"--fleet", k.desk.path("fleet/fleet.yaml"), "--patience", "30s"}, more...)...))
 }
