@@ -44,6 +44,46 @@ func driven(t *testing.T, info archive.RunInfo, change func(node string, r *wire
 
 func unchanged(string, *wire.Record) {}
 
+// A silence counts while the other node's radio loses frames, not while it loses none; and always where it counts none.
+func TestSilenceCountsWhereFramesWereLost(t *testing.T) {
+	const moments = 100 // a window of ten seconds
+	for name, c := range map[string]struct {
+		lost func(sample uint64) *uint64
+		want int
+	}{
+		"all the time": {func(sample uint64) *uint64 { return &sample }, moments},
+		"none":         {func(uint64) *uint64 { return new(uint64(5)) }, 0},
+		"half the time": {func(sample uint64) *uint64 { return new(sample - sample%2 + 2) },
+			moments / 2},
+		"not counted": {func(uint64) *uint64 { return nil }, moments},
+		"always zero": {func(uint64) *uint64 { return new(uint64(0)) }, moments},
+	} {
+		info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 1})
+		trial := info.Plan.Trials[0]
+		var samples uint64
+		a := driven(t, info, func(node string, r *wire.Record) {
+			b, ok := r.Body.(*wire.Station)
+			switch {
+			case !ok:
+			case node == trial.Receiver:
+				b.InactiveMs = new(5000.0)
+			default:
+				samples++
+				b.TxRetries, b.TxFailed = c.lost(samples), nil
+			}
+		})
+		at, err := metrics.Load(a, wire.TrialKey{Trial: trial.Number, Attempt: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _ := at.Origin()
+		got := len(at.Hears(trial.Receiver, trial.Sender, o))
+		if got < c.want-2 || got > c.want+2 {
+			t.Errorf("frames lost %s: %d silent moments, want %d", name, got, c.want)
+		}
+	}
+}
+
 // Repetitions that have shadows of their own are as links of their own.
 func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 	for draws, want := range map[string]int{environment.DrawsPerRepetition: 3, environment.DrawsPerCampaign: 1, "": 1} {

@@ -49,16 +49,19 @@ func (at Attempt) Trial() wire.Trial { return at.trial }
 // where both nodes were. Each frame counts once, at the moment at which it was
 // heard; the signal is absent at those at which nothing had been heard for 300 ms:
 // the silence of a radio that listened. At moments at which the node's radio was
-// not sampled there is none.
+// not sampled there is none, nor at those of a silence in which the other had lost no
+// frame: it had sent none, as TCP does after a loss, and what would have been heard is
+// not known.
 func (at Attempt) Hears(node, of string, o Origin) []Heard {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil {
 		return nil
 	}
 	signal, sampled := at.signalOf(node, of, *w)
+	lost, counts := at.lostTo(node, of)
 	here, there := at.track(node), at.track(of)
 	var out []Heard
-	newest := math.Inf(-1)
+	newest, newestLost := math.Inf(-1), math.Inf(-1)
 	for i := range Ticks(at.windowSeconds()) {
 		h := Heard{S: float64(i) / TickHz}
 		if sampled.Last(h.S, heardMs/1e3) == nil {
@@ -70,6 +73,12 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 			}
 			newest = signal.S[k]
 			h.S, h.SignalDbm = newest, &signal.V[k]
+		} else if counts {
+			told := lost.Last(h.S, 1/float64(TickHz))
+			if told == nil || *told == newestLost {
+				continue
+			}
+			newestLost = *told
 		}
 		a, okA := there.Place(h.S)
 		b, okB := here.Place(h.S)
@@ -79,6 +88,33 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 		}
 	}
 	return out
+}
+
+// lostTo are the moments at which a node's peer told that attempts at frames to it had failed
+// since the moment before. False when it never reported any: not every driver counts them.
+func (at Attempt) lostTo(node, of string) (lost series.Series, counts bool) {
+	w := verdict.WindowOf(of, at.records)
+	var before uint64
+	for i, b := range at.stations(of, node) {
+		failed := b.failed()
+		if i > 0 && failed > before {
+			s := float64(b.bootNs-w.OpenBootNs) / 1e9
+			lost.Add(s, s)
+		}
+		before = failed
+		counts = counts || failed > 0
+	}
+	return lost, counts
+}
+
+// failed counts the attempts at frames to a peer that have failed so far.
+func (h heard) failed() (n uint64) {
+	for _, told := range []*uint64{h.TxRetries, h.TxFailed} {
+		if told != nil {
+			n += *told
+		}
+	}
+	return n
 }
 
 // signalOf is a node's signal of another by the moments at which it was heard,
