@@ -35,26 +35,31 @@ func Saturate(cfg Config, t wire.Trial, opens time.Duration) (Saturation, error)
 		return Saturation{}, err
 	}
 	s := standing.departing(0)
-	return f.saturate(t, opens, t.Duration(), func(node int, at time.Duration) (xM, yM float64) {
+	return f.saturate(t, opens, 0, t.Duration(), func(node int, at time.Duration) (xM, yM float64) {
 		state := s.at(node, at)
 		return state.XM, state.YM
 	})
 }
 
-// SaturateApart is Saturate of two nodes that stand so far apart, for a while.
+// SaturateApart is Saturate of two nodes that stand so far apart, for a while, when the
+// rate control has settled.
 func SaturateApart(cfg Config, t wire.Trial, apartM float64, during time.Duration) (Saturation, error) {
 	f, _, err := desk(cfg, t)
 	if err != nil {
 		return Saturation{}, err
 	}
 	receiver := f.stage.find(t.Receiver)
-	return f.saturate(t, 0, during, func(node int, _ time.Duration) (xM, yM float64) {
+	return f.saturate(t, 0, settles, during, func(node int, _ time.Duration) (xM, yM float64) {
 		if node == receiver {
 			return apartM, 0
 		}
 		return 0, 0
 	})
 }
+
+// settles is how long a rate control has before it is looked at: Minstrel decides ten
+// times a second, and three quarters of what it goes by are from before.
+const settles = 2 * time.Second
 
 const (
 	// saturationStep is how often the queue is filled up, and saturationQueue more frames
@@ -64,7 +69,8 @@ const (
 	saturationQueue = 8
 )
 
-func (f *Field) saturate(t wire.Trial, opens, during time.Duration, locate medium.Locate) (Saturation, error) {
+func (f *Field) saturate(t wire.Trial, opens, settles, during time.Duration, locate medium.Locate) (Saturation,
+	error) {
 	from, to := f.stage.find(t.Sender), f.stage.find(t.Receiver)
 	if from < 0 || to < 0 {
 		return Saturation{}, fmt.Errorf("saturate trial %d: the field has no nodes %q and %q", t.Number, t.Sender,
@@ -86,7 +92,11 @@ func (f *Field) saturate(t wire.Trial, opens, during time.Duration, locate mediu
 	out := Saturation{NearestM: math.Inf(1)}
 	looks, within := 0, 0
 	core.Advance(opens)
-	for at := opens; at < opens+during; at += saturationStep {
+	begin := opens + settles
+	for at := opens; at < begin+during; at += saturationStep {
+		if at == begin {
+			sink.frames = 0
+		}
 		for core.QueueRoom(from) > 0 {
 			core.Enqueue(from, frame)
 		}
@@ -100,7 +110,7 @@ func (f *Field) saturate(t wire.Trial, opens, during time.Duration, locate mediu
 			apart := math.Hypot(x-u, y-v)
 			out.NearestM, out.FarthestM = min(out.NearestM, apart), max(out.FarthestM, apart)
 		}
-		core.Advance(min(at+saturationStep, opens+during))
+		core.Advance(min(at+saturationStep, begin+during))
 	}
 	out.WithinReach = float64(within) / float64(looks)
 	out.GoodputMbps = float64(sink.frames*8*DatagramPayloadBytes) / during.Seconds() / 1e6

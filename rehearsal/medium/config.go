@@ -40,9 +40,9 @@ type Config struct {
 
 	// RateMbps fixes the rate of unicast data. 0 leaves it to RateControl.
 	RateMbps float64
-	// RateControl chooses the rate of unicast data when RateMbps is 0: "snr"
-	// (or empty) takes the last-heard SNR of the peer, "minstrel" samples and
-	// goes by transmission success alone.
+	// RateControl chooses the rate of unicast data when RateMbps is 0: "minstrel"
+	// (or empty) samples and goes by transmission success alone, as cards do, "snr"
+	// takes the last-heard SNR of the peer.
 	RateControl string
 	// BasicRatesMbps are the rates that every station knows, at which control and
 	// broadcast frames go. Empty: the radio's, or else 1 and 2 Mbit/s of 802.11b, 6, 12 and

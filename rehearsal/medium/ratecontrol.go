@@ -20,7 +20,7 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 	switch {
 	case fixed >= 0:
 		return func(*rand.Rand) rateControl { return ratecontrol.Fixed(fixed - p.FirstData) }
-	case c.cfg.RateControl == rateControlMinstrel:
+	case c.cfg.RateControl != rateControlSNR:
 		var airtime []time.Duration
 		for i := range p.Modes[p.FirstData:] {
 			airtime = append(airtime, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes))
