@@ -32,7 +32,7 @@ type channel struct {
 	powerDb        map[string]float64 // by node, about 20 dBm
 	gainDbi        float64
 	rateMbps       float64
-	rateControl    string  // where there is no rate; empty: snr
+	rateControl    string  // where there is no rate; empty: minstrel
 	sensitiveNoise float64 // dB of noise figure; 0: 7
 	fading         string
 	parked         bool
