@@ -1,9 +1,6 @@
 package dev.fieldmesh.core
 
 import com.sun.net.httpserver.HttpExchange
-import com.sun.net.httpserver.HttpsConfigurator
-import com.sun.net.httpserver.HttpsParameters
-import com.sun.net.httpserver.HttpsServer
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Caller
@@ -20,23 +17,13 @@ import kotlinx.coroutines.runBlocking
 import org.junit.BeforeClass
 import java.io.File
 import java.net.InetAddress
-import java.net.InetSocketAddress
 import java.net.Socket
-import java.security.Principal
-import java.security.PrivateKey
-import java.security.cert.CertificateException
-import java.security.cert.X509Certificate
 import java.time.Duration
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CountDownLatch
-import java.util.concurrent.Executors
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import javax.net.SocketFactory
-import javax.net.ssl.SSLContext
-import javax.net.ssl.SSLEngine
-import javax.net.ssl.X509ExtendedKeyManager
-import javax.net.ssl.X509ExtendedTrustManager
 import kotlin.test.AfterTest
 import kotlin.test.Test
 import kotlin.test.assertEquals
@@ -47,21 +34,11 @@ import kotlin.test.assertTrue
 
 /** Against a TLS server of the JDK; the real agent has a profile of its own. */
 class AgentClientTest {
-    private val workers = Executors.newCachedThreadPool()
     private var answer: (HttpExchange) -> Unit = { it.send(200, golden("body_node_status")) }
-    private val server = HttpsServer.create(InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0).apply {
-        httpsConfigurator = object : HttpsConfigurator(serverTls()) {
-            override fun configure(params: HttpsParameters) {
-                params.setSSLParameters(sslContext.defaultSSLParameters.apply { needClientAuth = true })
-            }
-        }
-        executor = workers
-        createContext("/") { answer(it) }
-        start()
-    }
+    private val server = TlsServer(node, app) { answer(it) }
 
     private fun client(pin: Pin = node.pin, identity: Identity = app) = AgentClient(
-        Pairing("127.0.0.1", server.address.port, pin),
+        Pairing("127.0.0.1", server.port, pin),
         identity,
         Dispatchers.IO,
         timeout = Duration.ofMinutes(1),
@@ -69,8 +46,7 @@ class AgentClientTest {
 
     @AfterTest
     fun stop() {
-        server.stop(0)
-        workers.shutdownNow()
+        server.close()
     }
 
     @Test
@@ -86,7 +62,7 @@ class AgentClientTest {
     @Test
     fun `without a known key there is no answer, and without a node neither`(): Unit = runBlocking {
         assertFailsWith<AgentException> { client(identity = stranger).status() }
-        server.stop(0)
+        server.close()
         assertFailsWith<AgentException.Unreachable> { client().status() }
     }
 
@@ -111,7 +87,7 @@ class AgentClientTest {
         val (first, second) = List(2) { Counted() }
         var way = first.way
         val caller = Caller({ app }, Dispatchers.IO) { way }
-        val client = caller.client(Pairing("car.test", server.address.port, node.pin))
+        val client = caller.client(Pairing("car.test", server.port, node.pin))
         client.status()
         assertEquals(1 to 0, first.made.get() to second.made.get())
         way = second.way
@@ -124,7 +100,7 @@ class AgentClientTest {
     fun `a code's controller is asked over the way of the moment`() = runBlocking {
         val sockets = Counted()
         val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
-        val code = assertNotNull(PairingCode.parse("FIELDMESH-PAIR/desk.test:${server.address.port}/$letters"))
+        val code = assertNotNull(PairingCode.parse("FIELDMESH-PAIR/desk.test:${server.port}/$letters"))
         assertFailsWith<AgentException.WrongNode> { Caller({ app }, Dispatchers.IO) { sockets.way }.join(code) }
         assertEquals(1, sockets.made.get())
         assertEquals(listOf("desk.test"), sockets.asked.toList())
@@ -197,18 +173,6 @@ class AgentClientTest {
         }
     }
 
-    private fun HttpExchange.send(status: Int, text: String) = use {
-        responseHeaders.add("Content-Type", "application/json")
-        sendResponseHeaders(status, text.length.toLong().let { if (it == 0L) -1 else it })
-        responseBody.write(text.toByteArray())
-    }
-
-    private fun HttpExchange.use(block: HttpExchange.() -> Unit) = try {
-        block()
-    } finally {
-        close()
-    }
-
     companion object {
         private lateinit var node: Identity
         private lateinit var app: Identity
@@ -223,34 +187,5 @@ class AgentClientTest {
         }
 
         private fun golden(name: String) = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
-
-        /** Shows the node's key and lets in the app's, as the agent does. */
-        private fun serverTls() = SSLContext.getInstance("TLSv1.3").apply {
-            init(arrayOf(NodeKey()), arrayOf(OnlyTheApp()), null)
-        }
-
-        private class NodeKey : X509ExtendedKeyManager() {
-            override fun getClientAliases(t: String?, i: Array<Principal>?) = null
-            override fun chooseClientAlias(t: Array<String>?, i: Array<Principal>?, s: Socket?) = null
-            override fun getServerAliases(t: String?, i: Array<Principal>?) = arrayOf("node")
-            override fun chooseServerAlias(t: String?, i: Array<Principal>?, s: Socket?) = "node"
-            override fun chooseEngineServerAlias(t: String?, i: Array<Principal>?, e: SSLEngine?) = "node"
-            override fun getCertificateChain(alias: String?): Array<X509Certificate> = arrayOf(node.certificate)
-            override fun getPrivateKey(alias: String?): PrivateKey = node.privateKey
-        }
-
-        private class OnlyTheApp : X509ExtendedTrustManager() {
-            private fun check(chain: Array<X509Certificate>) {
-                if (Pin.of(chain[0]) != app.pin) throw CertificateException("not authorized")
-            }
-
-            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?) = check(c)
-            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?, s: Socket?) = check(c)
-            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?, e: SSLEngine?) = check(c)
-            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?) = Unit
-            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?, s: Socket?) = Unit
-            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?, e: SSLEngine?) = Unit
-            override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
-        }
     }
 }

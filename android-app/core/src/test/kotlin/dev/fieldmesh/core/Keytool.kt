@@ -12,7 +12,8 @@ private const val SECRET = "secret"
 
 /** A P-256 key with a self-signed certificate, made by the JDK's keytool as the Android Keystore makes one. */
 fun newKeyStore(name: String): KeyStore {
-    val file = File(Files.createTempDirectory("keys").toFile(), "keys.p12")
+    val folder = Files.createTempDirectory("keys").toFile() // keytool makes the file itself, and takes no empty one
+    val file = File(folder, "keys.p12")
     val process = ProcessBuilder(
         File(
             System.getProperty("java.home"),
@@ -24,7 +25,7 @@ fun newKeyStore(name: String): KeyStore {
     val printed = process.inputStream.reader().readText()
     check(process.waitFor() == 0) { printed }
     return KeyStore.getInstance("PKCS12").apply { file.inputStream().use { load(it, SECRET.toCharArray()) } }
-        .also { file.delete() }
+        .also { folder.deleteRecursively() }
 }
 
 fun newIdentity(name: String): Identity = newKeyStore(name).identity(name)

@@ -54,11 +54,16 @@ class Preferences(context: Context) {
         set(value) = store.edit().putString("wifi_interface", value).apply()
 
     /** Notes that the node does not have yet; written at once, since the process may end. */
-    val notes: Shelf = object : Shelf {
-        override fun load(): String? = store.getString("notes", null)
+    val notes: Shelf = shelf("notes")
+
+    /** An experimenter's controller, choice and wishes; written at once, too. */
+    val experiment: Shelf = shelf("experiment")
+
+    private fun shelf(name: String) = object : Shelf {
+        override fun load(): String? = store.getString(name, null)
 
         override fun save(text: String) {
-            store.edit().putString("notes", text).commit()
+            store.edit().putString(name, text).commit()
         }
     }
 }

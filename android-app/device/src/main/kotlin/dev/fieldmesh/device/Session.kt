@@ -1,10 +1,10 @@
 package dev.fieldmesh.device
 
+import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Clocks
-import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
@@ -76,8 +76,8 @@ class Session(
         begin(with)
     }
 
-    /** Lets the controller of a code know this phone's key; the nodes that it may be paired with then. */
-    suspend fun join(code: PairingCode): List<FleetNode> = caller.join(code)
+    /** Lets the controller of a code know this phone's key; what it is admitted to then. */
+    suspend fun join(code: PairingCode): Admission = caller.join(code)
 
     fun unpair() {
         following?.cancel()

@@ -8,16 +8,19 @@ import android.os.Build
 import android.os.SystemClock
 import android.provider.Settings
 import dev.fieldmesh.app.screen.cueText
+import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Clocks
-import dev.fieldmesh.core.agent.FleetNode
+import dev.fieldmesh.core.agent.ControllerApi
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.experiment.Experiment
 import dev.fieldmesh.core.node.NodeKeeper
 import dev.fieldmesh.core.node.NodeSetup
 import dev.fieldmesh.core.node.OwnAgent
@@ -32,6 +35,7 @@ import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
 import dev.fieldmesh.device.RunHost
 import dev.fieldmesh.device.Session
+import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
@@ -54,6 +58,7 @@ import kotlinx.coroutines.launch
 import java.io.File
 import java.io.IOException
 import java.security.GeneralSecurityException
+import java.time.LocalDateTime
 import java.util.Locale
 
 /**
@@ -117,6 +122,10 @@ open class Fieldmesh :
     lateinit var wifi: LocalWifi
         private set
 
+    /** What an experimenter asked of the controller, as long as the process lives. */
+    lateinit var experiment: Experiment
+        private set
+
     /** Where Android lays out what the app may start. */
     protected open val programs get() = File(applicationInfo.nativeLibraryDir)
 
@@ -139,9 +148,10 @@ open class Fieldmesh :
     }
 
     private suspend fun joinBy(code: PairingCode): Joined = try {
-        val nodes = knock(code)
-        nodes.singleOrNull()?.let { session.pair(it.pairing) }
-        Joined.Fleet(nodes)
+        val fleet = knock(code)
+        fleet.nodes.singleOrNull()?.let { session.pair(it.pairing) }
+        experiment.pair(fleet.controller)
+        Joined.Fleet(fleet.nodes)
     } catch (e: AgentException) {
         when {
             !isForNode(e) -> Joined.Refused(e)
@@ -161,8 +171,14 @@ open class Fieldmesh :
         return Joined.Own(nodeName)
     }
 
-    /** Shows the controller of a code that the app was given it; the fleet's nodes. */
-    open suspend fun knock(code: PairingCode): List<FleetNode> = session.join(code)
+    /** Shows the controller of a code that the app was given it; what the app is admitted to. */
+    open suspend fun knock(code: PairingCode): Admission = session.join(code)
+
+    /** Ends what a code or a person has paired the app with. */
+    fun unpair() {
+        session.unpair()
+        experiment.pair(null)
+    }
 
     /** Pairs the app with this phone's own node. */
     fun followOwnNode() {
@@ -171,7 +187,7 @@ open class Fieldmesh :
 
     /** Ends the pairing of this phone's node, and that of the app with it. */
     fun forgetOwnNode() {
-        if (session.pairing == agent.pairing) session.unpair()
+        if (session.pairing == agent.pairing) unpair()
         agent.forget()
         begunAgain.update { it + 1 }
     }
@@ -198,6 +214,9 @@ open class Fieldmesh :
     protected fun begin(scope: CoroutineScope): Session {
         wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
         val caller = Caller(::identity, Dispatchers.IO, wifi::way)
+        experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this)) {
+            serving(caller, it)
+        }
         val ends = getSystemService(ActivityManager::class.java)
         return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
             it.start()
@@ -226,6 +245,9 @@ open class Fieldmesh :
 
     /** What is heard of a node. */
     open fun follow(node: AgentClient): Flow<Heard> = AgentLink(node, nowNs).follow()
+
+    /** The controller that serves experimenters at [at]. */
+    protected open fun serving(caller: Caller, at: Pairing): ControllerApi = caller.controller(at)
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default

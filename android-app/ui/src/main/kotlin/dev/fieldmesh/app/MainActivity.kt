@@ -3,6 +3,7 @@ package dev.fieldmesh.app
 import android.Manifest
 import android.app.Activity
 import android.app.AlertDialog
+import android.content.ActivityNotFoundException
 import android.content.Intent
 import android.content.IntentFilter
 import android.content.pm.PackageManager
@@ -25,6 +26,8 @@ import dev.fieldmesh.app.screen.CampaignScreen
 import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
+import dev.fieldmesh.app.screen.ExperimentActions
+import dev.fieldmesh.app.screen.ExperimentScreen
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
@@ -45,11 +48,13 @@ import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.experiment.Fetched
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.LocationService
 import dev.fieldmesh.device.NodeService
 import dev.fieldmesh.device.RunService
+import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -73,6 +78,7 @@ class MainActivity : Activity() {
     private lateinit var screen: Screen
 
     private enum class Tab(val button: Int, val layout: Int) {
+        EXPERIMENT(R.id.tab_experiment, R.layout.experiment),
         DRIVE(R.id.tab_drive, R.layout.drive),
         CAMPAIGN(R.id.tab_campaign, R.layout.campaign),
         TRACK(R.id.tab_track, R.layout.track),
@@ -109,6 +115,9 @@ class MainActivity : Activity() {
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
             launch { app.joined.collect(::onJoined) }
+            launch { app.experiment.watch() }
+            launch { app.experiment.state.collect { show(app.session.state.value) } }
+            launch { app.experiment.fetched.collect(::onFetched) }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
             launch {
@@ -134,6 +143,7 @@ class MainActivity : Activity() {
         when (tab) {
             Tab.SCAN -> open(Tab.PAIR)
             Tab.SETTINGS -> open(Tab.DRIVE)
+            Tab.EXPERIMENT -> if (!app.experiment.back()) super.onBackPressed()
             else -> super.onBackPressed()
         }
     }
@@ -168,6 +178,7 @@ class MainActivity : Activity() {
     }
 
     private fun make(t: Tab, view: View): Screen = when (t) {
+        Tab.EXPERIMENT -> ExperimentScreen(view, experimenting())
         Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
         Tab.TRACK -> TrackScreen(view, app.session::mark)
@@ -182,6 +193,8 @@ class MainActivity : Activity() {
             text = linkText(state)
             setTextColor(getColor(if (state.drive.link in BROKEN) R.color.bad else R.color.text))
         }
+        val isExperimenter = app.experiment.state.value.isExperimenter
+        findViewById<View>(R.id.tab_experiment).visibility = if (isExperimenter) View.VISIBLE else View.GONE
         findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
         // The driver looks at it, and touches nothing; a node's Wi-Fi may sleep with the screen, and nobody would see.
         val keepsScreen = state.drive.phase.isUnderWay || ownNode.isWanted && app.working.value
@@ -328,6 +341,47 @@ class MainActivity : Activity() {
             .setPositiveButton(R.string.open_settings) { _, _ -> startActivity(where) }
             .setNegativeButton(R.string.not_now, null)
             .show()
+    }
+
+    private fun experimenting() = object : ExperimentActions {
+        override val experiment get() = app.experiment.state.value
+        override val unit get() = app.preferences.speedUnit
+
+        override fun choose(campaign: String?) = app.experiment.choose(campaign)
+
+        override fun scale(name: String?) = app.experiment.scale(name)
+
+        override fun speed(mps: Double, on: Boolean) = app.experiment.speed(mps, on)
+
+        override fun repetitions(n: Int) = app.experiment.repetitions(n)
+
+        override fun check() = app.experiment.check()
+
+        override fun start() = app.experiment.start()
+
+        override fun takeBack() = app.experiment.takeBack()
+
+        override fun open(run: String?) = app.experiment.open(run)
+
+        override fun pause(run: String) = app.experiment.pause(run)
+
+        override fun resume(run: String) = app.experiment.resume(run)
+
+        override fun end(run: String, button: TextView) = twice(button, R.string.exp_end, R.string.exp_end_sure) {
+            app.experiment.end(run)
+        }
+
+        override fun fetch(file: String, toOpen: Boolean) = app.experiment.fetch(file, toOpen)
+    }
+
+    /** Hands a run's file to the app that a person chooses, or has one show it. */
+    private fun onFetched(came: Fetched) {
+        val wanted = if (came.toOpen) SharedFiles.view(this, came.file) else SharedFiles.send(this, came.file)
+        try {
+            startActivity(wanted)
+        } catch (_: ActivityNotFoundException) {
+            tell(getString(R.string.exp_no_viewer))
+        }
     }
 
     private fun driveSetting() = object : DriveSetting {
@@ -492,6 +546,7 @@ class MainActivity : Activity() {
             null // the key store is broken; the screen shows that there is no key
         }
         override val pairing get() = app.session.pairing
+        override val controller get() = app.experiment.pairing
 
         override fun pair(with: Pairing) {
             app.session.pair(with)
@@ -514,7 +569,7 @@ class MainActivity : Activity() {
             if (pairing == app.agent.pairing) {
                 return twice(button, R.string.pair_undo, R.string.own_forget_sure) { unpaired(app::forgetOwnNode) }
             }
-            unpaired(app.session::unpair)
+            unpaired(app::unpair)
         }
 
         private fun unpaired(unpair: () -> Unit) {

@@ -19,7 +19,7 @@ import javax.net.ssl.X509TrustManager
 
 /**
  * Shows the controller that this app was given [code], so that the nodes let its
- * key in, and gives the nodes. Nothing is said to another than the code's
+ * key in, and gives what it was admitted to. Nothing is said to another than the code's
  * controller, and nothing of an answer is kept whose proof is wrong.
  *
  * @throws AgentException when it is refused, out of reach, or another answers
@@ -30,17 +30,18 @@ suspend fun join(
     io: CoroutineDispatcher,
     way: Way = Way.PREFERRED,
     timeout: Duration = PATIENCE,
-): List<FleetNode> = withContext(io) {
+): Admission = withContext(io) {
     val trust = CodesTrust(code)
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
-    httpClient(own, trust, timeout).over(way).exchange(request) { _, text ->
-        val reply = WireJson.decodeFromString(PairReply.serializer(), text)
+    httpClient(own, trust, timeout).over(way).exchange(request) { response ->
+        val reply = WireJson.decodeFromString(PairReply.serializer(), response.text())
         val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
         if (reply.proof.lowercase() != right) {
             throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
         }
-        reply.nodes.map(::fleetNode)
+        val served = reply.controller?.let { Pairing(code.host, it.port, trust.controller()) }
+        Admission(reply.nodes.map(::fleetNode), served)
     }
 }
 

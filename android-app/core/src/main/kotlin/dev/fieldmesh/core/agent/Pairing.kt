@@ -1,7 +1,7 @@
 package dev.fieldmesh.core.agent
 
 /**
- * The node that the app is paired with: where it answers, and the key that it
+ * A node or controller that the app is paired with: where it answers, and the key that it
  * must show. Written and scanned as one line, `fieldmesh:HOST:PORT#PIN`.
  */
 data class Pairing(val host: String, val port: Int, val pin: Pin) {
@@ -31,3 +31,6 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
 
 /** A node of the fleet that the app may be paired with. */
 data class FleetNode(val name: String, val pairing: Pairing)
+
+/** What a code gave the app: the nodes that let it in, and, if it is an experimenter's, the controller that serves it. */
+data class Admission(val nodes: List<FleetNode>, val controller: Pairing? = null)

@@ -9,6 +9,9 @@ enum class SpeedUnit(private val perMps: Double) {
 
     fun of(mps: Double): Double = mps * perMps
 
+    /** A speed in this unit as m/s, to the millimetre. */
+    fun inMps(speed: Double): Double = Math.round(speed / perMps * 1000) / 1000.0
+
     /** A node's words with their speeds in this unit: "13.4 to 14.4 m/s" → "48.2 to 51.8 km/h". */
     fun inWords(text: String, symbol: String): String = SPEED.replace(text) { found ->
         val (first, between, second) = found.destructured

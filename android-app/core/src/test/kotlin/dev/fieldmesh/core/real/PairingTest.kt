@@ -47,7 +47,7 @@ class PairingTest {
         assertEquals(shown.replace("-", ""), scanned?.replace("-", ""), "the picture says the code")
         val code = assertNotNull(PairingCode.parse(scanned.orEmpty()), shown)
 
-        val nodes = join(code, phone, Dispatchers.IO)
+        val nodes = join(code, phone, Dispatchers.IO).nodes
         assertEquals(field.pairing("car"), nodes.single { it.name == "car" }.pairing)
         assertTrue(offer.process.waitFor(60, TimeUnit.SECONDS), "keys pair goes on")
         val client = AgentClient(nodes.single { it.name == "car" }.pairing, phone, Dispatchers.IO)

@@ -41,11 +41,8 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
 
     private fun text(id: Int): TextView = view.findViewById(id)
 
-    private fun leftText(c: CampaignState): String {
-        val minutes = (c.leftS / 60).toInt()
-        val time = if (minutes < 60) "$minutes min" else "%d h %02d min".format(minutes / 60, minutes % 60)
-        return context.getString(R.string.campaign_left, time, "%.1f".format(c.leftM / 1000))
-    }
+    private fun leftText(c: CampaignState): String =
+        context.getString(R.string.campaign_left, duration(c.leftS), "%.1f".format(c.leftM / 1000))
 
     private fun nextText(row: TrialRow): String {
         val title = if (row.standing == Standing.PRESENT) R.string.campaign_present else R.string.campaign_next

@@ -17,6 +17,9 @@ interface PairActions {
     val ownPin: Pin?
     val pairing: Pairing?
 
+    /** The controller that this phone is an experimenter's of. */
+    val controller: Pairing?
+
     /** Whether this phone has a camera. */
     val canScan: Boolean
 
@@ -82,7 +85,10 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         text(R.id.paired).text =
             paired?.let { context.getString(R.string.pair_with, "${it.host}:${it.port}") }
                 ?: context.getString(R.string.link_unpaired)
-        text(R.id.unpair).visibility = if (paired == null) View.GONE else View.VISIBLE
+        val controller = actions.controller
+        text(R.id.experimenter).text = controller?.let { context.getString(R.string.exp_is, "${it.host}:${it.port}") }
+            ?: context.getString(R.string.exp_how)
+        view.see(R.id.unpair, paired != null || controller != null)
     }
 
     private companion object {

@@ -152,6 +152,12 @@ internal fun Context.nextStep(link: LinkState): String = getString(
     },
 )
 
+/** A time that is only roughly known. */
+internal fun duration(seconds: Double): String {
+    val minutes = (seconds / 60).roundToInt()
+    return if (minutes < 60) "$minutes min" else "%d h %02d min".format(minutes / 60, minutes % 60)
+}
+
 /** What the phone's voice lacks, and what to do about it; null for nothing. */
 internal fun Context.voiceText(voice: VoiceState): String? = when (voice) {
     VoiceState.NO_ENGINE -> getString(R.string.voice_none)

@@ -1,0 +1,390 @@
+package dev.fieldmesh.core.experiment
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.ControllerApi
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.wire.Choice
+import dev.fieldmesh.core.wire.Run
+import dev.fieldmesh.core.wire.RunRequest
+import dev.fieldmesh.core.wire.WireJson
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.flow.collectLatest
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.receiveAsFlow
+import kotlinx.coroutines.flow.update
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withTimeoutOrNull
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import java.io.File
+import java.time.LocalDateTime
+import java.time.format.DateTimeFormatter
+import java.util.Locale
+
+/** A file of a run that has come, and whether it is to be looked at here or handed on. */
+data class Fetched(val file: File, val toOpen: Boolean)
+
+/** What outlives the process. [controller] is written as a [Pairing] is. */
+@Serializable
+data class Kept(
+    val controller: String? = null,
+    val choice: Choice? = null,
+    val opened: String? = null,
+    val wishes: List<Wish> = emptyList(),
+)
+
+/**
+ * An experimenter's work with the controller. What a person asked for goes on when the screen is left: a wish for a
+ * run is on the shelf before it is sent, and until the controller has answered; sent twice it is one, by the run's
+ * name. Called from [scope]'s one thread.
+ */
+class Experiment(
+    private val scope: CoroutineScope,
+    private val shelf: Shelf,
+    private val now: () -> LocalDateTime,
+    private val folder: File,
+    private val connect: (Pairing) -> ControllerApi,
+) {
+    private val controller = MutableStateFlow<Pairing?>(null)
+    private var api: ControllerApi? = null
+    private val shown = MutableStateFlow(ExperimentState())
+    private val came = Channel<Fetched>(Channel.UNLIMITED)
+    private var planning: Job? = null
+    private var checking: Job? = null
+    private var delivering: Job? = null
+    private var listing: Job? = null
+    private var fetching: Job? = null
+
+    val state: StateFlow<ExperimentState> = shown.asStateFlow()
+
+    /** The controller that this phone is an experimenter's of. */
+    val pairing: Pairing? get() = controller.value
+
+    /** Files that have come; each is told once. */
+    val fetched: Flow<Fetched> = came.receiveAsFlow()
+
+    init {
+        val kept = load()
+        kept.controller?.let(Pairing::parse)?.let { at ->
+            begin(at)
+            shown.update { it.copy(choice = kept.choice, opened = kept.opened, wishes = kept.wishes) }
+            deliver()
+        }
+    }
+
+    /** Takes the controller that a code has told; null ends the role. */
+    fun pair(with: Pairing?) {
+        if (with != null && with == pairing) return shown.update { it.copy(link = ControllerLink.CONNECTING) }
+        listOf(planning, checking, delivering, listing, fetching).forEach { it?.cancel() }
+        shown.value = ExperimentState()
+        api = null
+        controller.value = null
+        with?.let(::begin)
+        save()
+    }
+
+    private fun begin(with: Pairing) {
+        api = connect(with)
+        shown.update { it.copy(isExperimenter = true) }
+        controller.value = with
+    }
+
+    /** Follows campaigns and runs, for as long as somebody looks at them. */
+    suspend fun watch() = controller.collectLatest { if (it != null) follow() }
+
+    private suspend fun follow() {
+        var known: ULong? = null
+        var wait = FIRST_RETRY_MS
+        if (planning?.isActive != true && shown.value.planned == null) plan()
+        while (true) {
+            try {
+                val campaigns = call { campaigns() }.campaigns
+                shown.update { it.copy(campaigns = campaigns) }
+                val runs = call { runs(known, LOOK_MS) }
+                known = runs.version
+                take(runs.runs)
+                wait = FIRST_RETRY_MS
+            } catch (e: AgentException) {
+                known = null
+                if (shown.value.link == ControllerLink.UP) shown.update { it.copy(refused = e) }
+                delay(wait)
+                wait = (wait * 2).coerceAtMost(LAST_RETRY_MS)
+            }
+        }
+    }
+
+    /** Looks at a campaign, or at none. */
+    fun choose(campaign: String?) = want(campaign?.let { Choice(it) })
+
+    /** With another scale, speeds and repetitions are again as the campaign has them. */
+    fun scale(name: String?) = change { Choice(campaign, name) }
+
+    /** Drives at a speed, or does not; one speed remains. */
+    fun speed(mps: Double, on: Boolean) {
+        val chosen = shown.value.speeds.filterValues { it }.keys
+        val wanted = if (on) chosen + mps else chosen - mps
+        val own = shown.value.own?.speedsMps?.toSet()
+        if (wanted.isNotEmpty()) change { copy(speedsMps = wanted.sorted().takeIf { wanted != own }) }
+    }
+
+    fun repetitions(n: Int) = change { copy(repetitions = n.coerceIn(1, REPETITIONS_MAX)) }
+
+    private fun change(how: Choice.() -> Choice) = shown.value.choice?.let { want(it.how()) } ?: Unit
+
+    private fun want(choice: Choice?) {
+        val before = shown.value
+        if (choice == before.choice) return
+        checking?.cancel()
+        val isSameScale = choice?.campaign == before.choice?.campaign && choice?.scale == before.choice?.scale
+        shown.update {
+            it.copy(
+                choice = choice,
+                planned = null,
+                own = it.own.takeIf { isSameScale },
+                isChecking = false,
+                preflight = null,
+                refused = null,
+            )
+        }
+        save()
+        plan()
+    }
+
+    private fun plan() {
+        planning?.cancel()
+        val choice = shown.value.choice ?: return
+        planning = ask {
+            delay(SETTLES_MS) // a person is still touching
+            val planned = insist { plan(choice) }
+            val isOwn = choice.speedsMps == null && choice.repetitions == null
+            shown.update { it.copy(planned = planned, own = if (isOwn) planned else it.own) }
+        }
+    }
+
+    /** Has every node checked for the present choice. */
+    fun check() {
+        val choice = shown.value.choice ?: return
+        checking?.cancel()
+        shown.update { it.copy(isChecking = true, preflight = null) }
+        checking = ask {
+            try {
+                val found = insist { preflight(choice) }
+                shown.update { it.copy(preflight = found) }
+            } finally {
+                if (shown.value.choice == choice) shown.update { it.copy(isChecking = false) }
+            }
+        }
+    }
+
+    /** Starts the present choice. The run's name is made here, and stays until the controller has answered. */
+    fun start() {
+        val state = shown.value
+        if (state.hindrance != null) return
+        val choice = state.choice ?: return
+        wish(Wish(Steer.START, nameFor(choice, state.runs.orEmpty()), choice))
+    }
+
+    private fun nameFor(choice: Choice, runs: List<Run>): String {
+        val campaign = choice.campaign.lowercase(Locale.ROOT).replace(Regex("[^a-z0-9]+"), "-").take(CAMPAIGN_MOST)
+        val plain = "${campaign.trim('-')}-${now().format(STAMP)}"
+        val names = sequenceOf(plain) + generateSequence(2) { it + 1 }.map { "$plain-$it" }
+        return names.first { name -> runs.none { it.name == name } }
+    }
+
+    /** Takes back a start that the controller has not answered. It may have heard it: the runs tell then. */
+    fun takeBack() {
+        val wish = shown.value.starting ?: return
+        delivering?.cancel()
+        drop(wish)
+        deliver()
+    }
+
+    fun pause(run: String) = wish(Wish(Steer.PAUSE, run))
+
+    fun resume(run: String) = wish(Wish(Steer.RESUME, run))
+
+    fun end(run: String) = wish(Wish(Steer.END, run))
+
+    /** The newest wish for a run stands. */
+    private fun wish(new: Wish) {
+        val isOnItsWay = shown.value.wishes.firstOrNull()?.run == new.run
+        if (isOnItsWay) delivering?.cancel()
+        shown.update { s -> s.copy(wishes = s.wishes.filter { it.run != new.run } + new, refused = null) }
+        save()
+        if (isOnItsWay || delivering?.isActive != true) deliver()
+    }
+
+    private fun deliver() {
+        delivering = ask {
+            while (true) {
+                val wish = shown.value.wishes.firstOrNull() ?: break
+                try {
+                    val run = insist { grant(wish) }
+                    drop(wish)
+                    took(wish, run)
+                } catch (e: AgentException) {
+                    drop(wish)
+                    shown.update { it.copy(refused = e) }
+                }
+            }
+        }
+    }
+
+    private suspend fun ControllerApi.grant(wish: Wish): Run = when (wish.steer) {
+        Steer.START -> start(RunRequest(wish.run, checkNotNull(wish.choice)))
+        Steer.PAUSE -> pause(wish.run)
+        Steer.RESUME -> resume(wish.run)
+        Steer.END -> end(wish.run)
+    }
+
+    private fun took(wish: Wish, run: Run) {
+        val runs = shown.value.runs.orEmpty()
+        val isNew = runs.none { it.name == run.name }
+        take(if (isNew) listOf(run) + runs else runs.map { if (it.name == run.name) run else it })
+        if (wish.steer != Steer.START || shown.value.choice != wish.choice) return
+        want(null)
+        open(run.name)
+    }
+
+    private fun drop(wish: Wish) {
+        shown.update { it.copy(wishes = it.wishes - wish) }
+        save()
+    }
+
+    private fun take(runs: List<Run>) {
+        val before = shown.value.run
+        shown.update { it.copy(runs = runs) }
+        val newest = shown.value.run
+        if (newest?.accepted != before?.accepted || newest?.phase != before?.phase) list()
+    }
+
+    /** Looks at a run, or at none. */
+    fun open(run: String?) {
+        fetching?.cancel()
+        shown.update { it.copy(opened = run, files = emptyList(), fetching = null, refused = null) }
+        save()
+        list()
+    }
+
+    /** Goes one step back; false where there is none. */
+    fun back(): Boolean {
+        when {
+            shown.value.opened != null -> open(null)
+            shown.value.choice != null -> choose(null)
+            else -> return false
+        }
+        return true
+    }
+
+    private fun list() {
+        listing?.cancel()
+        val run = shown.value.run?.name ?: return
+        listing = ask {
+            val files = insist { files(run) }.files.filter { PLAIN.matches(it.name) }
+            shown.update { it.copy(files = files) }
+        }
+    }
+
+    /** Fetches a file of the run that is looked at, to be opened here or handed to another app. */
+    fun fetch(file: String, toOpen: Boolean) {
+        val run = shown.value.run?.name?.takeIf(PLAIN::matches) ?: return
+        fetching?.cancel()
+        shown.update { it.copy(fetching = file, refused = null) }
+        fetching = ask {
+            try {
+                val to = File(File(folder, run), file)
+                insist { fetch(run, file, to) }
+                came.send(Fetched(to, toOpen))
+            } finally {
+                if (shown.value.fetching == file) shown.update { it.copy(fetching = null) }
+            }
+        }
+    }
+
+    /** Does what a person asked for, and shows why it is not done. */
+    private fun ask(work: suspend () -> Unit): Job = scope.launch {
+        try {
+            work()
+        } catch (e: AgentException) {
+            shown.update { it.copy(refused = e) }
+        }
+    }
+
+    /** Asks until the controller answers, whatever it answers. */
+    private suspend fun <T> insist(what: suspend ControllerApi.() -> T): T {
+        var wait = FIRST_RETRY_MS
+        while (true) {
+            try {
+                return call(what)
+            } catch (e: AgentException) {
+                if (!passes(e)) throw e
+            }
+            delay(FIRST_RETRY_MS)
+            // Whoever hears the controller first wakes the others.
+            val isOut = shown.value.link != ControllerLink.UP
+            if (isOut) withTimeoutOrNull(wait) { state.first { it.link == ControllerLink.UP } } else delay(wait)
+            wait = (wait * 2).coerceAtMost(LONGEST_MS)
+        }
+    }
+
+    private fun passes(e: AgentException) = when (e) {
+        is AgentException.Unreachable, is AgentException.WrongNode -> true
+        is AgentException.Refused -> e.error.code in AGAIN
+        is AgentException.NotPaired, is AgentException.BadAnswer -> false
+    }
+
+    private suspend fun <T> call(what: suspend ControllerApi.() -> T): T = try {
+        val answer = checkNotNull(api) { "no controller is paired" }.what()
+        shown.update { it.copy(link = ControllerLink.UP) }
+        answer
+    } catch (e: AgentException) {
+        val link = when (e) {
+            is AgentException.Unreachable -> ControllerLink.LOST
+            is AgentException.WrongNode -> ControllerLink.WRONG_CONTROLLER
+            is AgentException.NotPaired -> ControllerLink.NOT_EXPERIMENTER
+            is AgentException.Refused, is AgentException.BadAnswer -> ControllerLink.UP
+        }
+        shown.update { it.copy(link = link) }
+        throw e
+    }
+
+    private fun save() {
+        val s = shown.value
+        val kept = Kept(pairing?.toString(), s.choice, s.opened, s.wishes)
+        shelf.save(WireJson.encodeToString(Kept.serializer(), kept))
+    }
+
+    private fun load(): Kept = try {
+        shelf.load()?.let { WireJson.decodeFromString(Kept.serializer(), it) }
+    } catch (_: SerializationException) {
+        null
+    } ?: Kept()
+
+    private companion object {
+        val STAMP: DateTimeFormatter = DateTimeFormatter.ofPattern("MMdd-HHmmss", Locale.ROOT)
+
+        /** What a name of a file or a run may be: it becomes a path here. */
+        val PLAIN = Regex("[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+        /** A run's name has 64 letters at most (protocols/wire). */
+        const val CAMPAIGN_MOST = 48
+
+        /** Codes of refusals that pass by themselves. */
+        val AGAIN = setOf("busy", "unavailable", "too_slow")
+
+        const val REPETITIONS_MAX = 100
+        const val SETTLES_MS = 300L
+        const val LOOK_MS = 25_000L
+        const val FIRST_RETRY_MS = 250L
+        const val LAST_RETRY_MS = 4000L
+        const val LONGEST_MS = 60_000L
+    }
+}

@@ -1,0 +1,322 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.experiment.ControllerLink
+import dev.fieldmesh.core.experiment.Experiment
+import dev.fieldmesh.core.experiment.Fetched
+import dev.fieldmesh.core.experiment.Hindrance
+import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.wire.Choice
+import dev.fieldmesh.core.wire.Need
+import dev.fieldmesh.core.wire.WireError
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.async
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.test.TestScope
+import kotlinx.coroutines.test.advanceTimeBy
+import kotlinx.coroutines.test.runTest
+import java.io.File
+import java.time.LocalDateTime
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFalse
+import kotlin.test.assertIs
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+/** An experimenter's work, over networks and processes that fail; in virtual time. */
+@OptIn(ExperimentalCoroutinesApi::class)
+class ExperimentTest {
+    private val at = Pairing("127.0.0.1", 7448, Pin("ab".repeat(32)))
+    private val shelf = MemoryShelf()
+    private val controller = FakeController()
+
+    /** One life of the app's process, in which somebody looks at the screen. */
+    private inner class Life(test: TestScope) {
+        private val scope = CoroutineScope(test.backgroundScope.coroutineContext + Job())
+        val app = Experiment(scope, shelf, { NOON }, File("shared")) { controller }
+        val state get() = app.state.value
+
+        init {
+            scope.launch { app.watch() }
+        }
+
+        fun end() = scope.cancel()
+    }
+
+    private fun TestScope.experimenter() = Life(this).apply {
+        app.pair(at)
+        advanceTimeBy(1000)
+    }
+
+    private fun TestScope.ready() = experimenter().apply {
+        app.choose("velocity")
+        advanceTimeBy(1000)
+        app.check()
+        advanceTimeBy(1000)
+        assertNull(state.hindrance)
+    }
+
+    @Test
+    fun `a phone that is no experimenter's asks nobody`() = runTest {
+        val life = Life(this)
+        advanceTimeBy(60_000)
+        assertFalse(life.state.isExperimenter)
+        assertEquals(emptyList(), controller.asked)
+        life.end()
+    }
+
+    @Test
+    fun `campaigns and runs are followed, over a network that fails`() = runTest {
+        val life = experimenter()
+        assertEquals(ControllerLink.UP, life.state.link)
+        assertEquals(listOf("velocity", "grid"), life.state.campaigns?.map { it.name })
+        controller.isAway = true
+        advanceTimeBy(60_000)
+        assertEquals(ControllerLink.LOST, life.state.link)
+        controller.isAway = false
+        controller.runs = listOf(sampleRun("velocity-1"))
+        advanceTimeBy(5_000)
+        assertEquals(ControllerLink.UP to listOf("velocity-1"), life.state.link to life.state.runs?.map { it.name })
+        controller.refusal = AgentException.NotPaired(null)
+        advanceTimeBy(60_000)
+        assertEquals(ControllerLink.NOT_EXPERIMENTER, life.state.link)
+        life.end()
+    }
+
+    @Test
+    fun `speeds are those of the plan until a person chooses, and one remains`() = runTest {
+        val life = experimenter()
+        life.app.choose("velocity")
+        assertEquals(Hindrance.UNPLANNED, life.state.hindrance)
+        advanceTimeBy(1000)
+        assertEquals(mapOf(2.8 to true, 5.6 to true), life.state.speeds)
+        assertEquals(8 to 2, life.state.planned?.trials to life.state.repetitions)
+        life.app.speed(13.889, true)
+        life.app.speed(2.8, false)
+        life.app.repetitions(1)
+        advanceTimeBy(1000)
+        assertEquals(Choice("velocity", null, listOf(5.6, 13.889), 1), life.state.choice)
+        assertEquals(mapOf(2.8 to false, 5.6 to true, 13.889 to true), life.state.speeds)
+        assertEquals(4, life.state.planned?.trials)
+        life.app.speed(13.889, false)
+        life.app.speed(5.6, false)
+        assertEquals(listOf(5.6), life.state.choice?.speedsMps, "one speed remains")
+        life.app.speed(2.8, true)
+        assertNull(life.state.choice?.speedsMps, "these are the campaign's own")
+        life.app.repetitions(0)
+        assertEquals(1, life.state.choice?.repetitions)
+        life.app.scale("smoke")
+        assertEquals(Choice("velocity", "smoke"), life.state.choice)
+        life.end()
+    }
+
+    @Test
+    fun `a plan that is refused says why, and the next one clears it`() = runTest {
+        val life = experimenter()
+        controller.planFault = WireError("bad_request", "speed_mps: 90 is above 60")
+        life.app.choose("velocity")
+        advanceTimeBy(1000)
+        assertEquals("bad_request", assertIs<AgentException.Refused>(life.state.refused).error.code)
+        assertNull(life.state.planned)
+        controller.planFault = null
+        life.app.repetitions(3)
+        advanceTimeBy(1000)
+        assertNull(life.state.refused)
+        assertEquals(12, life.state.planned?.trials)
+        life.end()
+    }
+
+    @Test
+    fun `a check is of one choice, and what is in the way comes first`() = runTest {
+        val life = experimenter()
+        life.app.choose("velocity")
+        advanceTimeBy(1000)
+        assertEquals(Hindrance.UNCHECKED, life.state.hindrance)
+        controller.needs = listOf(
+            Need("alpha", "radio", "met", "wlan0"),
+            Need("alpha", "gps", "unknown", "no answer"),
+            Need("bravo", "gps", "unmet", "no fix", "wait"),
+        )
+        life.app.check()
+        assertTrue(life.state.isChecking)
+        advanceTimeBy(1000)
+        assertEquals(listOf("unmet", "unknown", "met"), life.state.needs.map { it.outcome })
+        assertEquals(Hindrance.UNREADY, life.state.hindrance)
+        life.app.start()
+        assertEquals(emptyList(), life.state.wishes)
+        life.app.repetitions(1)
+        assertEquals(emptyList(), life.state.needs)
+        assertFalse(life.state.isChecking)
+        life.end()
+    }
+
+    @Test
+    fun `a check goes on when the network fails and the screen is left, and is dropped with its choice`() = runTest {
+        val scope = CoroutineScope(backgroundScope.coroutineContext + Job())
+        val app = Experiment(scope, shelf, { NOON }, File("shared")) { controller }
+        app.pair(at)
+        app.choose("velocity")
+        controller.isAway = true
+        app.check()
+        advanceTimeBy(300_000)
+        assertTrue(app.state.value.isChecking)
+        controller.isAway = false
+        advanceTimeBy(70_000)
+        assertNotNull(app.state.value.preflight)
+        controller.isAway = true
+        app.check()
+        advanceTimeBy(1000)
+        app.choose(null)
+        controller.isAway = false
+        advanceTimeBy(120_000)
+        assertNull(app.state.value.preflight)
+        assertFalse(app.state.value.isChecking)
+        scope.cancel()
+    }
+
+    @Test
+    fun `a start whose answer is lost is the same run when it is asked again`() = runTest {
+        val life = ready()
+        controller.losesAnswers = true
+        life.app.start()
+        life.app.start()
+        advanceTimeBy(10_000)
+        assertEquals(Hindrance.STARTING, life.state.hindrance)
+        controller.losesAnswers = false
+        advanceTimeBy(10_000)
+        assertEquals(setOf("velocity-1129-120000"), controller.started.map { it.name }.toSet())
+        assertTrue(controller.started.size > 1, "it was asked again")
+        assertEquals(listOf("velocity-1129-120000"), controller.runs.map { it.name })
+        assertEquals("velocity-1129-120000" to null, life.state.opened to life.state.choice)
+        assertEquals(emptyList(), life.state.wishes)
+        life.end()
+    }
+
+    @Test
+    fun `a process that ends between start and answer goes on with the same name`() = runTest {
+        val life = ready()
+        controller.losesAnswers = true
+        life.app.start()
+        advanceTimeBy(1000)
+        life.end()
+        controller.losesAnswers = false
+        val next = Life(this)
+        assertEquals(Steer.START, next.state.starting?.steer)
+        advanceTimeBy(1000)
+        assertEquals(setOf("velocity-1129-120000"), controller.started.map { it.name }.toSet())
+        assertEquals("velocity-1129-120000", next.state.run?.name)
+        assertNull(next.state.starting)
+        next.end()
+        val third = Life(this)
+        advanceTimeBy(1000)
+        assertEquals(2, controller.started.size, "what was answered is not asked again")
+        assertEquals("velocity-1129-120000", third.state.run?.name)
+        third.end()
+    }
+
+    @Test
+    fun `two runs of one second have two names`() = runTest {
+        val life = ready()
+        controller.runs = listOf(sampleRun("velocity-1129-120000", "complete"))
+        controller.version++
+        advanceTimeBy(30_000)
+        life.app.start()
+        advanceTimeBy(1000)
+        assertEquals("velocity-1129-120000-2", controller.started.single().name)
+        life.end()
+    }
+
+    @Test
+    fun `a start that is refused is dropped with the reason, and one that is taken back is not asked again`() =
+        runTest {
+            val life = ready()
+            controller.startFault = WireError("conflict", "run other is under way")
+            life.app.start()
+            advanceTimeBy(1000)
+            assertIs<AgentException.Refused>(life.state.refused)
+            assertNull(life.state.starting)
+            assertNull(life.state.hindrance, "it can be tried again")
+            controller.startFault = null
+            controller.isAway = true
+            life.app.start()
+            advanceTimeBy(1000)
+            life.app.takeBack()
+            controller.isAway = false
+            advanceTimeBy(120_000)
+            assertEquals(1, controller.started.size)
+            assertEquals(emptyList(), controller.runs)
+            life.end()
+        }
+
+    @Test
+    fun `the newest wish for a run stands, and outlives the process`() = runTest {
+        val life = experimenter()
+        controller.runs = listOf(sampleRun("velocity-1"))
+        advanceTimeBy(30_000)
+        life.app.open("velocity-1")
+        controller.isAway = true
+        life.app.pause("velocity-1")
+        advanceTimeBy(1000)
+        life.app.end("velocity-1")
+        advanceTimeBy(1000)
+        assertEquals(Steer.END, life.state.wish("velocity-1"))
+        life.end()
+        controller.isAway = false
+        val next = Life(this)
+        advanceTimeBy(1000)
+        assertEquals(listOf("end velocity-1"), controller.steered)
+        assertEquals("ended", next.state.run?.phase)
+        assertNull(next.state.wish("velocity-1"))
+        next.end()
+    }
+
+    @Test
+    fun `a run's files are listed and fetched, and no path leads out of their folder`() = runTest {
+        controller.runs = listOf(sampleRun("velocity-1"))
+        controller.names = listOf("report.html", "../../keys", "results.csv")
+        val life = experimenter()
+        life.app.open("velocity-1")
+        advanceTimeBy(1000)
+        assertEquals(listOf("report.html", "results.csv"), life.state.files.map { it.name })
+        controller.isAway = true
+        life.app.fetch("report.html", toOpen = true)
+        advanceTimeBy(1000)
+        assertEquals("report.html", life.state.fetching)
+        val came = async { life.app.fetched.first() }
+        controller.isAway = false
+        advanceTimeBy(120_000)
+        assertEquals(Fetched(File("shared/velocity-1/report.html"), toOpen = true), came.await())
+        assertNull(life.state.fetching)
+        life.app.fetch("../../keys", toOpen = false)
+        assertNull(life.state.fetching)
+        life.end()
+    }
+
+    @Test
+    fun `another controller's code forgets what was asked of this one`() = runTest {
+        val life = ready()
+        controller.isAway = true
+        life.app.start()
+        life.app.pair(at.copy(port = 7449))
+        controller.isAway = false
+        advanceTimeBy(120_000)
+        assertEquals(emptyList(), controller.started)
+        assertEquals(true to null, life.state.isExperimenter to life.state.choice)
+        life.app.pair(null)
+        assertFalse(life.state.isExperimenter)
+        life.end()
+        assertFalse(Life(this).apply { end() }.state.isExperimenter)
+    }
+
+    private companion object {
+        val NOON: LocalDateTime = LocalDateTime.of(2026, 11, 29, 12, 0)
+    }
+}

@@ -1,0 +1,142 @@
+package dev.fieldmesh.app.screen
+
+import android.content.Context
+import android.view.View
+import android.widget.TextView
+import dev.fieldmesh.app.R
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.experiment.ControllerLink
+import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.wire.Campaign
+import dev.fieldmesh.core.wire.Run
+
+/** What an experimenter asks of the controller, and what has come of it; the activity stands behind it. */
+interface ExperimentActions {
+    val experiment: ExperimentState
+    val unit: SpeedUnit
+
+    /** Looks at a campaign, or at none. */
+    fun choose(campaign: String?)
+
+    fun scale(name: String?)
+
+    fun speed(mps: Double, on: Boolean)
+
+    fun repetitions(n: Int)
+
+    fun check()
+
+    fun start()
+
+    fun takeBack()
+
+    /** Looks at a run, or at none. */
+    fun open(run: String?)
+
+    fun pause(run: String)
+
+    fun resume(run: String)
+
+    /** Ends a run, once [button] has asked again. */
+    fun end(run: String, button: TextView)
+
+    /** Fetches a file of the run that is looked at, to show it or to hand it on. */
+    fun fetch(file: String, toOpen: Boolean)
+}
+
+/** The campaigns that the controller has, one of them as a person wants it, or a run. */
+class ExperimentScreen(override val view: View, private val actions: ExperimentActions) : Screen {
+    private val context = view.context
+    private val choice = ChoiceCard(view, actions)
+    private val run = RunCard(view, actions)
+    private val present = Cards(view.findViewById(R.id.present), R.layout.experiment_card)
+    private val campaigns = Cards(view.findViewById(R.id.campaigns), R.layout.experiment_card)
+    private val runs = Cards(view.findViewById(R.id.runs), R.layout.experiment_card)
+    private var shown: Any? = null
+
+    override fun show(state: AppState) {
+        val now = actions.experiment
+        val newest = now to actions.unit
+        if (shown == newest) return // leaves a screen reader where it is
+        shown = newest
+        val isRun = now.opened != null
+        val isChoice = !isRun && now.choice != null
+        view.tell(R.id.link_text, context.linkText(now))
+        view.tell(R.id.refused, now.refused?.let { context.refusalText(it, Speeds(context, actions.unit)) })
+        view.see(R.id.run, isRun)
+        view.see(R.id.choice, isChoice)
+        view.see(R.id.list, !isRun && !isChoice && now.isExperimenter)
+        when {
+            isRun -> run.show(now)
+            isChoice -> choice.show(now)
+            else -> showList(now)
+        }
+    }
+
+    private fun showList(now: ExperimentState) {
+        val (open, closed) = now.runs.orEmpty().partition { it.phase in OPEN }
+        fillRuns(present, open)
+        fillRuns(runs, closed)
+        view.see(R.id.runs_title, closed.isNotEmpty())
+        view.tell(R.id.campaigns_none, context.getString(R.string.exp_none).takeIf { now.campaigns?.isEmpty() == true })
+        campaigns.fill(now.campaigns.orEmpty()) { card, campaign ->
+            card.findViewById<TextView>(R.id.name).text = campaign.title
+            val trouble = context.trouble(campaign)
+            card.findViewById<TextView>(R.id.standing).apply {
+                text = trouble ?: context.getString(R.string.exp_available)
+                setTextColor(context.getColor(if (trouble == null) R.color.accent else R.color.bad))
+            }
+            card.setOnClickListener { actions.choose(campaign.name) }
+        }
+    }
+
+    private fun fillRuns(cards: Cards<Run>, list: List<Run>) = cards.fill(list) { card, run ->
+        card.findViewById<TextView>(R.id.name).text = run.name
+        card.findViewById<TextView>(R.id.standing).text = context.standing(run)
+        card.setOnClickListener { actions.open(run.name) }
+    }
+
+    private companion object {
+        val OPEN = setOf("running", "paused")
+    }
+}
+
+private fun Context.linkText(now: ExperimentState): String? = when {
+    !now.isExperimenter -> getString(R.string.exp_how)
+    now.link == ControllerLink.CONNECTING -> getString(R.string.exp_connecting)
+    now.link == ControllerLink.LOST -> getString(R.string.exp_lost)
+    now.link == ControllerLink.WRONG_CONTROLLER -> getString(R.string.exp_wrong)
+    now.link == ControllerLink.NOT_EXPERIMENTER -> getString(R.string.exp_forbidden)
+    else -> null
+}
+
+/** Why something was not done; null where the link's state says it. */
+private fun Context.refusalText(e: AgentException, speeds: Speeds): String? = when (e) {
+    is AgentException.Refused -> speeds.inWords(listOfNotNull(e.error.message, e.error.cure).joinToString("\n"))
+    is AgentException.BadAnswer -> getString(R.string.exp_bad_answer)
+    is AgentException.Unreachable, is AgentException.WrongNode, is AgentException.NotPaired -> null
+}
+
+/** What keeps this fleet from driving a campaign. */
+internal fun Context.trouble(campaign: Campaign): String? = listOfNotNull(
+    campaign.refused?.let { getString(R.string.exp_refused, it) },
+    campaign.missing.takeIf { it.isNotEmpty() }?.let { getString(R.string.exp_missing, it.joinToString(", ")) },
+).joinToString("\n").ifEmpty { null }
+
+/** How a run stands, as a person reads it. */
+internal fun Context.standing(run: Run): String = listOfNotNull(
+    phases[run.phase]?.let(::getString) ?: run.phase,
+    getString(R.string.exp_accepted, run.accepted, run.trials),
+    run.givenUp.takeIf { it > 0 }?.let { getString(R.string.exp_given_up, it) },
+    run.leftS?.let { getString(R.string.exp_left, duration(it)) },
+).joinToString(", ")
+
+private val phases = mapOf(
+    "running" to R.string.exp_running,
+    "paused" to R.string.exp_paused,
+    "complete" to R.string.exp_complete,
+    "ended" to R.string.exp_ended,
+    "failed" to R.string.exp_failed,
+)

@@ -1,0 +1,91 @@
+package dev.fieldmesh.app.screen
+
+import android.text.format.Formatter
+import android.view.View
+import android.widget.TextView
+import dev.fieldmesh.app.R
+import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.wire.Run
+import dev.fieldmesh.core.wire.RunFile
+
+/** How one run stands, what can be done with it, what it measured, and what can be shared of it. */
+internal class RunCard(private val view: View, private val actions: ExperimentActions) {
+    private val context = view.context
+    private val results = Cards<Pair<String, String>>(view.findViewById(R.id.results), R.layout.node_row)
+    private val files = Cards<Pair<String, () -> Unit>>(view.findViewById(R.id.files), R.layout.experiment_file)
+    private val run get() = actions.experiment.opened
+
+    init {
+        view.findViewById<View>(R.id.pause).setOnClickListener { run?.let(actions::pause) }
+        view.findViewById<View>(R.id.resume).setOnClickListener { run?.let(actions::resume) }
+        view.findViewById<TextView>(R.id.end).apply { setOnClickListener { run?.let { actions.end(it, this) } } }
+        view.findViewById<View>(R.id.to_list_too).setOnClickListener { actions.open(null) }
+    }
+
+    fun show(now: ExperimentState) {
+        val run = now.run
+        view.tell(R.id.run_name, now.opened)
+        val gone = context.getString(R.string.exp_gone).takeIf { now.runs != null }
+        view.tell(R.id.run_phase, run?.let(::phaseText) ?: gone)
+        view.tell(R.id.run_said, run?.said)
+        val wish = now.opened?.let(now::wish)
+        view.tell(R.id.run_wish, wish?.let { context.getString(ASKED.getValue(it)) })
+        val mayResume = run?.phase in RESUMABLE
+        view.see(R.id.pause, run?.phase == "running" && wish != Steer.PAUSE && wish != Steer.END)
+        view.see(R.id.resume, mayResume && wish != Steer.RESUME && wish != Steer.END)
+        view.see(R.id.end, (run?.phase == "running" || mayResume) && wish != Steer.END)
+        showResults(run)
+        showFiles(now)
+    }
+
+    private fun phaseText(run: Run): String {
+        val place = PLACES[run.place]?.let(context::getString) ?: run.place
+        return context.getString(R.string.exp_of, run.campaign, place) + "\n" + context.standing(run)
+    }
+
+    private fun showResults(run: Run?) {
+        val words = Speeds(context, actions.unit)
+        val lines = run?.sheet?.speeds.orEmpty().map {
+            val n = context.resources.getQuantityString(R.plurals.exp_attempts, it.n, it.n)
+            val result = context.getString(R.string.megabits, it.meanBps / 1e6)
+            "${words.fine(it.speedMps)} ${words.symbol}" to "$result, $n"
+        }
+        view.see(R.id.results_title, lines.isNotEmpty())
+        results.fill(lines) { row, (speed, result) ->
+            row.findViewById<TextView>(R.id.label).text = speed
+            row.findViewById<TextView>(R.id.value).text = result
+        }
+    }
+
+    private fun showFiles(now: ExperimentState) {
+        val report = now.files.find { it.name == REPORT }
+        val open = report?.let { context.getString(R.string.exp_open) to { actions.fetch(it.name, true) } }
+        val share = now.files.map { shareText(it) to { actions.fetch(it.name, false) } }
+        val all = listOfNotNull(open) + share
+        files.fill(all) { button, (words, act) ->
+            (button as TextView).text = words
+            button.setOnClickListener { act() }
+        }
+        view.tell(R.id.fetching, now.fetching?.let { context.getString(R.string.exp_fetching, it) })
+    }
+
+    private fun shareText(file: RunFile) =
+        context.getString(R.string.exp_share, file.name, Formatter.formatShortFileSize(context, file.bytes))
+
+    private companion object {
+        const val REPORT = "report.html"
+        val RESUMABLE = setOf("paused", "failed")
+        val ASKED = mapOf(
+            Steer.START to R.string.exp_asked_start,
+            Steer.PAUSE to R.string.exp_asked_pause,
+            Steer.RESUME to R.string.exp_asked_resume,
+            Steer.END to R.string.exp_asked_end,
+        )
+        val PLACES = mapOf(
+            "road" to R.string.exp_road_place,
+            "bench" to R.string.exp_bench_place,
+            "rehearsal" to R.string.exp_rehearsal_place,
+        )
+    }
+}
