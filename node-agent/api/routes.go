@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/strict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -275,7 +276,7 @@ func (s *Server) restore(c *call) (any, error) { return s.node.Restore(c.ctx) }
 func withBody[T any](handle func(*Server, *call, T) (any, error)) func(*Server, *call) (any, error) {
 	return func(s *Server, c *call) (any, error) {
 		var body T
-		err := decode(c.body, &body)
+		err := strict.Decode(c.body, &body)
 		if v, ok := any(&body).(interface{ Validate() error }); ok && err == nil {
 			err = v.Validate()
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/internal/strict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
@@ -20,7 +21,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"nodes":[[[[[[[[`))
 	fuzz.Run(f, func(t *testing.T, data []byte) {
 		for _, target := range []any{&wire.RunPlan{}, &wire.Lease{}, &[]wire.Verdict{}, &wire.TrialKey{}} {
-			if decode(data, target) != nil {
+			if strict.Decode(data, target) != nil {
 				continue
 			}
 			text, err := wire.Encode(target)
@@ -32,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%s is read as %+v, by encoding/json as %+v, %v", data, target, plain, err)
 			}
 			again := reflect.New(reflect.TypeOf(target).Elem()).Interface()
-			if err := decode(text, again); err != nil {
+			if err := strict.Decode(text, again); err != nil {
 				t.Errorf("%s is written as %s, and that is refused: %v", data, text, err)
 			}
 		}
@@ -48,7 +49,7 @@ func TestNestingWithoutAnEndIsRefused(t *testing.T) {
 		"in a name that is known": `{"nodes":` + strings.Repeat("[", 500_000),
 		"arrays that end":         `{"trials":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}",
 	} {
-		if err := decode([]byte(text), &wire.RunPlan{}); err == nil {
+		if err := strict.Decode([]byte(text), &wire.RunPlan{}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

@@ -1,4 +1,6 @@
-package api
+// Package strict reads the JSON bodies of requests, more strictly than
+// encoding/json does.
+package strict
 
 import (
 	"bytes"
@@ -14,11 +16,11 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// decode reads a request's body into target, and is stricter than
+// Decode reads a request's body into target, and is stricter than
 // encoding/json: an unknown or doubled name, a missing one, a name in other
 // letter case, a null, and more text after the value are all refused, with
 // place and offset. A plan that was misread would drive a car in vain.
-func decode(data []byte, target any) error {
+func Decode(data []byte, target any) error {
 	s := &shape{decoder: json.NewDecoder(bytes.NewReader(data))}
 	s.decoder.UseNumber() // a number's size is json.Unmarshal's to check
 	if err := s.value(reflect.TypeOf(target).Elem(), "body"); err != nil {
