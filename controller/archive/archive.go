@@ -70,7 +70,7 @@ const (
 	manifestSignature = "MANIFEST.signature.json"
 	planSignature     = "PLAN.signature.json"
 
-	lockFile = ".lock"
+	LockFile = ".lock"
 	format   = 1
 )
 
@@ -358,7 +358,7 @@ func (i RunInfo) fits() error {
 
 // takeLock holds the run for this process; the kernel frees it at its end.
 func (a *Archive) takeLock() error {
-	f, err := os.OpenFile(filepath.Join(a.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(filepath.Join(a.dir, LockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("open lock: %w", err)
 	}
@@ -385,7 +385,7 @@ func (a *Archive) Empty() bool {
 func (a *Archive) Discard() (err error) {
 	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
 		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, planSums,
-			planSignature, lockFile} {
+			planSignature, LockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
 			}

@@ -247,7 +247,7 @@ func (a *Archive) take(parts []*Archive) error {
 // beside, with what its plan's checksums name: its manifest vouches for the attempts.
 func (a *Archive) takeFile(p *Archive, rel string) error {
 	switch rel {
-	case campaignFile, journalFile, cursorFile, lockFile:
+	case campaignFile, journalFile, cursorFile, LockFile:
 		return nil
 	case scheduleFile: // as another version may have written the same
 		own, _, err := p.disk.sum(rel)

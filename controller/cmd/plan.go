@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 )
@@ -73,7 +74,7 @@ func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
 	}
 	if c.NeedsSite() {
 		warnings = append(warnings, fmt.Sprintf("%s: warning: it can be rehearsed, but not driven on a road: %v",
-			c.Path, errNoSite))
+			c.Path, preflight.ErrNoSite))
 	}
 	for _, w := range show.Estimable(c, all).Warnings {
 		warnings = append(warnings, fmt.Sprintf("%s: warning: %s", c.Path, w))

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // errNotRestored is returned when a node is not as it was; what was printed
@@ -44,12 +42,7 @@ func nodesRestoreCommand(path *string) *cobra.Command {
 
 // restoreNodes tells all at once, and then prints what came of it in order.
 func restoreNodes(ctx context.Context, clients []*fleet.Client, out io.Writer) error {
-	reports, errs := make([]wire.RestoreReport, len(clients)), make([]error, len(clients))
-	var asked sync.WaitGroup
-	for i, c := range clients {
-		asked.Go(func() { reports[i], errs[i] = c.Restore(ctx) })
-	}
-	asked.Wait()
+	reports, errs := fleet.RestoreAll(ctx, clients)
 	var result error
 	for i, c := range clients {
 		lines := reports[i].Lines()

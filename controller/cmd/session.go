@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
@@ -250,18 +250,6 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	return "", nil
 }
 
-// errAcross is of a campaign whose flows are led by an emulated field's links.
-var errAcross = errors.New("a flow is led across a relay of another (across), which only the links of an emulated " +
-	"field tell; name its ends, or rehearse it")
-
-// errEmulated is of a campaign whose radios only an emulated field has.
-var errEmulated = errors.New("radio.standard is 802.11n or 802.11ac, which are for rehearsals only: the agent sets " +
-	"no radio to their rates; plan 802.11a, 802.11b or 802.11g, or rehearse it")
-
-// errNoSite is of a campaign that only a rehearsal can place on Earth.
-var errNoSite = errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
-	"give course.site_lat_deg and course.site_lon_deg")
-
 // runPlan is the schedule of a campaign's run at a place.
 func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunPlan, error) {
 	p, err := c.RunPlan(name, key)
@@ -272,12 +260,8 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 		if err := scene.Rehearsed(&p, c); err != nil {
 			return p, err
 		}
-	} else if c.NeedsSite() {
-		return p, errNoSite
-	} else if c.Crosses() {
-		return p, errAcross
-	} else if slices.ContainsFunc(p.Trials, func(t wire.Trial) bool { return t.Radio.Emulated() }) {
-		return p, errEmulated
+	} else if err := preflight.Drivable(c); err != nil {
+		return p, err
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort

@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -115,7 +116,7 @@ func TestFlowsAcrossOthersAreNotForTheRoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onlyRehearsed(t, c, errAcross)
+	onlyRehearsed(t, c, preflight.ErrAcross)
 }
 
 func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
@@ -133,7 +134,7 @@ func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onlyRehearsed(t, c, errEmulated)
+	onlyRehearsed(t, c, preflight.ErrEmulated)
 }
 
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -282,6 +283,18 @@ func (c *Client) End(ctx context.Context, run string) (wire.RestoreReport, error
 func (c *Client) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	return callInto[wire.RestoreReport](ctx, c, call{doing: "restore", method: http.MethodPost, path: "/v1/restore",
 		within: slowTime})
+}
+
+// RestoreAll tells nodes at once to restore themselves, and returns what each has
+// reported, or why it has not.
+func RestoreAll(ctx context.Context, clients []*Client) (reports []wire.RestoreReport, errs []error) {
+	reports, errs = make([]wire.RestoreReport, len(clients)), make([]error, len(clients))
+	var asked sync.WaitGroup
+	for i, c := range clients {
+		asked.Go(func() { reports[i], errs[i] = c.Restore(ctx) })
+	}
+	asked.Wait()
+	return reports, errs
 }
 
 // LetIn tells the node which apps to let in, all of them.

@@ -16,7 +16,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/pause"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -36,7 +35,7 @@ type Board struct {
 	run      *archive.Archive // as it was read last; nil: it was not, or could not be
 	shown    *reach           // of the state that is up; nil: none is
 	tail     archive.Tail     // of the attempt that is up
-	measured measured
+	measured Measured
 	unread   int // results that are not measured yet
 
 	mu      sync.Mutex
@@ -54,7 +53,7 @@ type view struct {
 
 // NewBoard makes a board of the run in a folder; Follow fills it.
 func NewBoard(dir string, log *slog.Logger) *Board {
-	return &Board{dir: dir, log: log, measured: measured{}, changed: make(chan struct{})}
+	return &Board{dir: dir, log: log, measured: Measured{}, changed: make(chan struct{})}
 }
 
 // Follow reads the archive again and again until ctx ends. An archive that
@@ -121,11 +120,7 @@ func (b *Board) state(a *archive.Archive, at reach) ([]byte, error) {
 }
 
 func (b *Board) results(a *archive.Archive) ([]byte, error) {
-	decided := a.Decisions()
-	b.measured.some(a, decided, func(k wire.TrialKey, err error) {
-		b.log.Warn("what an attempt measured is not known", "trial", k.Trial, "attempt", k.Attempt, "error", err)
-	})
-	r := resultsOf(a, decided, b.measured)
+	r := b.measured.Results(a, b.log)
 	b.unread = r.Unread
 	return json.Marshal(r)
 }

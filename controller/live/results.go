@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -57,11 +58,20 @@ type Decided struct {
 	Mbps    *float64          `json:"mbps,omitempty"` // of an accepted one that measures TCP, when it is known
 }
 
-// measured keeps what attempts measured: each is computed once.
-type measured map[wire.TrialKey]*float64 // nil: it measured no TCP, or cannot be read
+// Measured keeps what attempts of a run measured: each is computed once.
+type Measured map[wire.TrialKey]*float64 // nil: it measured no TCP, or cannot be read
+
+// Results are those of a run so far. It computes what is missing for a while only: see Results.Unread.
+func (m Measured) Results(a *archive.Archive, log *slog.Logger) Results {
+	decided := a.Decisions()
+	m.some(a, decided, func(k wire.TrialKey, err error) {
+		log.Warn("what an attempt measured is not known", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+	})
+	return resultsOf(a, decided, m)
+}
 
 // some computes what is missing, the newest first, for a while, and tells what went wrong.
-func (m measured) some(a *archive.Archive, decisions []wire.Verdict, told func(wire.TrialKey, error)) {
+func (m Measured) some(a *archive.Archive, decisions []wire.Verdict, told func(wire.TrialKey, error)) {
 	until := time.Now().Add(measureFor)
 	for _, v := range slices.Backward(decisions) {
 		if _, known := m[v.TrialKey]; known || v.Outcome != wire.Accepted {
@@ -77,7 +87,7 @@ func (m measured) some(a *archive.Archive, decisions []wire.Verdict, told func(w
 	}
 }
 
-func resultsOf(a *archive.Archive, decisions []wire.Verdict, m measured) Results {
+func resultsOf(a *archive.Archive, decisions []wire.Verdict, m Measured) Results {
 	r := Results{By: levelsBy(a), Levels: []Level{}, Decided: len(decisions), Attempts: []Decided{}}
 	levels := map[string]*Level{}
 	for i, v := range slices.Backward(decisions) {
@@ -119,7 +129,8 @@ func (l *Level) add(r Result) {
 	}
 }
 
-const bySpeed = "speed"
+// BySpeed is Results.By where the levels are speeds, in m/s.
+const BySpeed = "speed"
 
 // levelsBy is what results are told by: the speed, or where none is planned the first factor, by name, that has more
 // than one level; "" where there is none.
@@ -127,7 +138,7 @@ func levelsBy(a *archive.Archive) string {
 	levels := map[string]map[string]bool{}
 	for _, t := range a.Info().Plan.Trials {
 		if t.SpeedMps != nil && t.Pass == "" {
-			return bySpeed
+			return BySpeed
 		}
 		for name, level := range t.Factors {
 			if levels[name] == nil {
@@ -146,7 +157,7 @@ func levelsBy(a *archive.Archive) string {
 
 func levelOf(t wire.Trial, by string) string {
 	switch {
-	case by != bySpeed:
+	case by != BySpeed:
 		return cmp.Or(t.Factors[by], "all")
 	case t.SpeedMps == nil:
 		return ""

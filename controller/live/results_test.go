@@ -21,7 +21,7 @@ import (
 // resultsIn are the results of a run once all that counts is measured.
 func resultsIn(t *testing.T, a *archive.Archive) Results {
 	t.Helper()
-	m := measured{}
+	m := Measured{}
 	for {
 		m.some(a, a.Decisions(), func(k wire.TrialKey, err error) { t.Errorf("%+v: %v", k, err) })
 		if r := resultsOf(a, a.Decisions(), m); r.Unread == 0 {

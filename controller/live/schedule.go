@@ -69,17 +69,24 @@ func byTrial(decisions []wire.Verdict) map[int][]wire.Verdict {
 	return out
 }
 
-// leftOf estimates what is left at a time. The archive does not say when the controller that drives it was started:
+// Remaining estimates how long a run still takes at a time, by its decisions so far; 0: nothing is estimated, or
+// nothing is left. By how many trials that were decided it does so is 0 where the plan alone tells. The archive does not say when the controller that drives it was started:
 // that is taken to be the verdict before the newest ones that follow each other without a pause, or the run's
 // beginning. In virtual time, whose pace nobody knows, nothing is estimated.
-func leftOf(a *archive.Archive, p planned, decisions []wire.Verdict, now time.Time) (*Left, error) {
+func Remaining(a *archive.Archive, now time.Time) (left time.Duration, by int, err error) {
+	decisions := a.Decisions()
+	return remaining(a, plannedOf(a, decisions), decisions, now)
+}
+
+func remaining(a *archive.Archive, p planned, decisions []wire.Verdict, now time.Time) (left time.Duration, by int,
+	err error) {
 	info := a.Info()
 	if len(info.Plan.Trials) == 0 || info.Clock.Virtual() || p.decided == p.total {
-		return nil, nil
+		return 0, 0, nil
 	}
 	judged, err := a.Judged()
 	if err != nil {
-		return nil, fmt.Errorf("read when attempts were judged: %w", err)
+		return 0, 0, fmt.Errorf("read when attempts were judged: %w", err)
 	}
 	begun := begunAt(info.CreatedWall, judged)
 	var before []wire.Verdict
@@ -89,14 +96,19 @@ func leftOf(a *archive.Archive, p planned, decisions []wire.Verdict, now time.Ti
 		}
 	}
 	first := plannedOf(a, before).decided
-	left := drive.Left{
+	estimate := drive.Left{
 		Trial: drive.Of(info.Plan.Trials, info.Plan.AttemptsMax).Each(info.Place == archive.PlaceRehearsal),
 		Begun: begun, First: first,
 	}
-	about := left.After(p.decided, p.total, now)
-	switch done := p.decided - first; {
-	case about == 0:
-		return nil, nil
+	return estimate.After(p.decided, p.total, now), p.decided - first, nil
+}
+
+// leftOf words what remains.
+func leftOf(a *archive.Archive, p planned, decisions []wire.Verdict, now time.Time) (*Left, error) {
+	about, done, err := remaining(a, p, decisions, now)
+	switch {
+	case err != nil || about == 0:
+		return nil, err
 	case done == 0:
 		return &Left{About: drive.About(about), By: "by the plan"}, nil
 	case done == 1:

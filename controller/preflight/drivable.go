@@ -1,0 +1,39 @@
+package preflight
+
+import (
+	"errors"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// ErrAcross is of a campaign whose flows are led by an emulated field's links.
+var ErrAcross = errors.New("a flow is led across a relay of another (across), which only the links of an emulated " +
+	"field tell; name its ends, or rehearse it")
+
+// ErrEmulated is of a campaign whose radios only an emulated field has.
+var ErrEmulated = errors.New("radio.standard is 802.11n or 802.11ac, which are for rehearsals only: the agent sets " +
+	"no radio to their rates; plan 802.11a, 802.11b or 802.11g, or rehearse it")
+
+// ErrNoSite is of a campaign that only a rehearsal can place on Earth.
+var ErrNoSite = errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
+	"give course.site_lat_deg and course.site_lon_deg")
+
+// Drivable says why no fleet can drive a campaign, whatever its nodes can; nil: one may.
+func Drivable(c *plan.Campaign) error {
+	if c.NeedsSite() {
+		return ErrNoSite
+	}
+	if c.Crosses() {
+		return ErrAcross
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(trials, func(t wire.Trial) bool { return t.Radio.Emulated() }) {
+		return ErrEmulated
+	}
+	return nil
+}
