@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	offers "fieldmesh.dev/fieldmesh/controller/pairing"
 	"fieldmesh.dev/fieldmesh/internal/flags"
+	"fieldmesh.dev/fieldmesh/protocols/campaigns"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -21,6 +23,8 @@ import (
 // pairOptions are the flags of `fieldmesh keys pair`.
 type pairOptions struct {
 	app     bool
+	drives  bool // the app is an experimenter's
+	serve   int  // port at which `fieldmesh serve` answers it
 	listen  string
 	address string // that the code names
 	node    string // at which the node's agent answers
@@ -36,6 +40,9 @@ func keysPairCommand(dir *string) *cobra.Command {
 			return pair(command, *dir, args[0], o)
 		}}
 	command.Flags().BoolVar(&o.app, "app", false, "for the phone app, not for a node")
+	command.Flags().BoolVar(&o.drives, "experimenter", false, "with --app: whoever has the phone may have campaigns "+
+		"driven, by fieldmesh serve")
+	command.Flags().IntVar(&o.serve, "serve-port", campaigns.Port, "with --experimenter: port of fieldmesh serve")
 	command.Flags().StringVar(&o.listen, "listen", ":7447", "HOST:PORT to wait at")
 	command.Flags().StringVar(&o.address, "at", "", "HOST:PORT at which the new one reaches this machine, when it "+
 		"has several addresses")
@@ -51,6 +58,12 @@ func keysPairCommand(dir *string) *cobra.Command {
 func pair(command *cobra.Command, dir, name string, o pairOptions) error {
 	if o.valid <= 0 || o.valid > pairing.Valid {
 		return misused("--valid %s: expected more than 0s, and at most %s", o.valid, pairing.Valid)
+	}
+	if o.drives && !o.app {
+		return misused("--experimenter: a node is no experimenter; add --app for a phone")
+	}
+	if o.serve < 1 || o.serve > math.MaxUint16 {
+		return misused("--serve-port %d: expected 1 to %d", o.serve, math.MaxUint16)
 	}
 	if err := flags.Address("listen", o.listen, ":7447"); err != nil {
 		return misuse{err}
@@ -106,11 +119,14 @@ func (t text) String() string { return string(t) }
 // admit makes a newcomer part of the fleet.
 func admit(dir string, n offers.Newcomer, o pairOptions) (pairing.Reply, fmt.Stringer, error) {
 	if n.Role == wire.RoleApp {
-		f, err := fleet.AdmitApp(dir, n.Name, n.Pin)
+		f, err := fleet.AdmitApp(dir, n.Name, fleet.App{Pin: n.Pin, Experimenter: o.drives})
 		if err != nil {
 			return pairing.Reply{}, nil, err
 		}
 		var reply pairing.Reply
+		if o.drives {
+			reply.Controller = &pairing.Controller{Port: o.serve}
+		}
 		for _, name := range f.Names() {
 			reply.Nodes = append(reply.Nodes, pairing.Node{Name: name, Address: f.Nodes[name].Address,
 				Pin: f.Nodes[name].Pin})

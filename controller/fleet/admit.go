@@ -54,12 +54,12 @@ func AdmitNode(dir string, node Node) ([]keys.Peer, error) {
 
 // AdmitApp adds a phone's app to DIR/fleet.yaml, and returns the fleet with it.
 // The nodes have yet to be told.
-func AdmitApp(dir, name, pin string) (*Fleet, error) {
+func AdmitApp(dir, name string, app App) (*Fleet, error) {
 	_, err := change(dir, name, func(f *file) error {
 		if f.Apps == nil {
 			f.Apps = map[string]App{}
 		}
-		f.Apps[name] = App{Pin: pin}
+		f.Apps[name] = app
 		return f.unique()
 	})
 	if err != nil {

@@ -43,6 +43,8 @@ type Fleet struct {
 type App struct {
 	// Pin of the app's key
 	Pin string `yaml:"pin" kind:"pin" required:"true"`
+	// Whether whoever has the phone may have campaigns driven, by `fieldmesh serve`
+	Experimenter bool `yaml:"experimenter,omitempty"`
 }
 
 // Node is one node's entry.

@@ -39,7 +39,7 @@ func TestResultsBySpeedAreTheMetrics(t *testing.T) {
 			c.GateTimeout = trial.Number == 3 && attempt == 1
 		}})
 	r := resultsIn(t, a)
-	if r.By != bySpeed || len(r.Levels) != 3 || r.Decided != 13 || len(r.Attempts) != 13 {
+	if r.By != BySpeed || len(r.Levels) != 3 || r.Decided != 13 || len(r.Attempts) != 13 {
 		t.Fatalf("%+v", r)
 	}
 	want := map[string][]float64{}

@@ -75,6 +75,13 @@ type Reply struct {
 	Role       string      `json:"role"`
 	Authorized []keys.Peer `json:"authorized,omitempty"` // for a node: whom to let in
 	Nodes      []Node      `json:"nodes,omitempty"`      // for an app: where the nodes are, and their keys
+	Controller *Controller `json:"controller,omitempty"` // for an experimenter's app: where campaigns are driven
+}
+
+// Controller is where an experimenter's app has campaigns driven: at the code's host, by
+// whoever has the controller's key.
+type Controller struct {
+	Port int `json:"port"`
 }
 
 // Node is a node of the fleet, as an app needs it.

@@ -1,0 +1,298 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/strict"
+	"fieldmesh.dev/fieldmesh/protocols/campaigns"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// route is one call.
+type route struct {
+	method string
+	path   string // with {run} for a run's name and {file} for a file's, as in openapi.yaml
+	query  []string
+	body   bool
+	handle func(*Server, *call) (any, error)
+}
+
+func routes() []route {
+	return []route{
+		{http.MethodGet, "/v1/campaigns", nil, false, (*Server).listCampaigns},
+		{http.MethodPost, "/v1/plan", nil, true, withBody((*Server).plan)},
+		{http.MethodPost, "/v1/preflight", nil, true, withBody((*Server).check)},
+		{http.MethodGet, "/v1/runs", []string{"known", "wait_ms"}, false, (*Server).listRuns},
+		{http.MethodPost, "/v1/runs", nil, true, withBody((*Server).start)},
+		{http.MethodPost, "/v1/runs/{run}/pause", nil, false, (*Server).pause},
+		{http.MethodPost, "/v1/runs/{run}/resume", nil, false, (*Server).resume},
+		{http.MethodPost, "/v1/runs/{run}/end", nil, false, (*Server).end},
+		{http.MethodGet, "/v1/runs/{run}/files", nil, false, (*Server).listFiles},
+		{http.MethodGet, "/v1/runs/{run}/files/{file}", nil, false, (*Server).file},
+	}
+}
+
+// call is one request on its way.
+type call struct {
+	ctx   context.Context // ends with the time allowed
+	poll  context.Context // ends with its peer and with the server
+	peer  string
+	run   string
+	name  string // of a file
+	query url.Values
+	body  []byte
+}
+
+type validated interface{ Validate() error }
+
+// withBody makes a handler of one that takes a body.
+func withBody[T validated](handle func(*Server, *call, T) (any, error)) func(*Server, *call) (any, error) {
+	return func(s *Server, c *call) (any, error) {
+		var body T
+		err := strict.Decode(c.body, &body)
+		if err == nil {
+			err = body.Validate()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return handle(s, c, body)
+	}
+}
+
+// handler answers requests; long polls end with serving.
+func (s *Server) handler(serving context.Context) http.Handler {
+	all := routes()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)); err != nil {
+			s.log.Warn("set read deadline", "error", err)
+		}
+		peer, answer, err := s.answer(serving, all, w, r)
+		if err != nil {
+			answer = s.refusal(w, r, peer, err)
+		}
+		s.write(w, r, answer)
+	})
+}
+
+// answer takes a request from its peer's key to what is answered.
+func (s *Server) answer(serving context.Context, all []route, w http.ResponseWriter, r *http.Request) (peer string,
+	answer any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.log.Error("panic in a call", "method", r.Method, "path", r.URL.Path, "panic", fault, "stack",
+				string(debug.Stack()))
+			err = wire.Errorf(wire.CodeInternal, "%s %.200s: the call failed inside the controller", r.Method, r.URL.Path)
+		}
+	}()
+	if peer, err = s.peer(r); err != nil {
+		return peer, nil, err
+	}
+	c := &call{peer: peer}
+	route, err := c.find(all, w, r)
+	if err != nil {
+		return peer, nil, err
+	}
+	if c.query, err = checkQuery(r.URL.RawQuery, route.query); err != nil {
+		return peer, nil, err
+	}
+	if route.body {
+		if c.body, err = readBody(w, r); err != nil {
+			return peer, nil, err
+		}
+	}
+	if route.body || r.ContentLength == 0 {
+		// Nothing more comes; a deadline left standing would end a long poll.
+		if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+			return peer, nil, fmt.Errorf("clear read deadline: %w", err)
+		}
+	}
+	var cancel, cancelPoll context.CancelFunc
+	// What steers a run is finished even when its caller goes away.
+	c.ctx, cancel = context.WithTimeout(context.WithoutCancel(r.Context()), workTime)
+	defer cancel()
+	c.poll, cancelPoll = context.WithCancel(r.Context())
+	defer cancelPoll()
+	defer context.AfterFunc(serving, cancelPoll)()
+	if answer, err = route.handle(s, c); err != nil {
+		return peer, nil, err
+	}
+	_, err = s.peer(r) // the call may have taken long, and the peer been revoked meanwhile
+	return peer, answer, err
+}
+
+// find finds the route of a request, and what its path names.
+func (c *call) find(all []route, w http.ResponseWriter, r *http.Request) (found *route, err error) {
+	var allowed []string
+	for i := range all {
+		if !c.match(all[i].path, r.URL.Path) {
+			continue
+		}
+		if all[i].method == r.Method {
+			found = &all[i]
+			break
+		}
+		allowed = append(allowed, all[i].method)
+	}
+	switch {
+	case found == nil && len(allowed) > 0:
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return nil, wire.Errorf(wire.CodeMethodNotAllowed, "%.200s takes %s, not %.20s", r.URL.Path,
+			strings.Join(allowed, " and "), r.Method)
+	case found == nil:
+		return nil, wire.Errorf(wire.CodeNotFound, "there is no path %.200q", r.URL.Path)
+	case strings.Contains(found.path, "{run}"):
+		return found, wire.CheckRunName(c.run)
+	}
+	return found, nil
+}
+
+// match compares segment by segment; nothing is cleaned or redirected.
+func (c *call) match(pattern, path string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i := range want {
+		switch {
+		case want[i] == "{run}":
+			c.run = got[i]
+		case want[i] == "{file}":
+			c.name = got[i]
+		case want[i] != got[i]:
+			return false
+		}
+	}
+	return true
+}
+
+// checkQuery refuses parameters that a route does not take or that come twice.
+func checkQuery(raw string, allowed []string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeBadRequest, "query: %s", err)
+	}
+	for name, list := range values {
+		if !slices.Contains(allowed, name) {
+			return nil, wire.Errorf(wire.CodeBadRequest, "query: unknown parameter %.80q", name)
+		}
+		if len(list) > 1 {
+			return nil, wire.Errorf(wire.CodeBadRequest, "query: parameter %q is there %d times", name, len(list))
+		}
+	}
+	return values, nil
+}
+
+// number is a parameter of at most so much; 0 where it is not there.
+func (c *call) number(name string, most uint64) (uint64, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, wire.Errorf(wire.CodeBadRequest, "query: %s is %.40q; allowed: 0 to %d", name, text, most)
+	}
+	return n, nil
+}
+
+// readBody reads a JSON body within its limit and its time.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, wire.Errorf(wire.CodeMediaType, "the body is %.80q, not application/json",
+			r.Header.Get("Content-Type"))
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, campaigns.BodyLimit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, wire.Errorf(wire.CodeTooLarge, "the body exceeds %d bytes", campaigns.BodyLimit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, wire.Errorf(wire.CodeTooSlow, "the body did not arrive in time; %d bytes came", len(data))
+	case err != nil:
+		return nil, wire.Errorf(wire.CodeBadRequest, "read body: %s", err)
+	}
+	return data, nil
+}
+
+// refusal logs an error and turns it into an answer.
+func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer string, err error) *wire.Error {
+	refused := asWire(err)
+	level := s.log.Info
+	switch refused.Code {
+	case wire.CodeInternal:
+		level = s.log.Error
+	case wire.CodeForbidden:
+		level = s.log.Warn
+	case wire.CodeTooLarge, wire.CodeTooSlow:
+		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+	}
+	level("call refused", "method", r.Method, "path", r.URL.Path, "peer", peer, "remote", r.RemoteAddr, "code",
+		refused.Code, "error", err)
+	return refused
+}
+
+// asWire turns any error into the body that the peer gets.
+func asWire(err error) *wire.Error {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &wire.Error{Code: wire.CodeUnavailable, Message: "the controller did not finish in time: " + err.Error(),
+			Cure: "ask again"}
+	}
+	return &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Cure: "look at what `fieldmesh serve` says on " +
+		"the controller"}
+}
+
+// write sends an answer: JSON, or a file.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, answer any) {
+	status, kind := http.StatusOK, "application/json"
+	var data []byte
+	switch a := answer.(type) {
+	case sharedFile:
+		kind, data = a.kind, a.data
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.name))
+	case *wire.Error:
+		status = wire.HTTPStatus(a.Code)
+		data = s.encode(&status, a)
+	default:
+		data = s.encode(&status, a)
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	within := writeTime + time.Duration(len(data)>>15)*time.Second
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)); err != nil {
+		s.log.Warn("set write deadline", "error", err)
+	}
+	w.WriteHeader(status)
+	if _, err := w.Write(data); err != nil {
+		s.log.Info("answer not delivered", "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
+	}
+}
+
+// encode never fails towards the peer: what cannot be encoded is our fault and says so.
+func (s *Server) encode(status *int, answer any) []byte {
+	data, err := wire.Encode(answer)
+	if err != nil {
+		s.log.Error("encode answer", "error", err)
+		*status = http.StatusInternalServerError
+		return []byte(`{"code":"internal","message":"the answer could not be encoded"}`)
+	}
+	return data
+}
