@@ -1,0 +1,41 @@
+package campaigns_test
+
+import "fieldmesh.dev/fieldmesh/protocols/campaigns"
+
+// bodies are samples of every body, with every field set: the names are those of the
+// golden files.
+func bodies() map[string]any {
+	choice := campaigns.Choice{Campaign: "velocity-phones", Scale: "short", SpeedsMps: []float64{2.8, 5.6},
+		Repetitions: 2}
+	run := campaigns.Run{Name: "velocity-phones-1129-1412", Campaign: "velocity-phones", Place: "road",
+		Phase: campaigns.Running, Trials: 8, Accepted: 3, GivenUp: 1, LeftS: new(1200.0),
+		Sheet: &campaigns.Sheet{Speeds: []campaigns.SpeedMean{{SpeedMps: 2.8, MeanBps: 18.4e6, N: 2},
+			{SpeedMps: 5.6, MeanBps: 16.1e6, N: 1}}}}
+	failed := campaigns.Run{Name: "velocity-phones-1129-1305", Campaign: "velocity-phones", Place: "road",
+		Phase: campaigns.Failed, Trials: 8, Said: "the fleet cannot run this campaign as it is: bravo is away"}
+	return map[string]any{
+		"campaigns": &campaigns.Campaigns{Campaigns: []campaigns.Campaign{
+			{Name: "velocity-phones", Title: "Impact of node velocity on TCP throughput",
+				Question:  "Does TCP throughput fall with speed?",
+				Scales:    []campaigns.Scale{{Name: "short", Text: "Windows of half the length."}},
+				SpeedsMps: []float64{2.8, 5.6, 8.3}, Repetitions: 4, Nodes: []string{"alpha", "bravo"},
+				Missing: []string{"bravo"}, Refused: "a gate waits for a place, and the file does not say where the " +
+					"roadside node stands"},
+			{Name: "broken", Title: "broken", Scales: []campaigns.Scale{}, Nodes: []string{},
+				Refused: "broken.yaml:1:1: the file is empty"}}},
+		"choice": &choice,
+		"planned": &campaigns.Planned{Trials: 8, TimeS: 1234.5, RoadM: new(410.0), SpeedsMps: []float64{2.8, 5.6},
+			Repetitions: 2, Deviations: []string{"Chosen by the experimenter: the speeds are 2.8, 5.6 m/s instead of " +
+				"2.8, 5.6, 8.3; the repetitions are 2 instead of 4."}},
+		"preflight": &campaigns.Preflight{Needs: []campaigns.Need{
+			{Node: "bravo", Need: "reach", Outcome: "unmet", Found: "no answer at 192.168.8.3:7443 within 3 s",
+				Cure: "start the agent on bravo, and join its network"},
+			{Need: "time", Outcome: "unknown", Found: "the campaign takes 21 min", Cure: "check that there is as much"},
+			{Node: "alpha", Need: "gps", Outcome: "met", Found: "a 3-D fix"}}},
+		"start": &campaigns.Start{Name: "velocity-phones-1129-1412", Choice: choice},
+		"runs":  &campaigns.Runs{Version: 1796480000017, Runs: []campaigns.Run{run, failed}},
+		"run":   &failed,
+		"files": &campaigns.Files{Files: []campaigns.File{{Name: "report.html", Bytes: 123456},
+			{Name: "results.csv", Bytes: 4321}, {Name: "tracks.gpx", Bytes: 65432}}},
+	}
+}
