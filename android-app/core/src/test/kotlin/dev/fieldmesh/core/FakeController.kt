@@ -65,7 +65,7 @@ class FakeController : ControllerApi {
             2,
             listOf("alpha", "bravo"),
         )
-        val grid = Campaign("grid", "A grid of 36 nodes", nodes = listOf("a", "b"), missing = listOf("b"))
+        val grid = Campaign("grid", "A grid of 36 nodes", "", emptyList(), nodes = listOf("a"), missing = listOf("a"))
         return Campaigns(listOf(velocity, grid))
     }
 
@@ -121,5 +121,9 @@ class FakeController : ControllerApi {
         return RunFiles(names.map { RunFile(it, 1_234_567) })
     }
 
-    override suspend fun fetch(run: String, file: String, to: File) = answer("fetch")
+    override suspend fun fetch(run: String, file: String, to: File) {
+        answer("fetch")
+        to.parentFile.mkdirs()
+        to.writeText("$file of $run")
+    }
 }

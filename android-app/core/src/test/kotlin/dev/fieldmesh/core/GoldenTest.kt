@@ -1,10 +1,19 @@
 package dev.fieldmesh.core
 
 import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Campaigns
+import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Gps
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Other
+import dev.fieldmesh.core.wire.PairReply
+import dev.fieldmesh.core.wire.Planned
+import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Record
+import dev.fieldmesh.core.wire.Run
+import dev.fieldmesh.core.wire.RunFiles
+import dev.fieldmesh.core.wire.RunRequest
+import dev.fieldmesh.core.wire.Runs
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Station
 import dev.fieldmesh.core.wire.WireError
@@ -19,6 +28,7 @@ import java.math.BigDecimal
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
+import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
 /** The golden files of protocols/wire, which the Go side reads and writes too. */
@@ -58,6 +68,34 @@ class GoldenTest {
         same("body_error", WireError.serializer())
     }
 
+    /** Those of protocols/campaigns and protocols/pairing lie beside them. */
+    private fun beside(folder: String, name: String) = File(golden, "../../$folder/golden/$name.json").readText()
+
+    @Test
+    fun `an experimenter's bodies are those of the controller`() {
+        fun <T> whole(name: String, serializer: KSerializer<T>) {
+            val text = beside("campaigns", "body_$name")
+            val value = WireJson.decodeFromString(serializer, text)
+            assertEquals(filled(plain(text)), filled(plain(WireJson.encodeToString(serializer, value))), name)
+        }
+        whole("campaigns", Campaigns.serializer())
+        whole("choice", Choice.serializer())
+        whole("planned", Planned.serializer())
+        whole("preflight", Preflight.serializer())
+        whole("start", RunRequest.serializer())
+        whole("run", Run.serializer())
+        whole("runs", Runs.serializer())
+        whole("files", RunFiles.serializer())
+    }
+
+    @Test
+    fun `an experimenter's pairing tells the controller's port, and another's does not`() {
+        fun controller(name: String) =
+            WireJson.decodeFromString(PairReply.serializer(), beside("pairing", name)).controller
+        assertEquals(7448, controller("reply_experimenter")?.port)
+        assertNull(controller("reply_app"))
+    }
+
     @Test
     fun `a plan is read as a schedule`() {
         val schedule = WireJson.decodeFromString(Schedule.serializer(), text("body_run_plan"))
@@ -86,6 +124,13 @@ class GoldenTest {
             }
             else -> assertEquals(whole, own, where)
         }
+    }
+
+    /** Without lists that are empty, which may be left out. */
+    private fun filled(e: Any?): Any? = when (e) {
+        is Map<*, *> -> e.filterValues { it != emptyList<Any>() }.mapValues { filled(it.value) }
+        is List<*> -> e.map(::filled)
+        else -> e
     }
 
     /** JSON without regard to how numbers are spelt. */

@@ -13,6 +13,8 @@ import dev.fieldmesh.app.screen.CampaignScreen
 import dev.fieldmesh.app.screen.Choices
 import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
+import dev.fieldmesh.app.screen.ExperimentActions
+import dev.fieldmesh.app.screen.ExperimentScreen
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
@@ -29,6 +31,7 @@ import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.experiment.ExperimentState
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.device.CameraException
 import dev.fieldmesh.device.VoiceState
@@ -86,18 +89,23 @@ class ScreensTest {
 
     private fun speeds(chosen: SpeedUnit, variant: String) {
         unit = chosen
-        all(variant, listOf("drive", "campaign"))
+        all(variant, listOf("drive", "campaign", "experiment"))
     }
 
     private var unit = SpeedUnit.KMH
+    private var experiment = ExperimentState()
 
     private fun all(variant: String, names: Collection<String> = screens().keys) {
         for ((name, make) in screens().filterKeys(names::contains)) {
-            for ((state, value) in states(name)) draw("$name-$state-$variant", name, make, value)
+            for ((state, value) in states(name)) {
+                experiment = experiments[state] ?: ExperimentState(isExperimenter = state != "unpaired")
+                draw("$name-$state-$variant", name, make, value)
+            }
         }
     }
 
     private fun states(screen: String): Map<String, AppState> = when (screen) {
+        "experiment" -> States.experiment
         "drive" -> States.drive
         "node" -> States.node
         "campaign" -> States.campaign
@@ -119,7 +127,9 @@ class ScreensTest {
         )
         activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
         activity.findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
-        for (tab in listOf("drive", "campaign", "track", "node", "pair")) {
+        activity.findViewById<View>(R.id.tab_experiment).visibility =
+            if (experiment.isExperimenter) View.VISIBLE else View.GONE
+        for (tab in listOf("experiment", "drive", "campaign", "track", "node", "pair")) {
             val button = activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)
             activity.findViewById<View>(button).isSelected = tab == name.replace("scan", "pair")
         }
@@ -135,6 +145,14 @@ class ScreensTest {
 
     /** What the picture of a state says among other things. */
     private val wordsOf = mapOf(
+        "experiment-unready-light" to listOf(
+            "1 need is not met:",
+            "bravo, radio: there is no interface wlan0",
+            "Do what is said for each need above, then check again.",
+        ),
+        "experiment-chosen-light" to listOf("4 trials, about 7 min, 1.5 km of driving", "Check all nodes first."),
+        "experiment-complete-light" to listOf("60.1 km/h", "9.1 Mbit/s, 4 results", "Open the report"),
+        "experiment-running-mph" to listOf("6.3 mph"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
@@ -220,6 +238,7 @@ class ScreensTest {
     }
 
     private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
+        "experiment" to { view, _ -> ExperimentScreen(view, Experimenting()) },
         "drive" to { view, state -> DriveScreen(view, Setting(state.node == null)) {} },
         "node" to { view, _ -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
         "campaign" to { view, _ -> CampaignScreen(view, { unit }) {} },
@@ -254,9 +273,39 @@ class ScreensTest {
         override val voice = if (mute) VoiceState.NO_ENGINE else VoiceState.READY
     }
 
+    private inner class Experimenting : ExperimentActions {
+        override val experiment = this@ScreensTest.experiment
+        override val unit = this@ScreensTest.unit
+
+        override fun choose(campaign: String?) = Unit
+
+        override fun scale(name: String?) = Unit
+
+        override fun speed(mps: Double, on: Boolean) = Unit
+
+        override fun repetitions(n: Int) = Unit
+
+        override fun check() = Unit
+
+        override fun start() = Unit
+
+        override fun takeBack() = Unit
+
+        override fun open(run: String?) = Unit
+
+        override fun pause(run: String) = Unit
+
+        override fun resume(run: String) = Unit
+
+        override fun end(run: String, button: TextView) = Unit
+
+        override fun fetch(file: String, toOpen: Boolean) = Unit
+    }
+
     private class Paired(yes: Boolean) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))
         override val pairing = if (yes) Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) else null
+        override val controller = if (yes) Pairing("192.168.50.2", 7448, Pin("cd".repeat(32))) else null
         override val canScan = true
 
         override fun pair(with: Pairing) = Unit

@@ -1,5 +1,6 @@
 package dev.fieldmesh.app
 
+import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.CampaignState
 import dev.fieldmesh.core.app.Mark
@@ -12,14 +13,29 @@ import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.Point
 import dev.fieldmesh.core.drive.SpeedSource
+import dev.fieldmesh.core.experiment.ControllerLink
+import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.experiment.Wish
+import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Choice
+import dev.fieldmesh.core.wire.Need
 import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Planned
+import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Problem
+import dev.fieldmesh.core.wire.Run
+import dev.fieldmesh.core.wire.RunFile
+import dev.fieldmesh.core.wire.Scale
 import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.Sheet
+import dev.fieldmesh.core.wire.SpeedMean
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
+import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
 import java.io.File
 import kotlin.math.sin
@@ -109,6 +125,120 @@ private val armed = DriveState(
 ).zoned()
 
 private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
+
+private val velocityStudy = Campaign(
+    "velocity",
+    "Impact of node velocity on TCP throughput over 802.11g ad hoc",
+    "Does TCP throughput between a moving and a standing node fall with the speed of the moving one, and does it " +
+        "matter which of the two sends?",
+    listOf(Scale("smoke", "One trial of each section at one speed: whether all of it works, and nothing of the road.")),
+    listOf(2.8, 5.6, 8.3, 11.1, 13.9, 16.7),
+    2,
+    listOf("alpha", "bravo"),
+)
+
+private val offered = listOf(
+    velocityStudy,
+    Campaign(
+        "six-variants", "Six TCP variants over a chain", "", emptyList(),
+        nodes = listOf("a", "b", "c"), missing = listOf("b", "c"),
+    ),
+    Campaign(
+        "variants-random",
+        "TCP variants in a random field",
+        "",
+        emptyList(),
+        nodes = emptyList(),
+        refused = "the radio of variants-random is emulated; rehearse it: fieldmesh rehearse variants-random.yaml",
+    ),
+)
+
+private val known = ExperimentState(isExperimenter = true, link = ControllerLink.UP, campaigns = offered, runs = emptyList())
+
+private fun runOf(phase: String) = Run(
+    "velocity-1129-141233",
+    "velocity",
+    "road",
+    phase,
+    24,
+    11,
+    1,
+    leftS = if (phase == "running") 3720.0 else null,
+    sheet = Sheet(listOf(SpeedMean(2.8, 1.62e7, 3), SpeedMean(5.6, 1.55e7, 1), SpeedMean(16.7, 9.1e6, 4))),
+)
+
+private val chosen = known.copy(
+    choice = Choice("velocity", speedsMps = listOf(2.8, 16.7), repetitions = 1),
+    own = Planned(24, 2460.0, 8200.0, velocityStudy.speedsMps, 2),
+    planned = Planned(
+        4, 410.0, 1540.0, listOf(2.8, 16.7), 1,
+        listOf("Chosen by the experimenter: speed_mps 2.8, 16.7 of 6; 1 repetition of 2"),
+    ),
+)
+
+private val checked = chosen.copy(
+    preflight = Preflight(
+        ready = false,
+        listOf(
+            Need("alpha", "gps", "met", "3-D fix, 1 Hz"),
+            Need("alpha", "radio", "met", "wlan0 can be ad hoc"),
+            Need(null, "time", "met", "7 min of 24 h"),
+            Need("bravo", "clock", "unknown", "the node did not answer in time", "ask again"),
+            Need("bravo", "radio", "unmet", "there is no interface wlan0", "plug the radio in, or correct `interface`"),
+        ),
+    ),
+)
+
+private val files = listOf(
+    RunFile("report.html", 1_234_567),
+    RunFile("results.csv", 34_567),
+    RunFile("tracks.gpx", 456_789),
+)
+
+/** Every state that the screen for campaigns may be in. */
+val experiments: Map<String, ExperimentState> = mapOf(
+    "other" to ExperimentState(),
+    "asking" to ExperimentState(isExperimenter = true),
+    "none" to known.copy(campaigns = emptyList()),
+    "list" to known.copy(runs = listOf(runOf("running"), runOf("complete").copy(name = "velocity-1128-101500"))),
+    "lost" to known.copy(link = ControllerLink.LOST),
+    "revoked" to known.copy(link = ControllerLink.NOT_EXPERIMENTER),
+    "planning" to known.copy(choice = Choice("velocity")),
+    "chosen" to chosen,
+    "missing" to known.copy(choice = Choice("six-variants"), planned = Planned(72, 9000.0, null, emptyList(), 3)),
+    "refused" to known.copy(
+        choice = Choice("velocity", speedsMps = listOf(90.0)),
+        refused = AgentException.Refused(
+            WireError("bad_request", "speed_mps: 90 m/s is above 60 m/s", "choose a lower speed"),
+        ),
+    ),
+    "checking" to chosen.copy(isChecking = true),
+    "unready" to checked,
+    "ready" to checked.copy(preflight = Preflight(true, checked.needs.filter { it.outcome == "met" })),
+    "busy" to chosen.copy(runs = listOf(runOf("running"))),
+    "starting" to chosen.copy(
+        preflight = Preflight(true, emptyList()),
+        wishes = listOf(Wish(Steer.START, "velocity-1129-141233", Choice("velocity"))),
+    ),
+    "running" to known.copy(runs = listOf(runOf("running")), opened = "velocity-1129-141233", files = files),
+    "pausing" to known.copy(
+        runs = listOf(runOf("running")),
+        opened = "velocity-1129-141233",
+        wishes = listOf(Wish(Steer.PAUSE, "velocity-1129-141233")),
+    ),
+    "paused" to known.copy(runs = listOf(runOf("paused")), opened = "velocity-1129-141233", files = files),
+    "failed" to known.copy(
+        runs = listOf(runOf("failed").copy(said = "alpha: connection refused
+start its agent: fieldmesh-agent up")),
+        opened = "velocity-1129-141233",
+    ),
+    "complete" to known.copy(
+        runs = listOf(runOf("complete")),
+        opened = "velocity-1129-141233",
+        files = files,
+        fetching = "report.html",
+    ),
+)
 
 /** Every state that a screen may be in, by the name of its picture. */
 object States {
@@ -216,6 +346,9 @@ object States {
     val settings: Map<String, AppState> = mapOf("voice" to ready, "no-voice" to AppState())
 
     val scan: Map<String, AppState> = mapOf("failed" to AppState(), "picture" to ready)
+
+    /** The names of [experiments]; what they show does not depend on the node. */
+    val experiment: Map<String, AppState> = experiments.mapValues { ready }
 
     val pair: Map<String, AppState> = mapOf("unpaired" to AppState(), "paired" to ready)
 }

@@ -1,9 +1,12 @@
 package dev.fieldmesh.app
 
+import dev.fieldmesh.core.FakeController
+import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.AgentClient
-import dev.fieldmesh.core.agent.FleetNode
+import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.device.PhoneLog
@@ -29,9 +32,14 @@ class TestApp : Fieldmesh() {
     public override val programs by lazy { File(filesDir, "programs") }
 
     /** What the controller of a code says to an app. */
-    var controller: (PairingCode) -> List<FleetNode> = { emptyList() }
+    var controller: (PairingCode) -> Admission = { Admission(emptyList()) }
 
     override suspend fun knock(code: PairingCode) = controller(code)
+
+    /** The controller that serves experimenters. */
+    val serving = FakeController()
+
+    override fun serving(caller: Caller, at: Pairing) = serving
 
     /** What its node tells. */
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)

@@ -295,7 +295,8 @@ class Experiment(
 
     /** Fetches a file of the run that is looked at, to be opened here or handed to another app. */
     fun fetch(file: String, toOpen: Boolean) {
-        val run = shown.value.run?.name?.takeIf(PLAIN::matches) ?: return
+        val run = shown.value.run?.name ?: return
+        if (!PLAIN.matches(run) || !PLAIN.matches(file)) return
         fetching?.cancel()
         shown.update { it.copy(fetching = file, refused = null) }
         fetching = ask {

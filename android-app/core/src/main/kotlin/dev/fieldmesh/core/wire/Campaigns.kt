@@ -14,18 +14,18 @@ data class Campaigns(val campaigns: List<Campaign>)
 data class Campaign(
     val name: String,
     val title: String,
-    val question: String = "",
-    val scales: List<Scale> = emptyList(),
+    val question: String,
+    val scales: List<Scale>,
     @SerialName("speeds_mps") val speedsMps: List<Double> = emptyList(),
     val repetitions: Int? = null,
-    val nodes: List<String> = emptyList(),
+    val nodes: List<String>,
     val missing: List<String> = emptyList(),
     val refused: String? = null,
 )
 
 /** A reduction that a campaign declares, besides the full one. */
 @Serializable
-data class Scale(val name: String, val text: String = "")
+data class Scale(val name: String, val text: String)
 
 /** What is to be driven. What is absent is as the full campaign has it. */
 @Serializable
@@ -49,7 +49,7 @@ data class Planned(
 
 /** The fleet held against what a choice needs. */
 @Serializable
-data class Preflight(val ready: Boolean, val needs: List<Need> = emptyList())
+data class Preflight(val ready: Boolean, val needs: List<Need>)
 
 /** One need, of a node or of the campaign as a whole; [outcome] is met, unmet or unknown. */
 @Serializable

@@ -16,7 +16,7 @@ import java.util.Base64
 import java.util.concurrent.TimeUnit
 import javax.net.ssl.HttpsURLConnection
 
-/** The two nodes that the script agent-test has laid out: their agents are started, killed and asked here. */
+/** The nodes that the script agent-test has laid out: their agents are started, killed and asked here. */
 class Field(private val dir: File, private val namespaces: String) {
     val controller: Identity = identity(File(dir, "fleet"), "controller")
     private val processes = mutableMapOf<String, Process>()
@@ -98,9 +98,25 @@ class Field(private val dir: File, private val namespaces: String) {
     /** What `keys pair` shows; the process ends by itself. */
     class Offer(val process: Process, val code: String, val picture: String)
 
+    /** Starts `fieldmesh serve`, with the campaigns that ship. */
+    fun serve() {
+        val arguments = listOf(
+            "serve", "--fleet", "$dir/fleet/fleet.yaml", "--campaigns", "$dir/campaigns", "--runs", "$dir/runs",
+            "--place", "bench", "--listen", "127.0.0.1:$SERVED",
+        )
+        processes["serve"] = ProcessBuilder(listOf("$dir/fieldmesh") + arguments).redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(File(dir, "serve.log"))).start()
+    }
+
     /** Starts `keys pair`, for the app or for a node. */
-    fun offer(name: String, isApp: Boolean = true): Offer {
-        val role = if (isApp) listOf("--app") else listOf("--address", "127.0.0.9:7443") // the reader has 127.0.0.1
+    fun offer(name: String, isApp: Boolean = true, isExperimenter: Boolean = false): Offer {
+        val role = if (isExperimenter) {
+            listOf("--app", "--experimenter", "--serve-port", "$SERVED")
+        } else if (isApp) {
+            listOf("--app")
+        } else {
+            listOf("--address", "127.0.0.9:7443") // the reader has 127.0.0.1
+        }
         val arguments = listOf("keys", "pair", name, "--dir", "$dir/fleet", "--listen", "127.0.0.1:0") + role
         val process = ProcessBuilder(listOf("$dir/fieldmesh") + arguments)
             .redirectErrorStream(true).start()
@@ -159,8 +175,15 @@ class Field(private val dir: File, private val namespaces: String) {
 
     private companion object {
         const val NOBODY = 65534
+        const val SERVED = 17448
 
         /** Where the script puts them. */
-        val HOSTS = mapOf("car" to "192.168.1.2", "roadside" to "192.168.2.2", "reader" to "127.0.0.1")
+        val HOSTS = mapOf(
+            "car" to "192.168.1.2",
+            "roadside" to "192.168.2.2",
+            "alpha" to "192.168.3.2",
+            "bravo" to "192.168.4.2",
+            "reader" to "127.0.0.1",
+        )
     }
 }

@@ -31,10 +31,12 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         view.tell(R.id.run_said, run?.said)
         val wish = now.opened?.let(now::wish)
         view.tell(R.id.run_wish, wish?.let { context.getString(ASKED.getValue(it)) })
-        val mayResume = run?.phase in RESUMABLE
-        view.see(R.id.pause, run?.phase == "running" && wish != Steer.PAUSE && wish != Steer.END)
-        view.see(R.id.resume, mayResume && wish != Steer.RESUME && wish != Steer.END)
-        view.see(R.id.end, (run?.phase == "running" || mayResume) && wish != Steer.END)
+        val can = run?.takeIf { it.place != REHEARSAL && wish != Steer.END }
+        val phase = can?.phase
+        view.see(R.id.pause, phase == "running" && wish != Steer.PAUSE)
+        view.see(R.id.resume, phase in RESUMABLE && wish != Steer.RESUME)
+        // A node of an ended run that could not be put back is tried again.
+        view.see(R.id.end, phase == "running" || phase in RESUMABLE || phase == "ended" && can?.said != null)
         showResults(run)
         showFiles(now)
     }
@@ -74,6 +76,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         context.getString(R.string.exp_share, file.name, Formatter.formatShortFileSize(context, file.bytes))
 
     private companion object {
+        const val REHEARSAL = "rehearsal" // it runs on the controller itself
         const val REPORT = "report.html"
         val RESUMABLE = setOf("paused", "failed")
         val ASKED = mapOf(
@@ -85,7 +88,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         val PLACES = mapOf(
             "road" to R.string.exp_road_place,
             "bench" to R.string.exp_bench_place,
-            "rehearsal" to R.string.exp_rehearsal_place,
+            REHEARSAL to R.string.exp_rehearsal_place,
         )
     }
 }

@@ -1,0 +1,209 @@
+package dev.fieldmesh.core.real
+
+import dev.fieldmesh.core.MemoryShelf
+import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.ControllerClient
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.join
+import dev.fieldmesh.core.agent.pushFixes
+import dev.fieldmesh.core.app.Instrument
+import dev.fieldmesh.core.experiment.Experiment
+import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.experiment.Hindrance
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.core.wire.Choice
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.TimeoutCancellationException
+import kotlinx.coroutines.asCoroutineDispatcher
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.MutableSharedFlow
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeout
+import java.io.File
+import java.nio.file.Files
+import java.time.LocalDateTime
+import java.util.concurrent.Executors
+import kotlin.test.AfterTest
+import kotlin.test.Test
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertNotNull
+import kotlin.test.assertTrue
+
+/**
+ * A campaign from the phone alone, from the pairing to the shared report: the app's own code against a real
+ * `fieldmesh serve` and two real agents. The phone is in the car: its node has no GPS but the fixes that the app
+ * pushes.
+ */
+class CampaignsTest {
+    private val field = Field(File(System.getProperty("fieldmesh.field")), System.getProperty("fieldmesh.namespaces"))
+    private val one = Executors.newSingleThreadExecutor().asCoroutineDispatcher()
+    private val scope = CoroutineScope(one)
+    private val folder: File = Files.createTempDirectory("shared").toFile()
+    private val shelf = MemoryShelf()
+    private val instrument = Instrument(System::nanoTime) { _, _ -> }
+    private val fixes = MutableSharedFlow<Fix>(replay = 1)
+    private val phone = newIdentity("app")
+    private lateinit var experiment: Experiment
+
+    @AfterTest
+    fun end() {
+        scope.cancel()
+        one.close()
+        field.stop()
+        folder.deleteRecursively()
+        field.forgetApps("alpha")
+    }
+
+    @Test
+    fun `from a code to a shared report`(): Unit = runBlocking {
+        try {
+            story()
+        } catch (e: Throwable) {
+            if (::experiment.isInitialized) println("experiment: ${experiment.state.value}")
+            println("drive: ${instrument.state.value.drive}\n${field.log()}")
+            throw e
+        }
+    }
+
+    private suspend fun story() {
+        field.giveKeys("alpha")
+        field.giveKeys("bravo")
+        field.start("alpha")
+        field.serve()
+        withTimeout(PATIENCE_MS) { while (runCatching { field.call("alpha", "GET", "/v1/node") }.isFailure) delay(200) }
+        val controller = paired()
+        inTheCar()
+        live()
+        on { pair(controller) }
+        val list = reach("the campaigns are there") { it.campaigns != null }.campaigns.orEmpty()
+        assertContains(list.map { it.name }, "velocity-phones")
+        chosen()
+        checked()
+
+        on { start() }
+        val name = assertNotNull(reach("the run is there") { it.run?.phase == "running" }.opened)
+        reach("a trial is accepted") { (it.run?.accepted ?: 0) >= 1 }
+        on { pause(name) }
+        reach("it is paused") { it.run?.phase == "paused" && it.wishes.isEmpty() }
+        assertEquals(emptyList(), AgentClient(field.pairing("alpha"), phone, Dispatchers.IO).status().host.pending)
+        // The app's process ends and begins again, and the run goes on.
+        life?.cancel()
+        live()
+        reach("the run is there again") { it.run?.phase == "paused" }
+        on { resume(name) }
+        reach("it goes on") { it.run?.phase == "running" }
+        val done = assertNotNull(reach("it is complete") { it.run?.phase == "complete" }.run)
+        assertEquals(4 to 4, done.accepted to done.trials)
+        assertEquals(listOf(5.6, 11.1), done.sheet?.speeds?.map { it.speedMps })
+        assertTrue(done.sheet?.speeds.orEmpty().all { it.n == 2 && it.meanBps > 0 }, "${done.sheet}")
+        shared(name)
+    }
+
+    /** By a code; another app's is of no use for it. */
+    private suspend fun paired(): Pairing {
+        val code = assertNotNull(PairingCode.parse(field.offer("experimenter", isExperimenter = true).code))
+        val controller = assertNotNull(join(code, phone, Dispatchers.IO).controller)
+        val stranger = ControllerClient(controller, newIdentity("stranger"), Dispatchers.IO)
+        withTimeout(PATIENCE_MS) {
+            while (runCatching { ControllerClient(controller, phone, Dispatchers.IO).campaigns() }.isFailure) delay(200)
+        }
+        assertFailsWith<AgentException.NotPaired> { stranger.campaigns() }
+        return controller
+    }
+
+    private var life: Job? = null
+
+    /** The app's process begins. */
+    private suspend fun live() = withContext(one) {
+        val job = Job().also { life = it }
+        experiment = Experiment(CoroutineScope(one + job), shelf, LocalDateTime::now, folder) {
+            ControllerClient(it, phone, Dispatchers.IO)
+        }
+        CoroutineScope(one + job).launch { experiment.watch() }
+    }
+
+    private suspend fun chosen() {
+        on { choose("stationary-check") }
+        val own = reach("its plan is there") { it.planned != null }
+        assertEquals(12 to 6, own.planned?.trials to own.speeds.size)
+        for (mps in own.speeds.keys - setOf(5.6, 11.1)) on { speed(mps, false) }
+        on { repetitions(1) }
+        val planned = reach("the choice is planned") { it.planned?.trials == 4 }
+        assertEquals(Choice("stationary-check", null, listOf(5.6, 11.1), 1), planned.choice)
+        assertEquals(null, planned.planned?.roadM, "nobody moves")
+    }
+
+    private suspend fun checked() {
+        on { check() }
+        val unmet = reach("a need is not met") { it.preflight?.ready == false }
+        assertEquals("bravo" to "unmet", unmet.needs.first().let { it.node to it.outcome })
+        assertNotNull(unmet.needs.first().cure)
+        assertEquals(Hindrance.UNREADY, unmet.hindrance)
+        field.start("bravo")
+        withTimeout(PATIENCE_MS) {
+            while (experiment.state.value.preflight?.ready != true) {
+                on { check() }
+                reach("it is checked") { !it.isChecking }
+            }
+        }
+        assertEquals(null, experiment.state.value.hindrance)
+    }
+
+    private suspend fun shared(name: String) {
+        val files = reach("its files are listed") { it.files.size == 3 }.files
+        for ((file, says) in mapOf("report.html" to "<html", "results.csv" to "throughput", "tracks.gpx" to "<gpx")) {
+            on { fetch(file, toOpen = false) }
+            val came = withTimeout(PATIENCE_MS) { experiment.fetched.first() }.file
+            assertEquals(File(folder, "$name/$file"), came)
+            assertEquals(files.single { it.name == file }.bytes, came.length())
+            assertContains(came.readText(), says)
+        }
+    }
+
+    /** The phone's receiver has the speed that the node's trial wants, at 10 Hz. */
+    private fun inTheCar() {
+        val client = AgentClient(field.pairing("alpha"), phone, Dispatchers.IO)
+        scope.launch { AgentLink(client, System::nanoTime).follow().collect(instrument::heard) }
+        scope.launch { pushFixes(fixes, client, System::nanoTime, instrument::pushed) }
+        scope.launch {
+            var lon = 27.092
+            while (true) {
+                val speed = instrument.state.value.drive.takeIf { it.phase.isUnderWay }?.band?.targetMps ?: 0.0
+                lon += speed * 0.1 / 100_000
+                val fix = Fix(
+                    System.nanoTime(), mode = 3, utcMs = System.currentTimeMillis(), latDeg = -26.682, lonDeg = lon,
+                    speedMps = speed, trackDeg = 90.0, speedErrMps = 0.1, horizErrM = 3.0, satellitesUsed = 11,
+                )
+                fixes.emit(fix)
+                instrument.fix(fix)
+                delay(100)
+            }
+        }
+    }
+
+    /** As a person on the screen, on the app's one thread. */
+    private suspend fun on(does: Experiment.() -> Unit) = withContext(one) { experiment.does() }
+
+    private suspend fun reach(what: String, holds: (ExperimentState) -> Boolean): ExperimentState = try {
+        withTimeout(PATIENCE_MS) { experiment.state.first(holds) }
+    } catch (e: TimeoutCancellationException) {
+        throw AssertionError("waited in vain: $what", e)
+    }
+
+    private companion object {
+        /** Far more than anything takes on a machine that is busy. */
+        const val PATIENCE_MS = 180_000L
+    }
+}

@@ -1,0 +1,239 @@
+package dev.fieldmesh.app
+
+import android.content.Intent
+import android.net.Uri
+import android.view.View
+import android.view.ViewGroup
+import android.widget.CheckBox
+import android.widget.EditText
+import android.widget.TextView
+import dev.fieldmesh.core.agent.Admission
+import dev.fieldmesh.core.agent.FleetNode
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.wire.Choice
+import dev.fieldmesh.core.wire.Need
+import dev.fieldmesh.device.SharedFiles
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.android.controller.ActivityController
+import org.robolectric.annotation.Config
+import java.io.File
+import java.io.FileNotFoundException
+import java.time.Duration
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertFalse
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+/** A whole campaign from the phone, by its screens; the controller is the tests'. */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
+class ExperimentTest {
+    private val app get() = RuntimeEnvironment.getApplication() as TestApp
+    private val controller get() = app.serving
+    private val at = Pairing("127.0.0.1", 7448, Pin("cd".repeat(32)))
+    private lateinit var screen: ActivityController<MainActivity>
+    private val activity get() = screen.get()
+
+    private fun idle(seconds: Long = 1) = shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(seconds))
+
+    private fun opened() {
+        screen = Robolectric.buildActivity(MainActivity::class.java).setup()
+        idle()
+    }
+
+    private fun left() {
+        screen.pause().stop().destroy()
+    }
+
+    private fun press(id: Int) {
+        assertTrue(sees(id), activity.resources.getResourceName(id))
+        activity.findViewById<View>(id).performClick()
+        idle()
+    }
+
+    private fun sees(id: Int) = activity.findViewById<View>(id)?.isShown == true
+
+    private fun text(id: Int) = activity.findViewById<TextView>(id).text.toString()
+
+    private fun row(id: Int, n: Int): View = activity.findViewById<ViewGroup>(id).getChildAt(n)
+
+    private fun rows(id: Int) = activity.findViewById<ViewGroup>(id).childCount
+
+    private fun touch(id: Int, n: Int) {
+        row(id, n).performClick()
+        idle()
+    }
+
+    /** Pairs by a code on the Pair screen. */
+    private fun paired(asExperimenter: Boolean = true) {
+        val node = FleetNode("alpha", Pairing("127.0.0.1", 1, Pin("ab".repeat(32))))
+        app.controller = { Admission(listOf(node), at.takeIf { asExperimenter }) }
+        opened()
+        press(R.id.tab_pair)
+        activity.findViewById<EditText>(R.id.line).setText(CODE)
+        press(R.id.pair)
+    }
+
+    private fun ready() {
+        paired()
+        press(R.id.tab_experiment)
+        touch(R.id.campaigns, 0)
+        press(R.id.check)
+    }
+
+    @Test
+    fun `who is no experimenter has no such screen, and is told how to get it`() {
+        paired(asExperimenter = false)
+        assertFalse(sees(R.id.tab_experiment))
+        assertEquals(app.getString(R.string.exp_how), text(R.id.experimenter))
+        assertEquals(emptyList(), controller.asked)
+    }
+
+    @Test
+    fun `from a code to a shared report`() {
+        paired()
+        assertContains(text(R.id.experimenter), "127.0.0.1:7448")
+        press(R.id.tab_experiment)
+        assertEquals(2, rows(R.id.campaigns))
+        assertContains(row(R.id.campaigns, 1).findViewById<TextView>(R.id.standing).text.toString(), "pair NAME")
+
+        touch(R.id.campaigns, 0)
+        assertEquals("8 trials, about 12 min, 2.0 km of driving", text(R.id.plan))
+        assertEquals(listOf("10.1", "20.2"), List(rows(R.id.speeds)) { (row(R.id.speeds, it) as CheckBox).text })
+        touch(R.id.speeds, 0)
+        activity.findViewById<EditText>(R.id.speed_text).setText("50")
+        press(R.id.speed_add)
+        press(R.id.fewer)
+        assertEquals("4 trials, about 6 min, 1.0 km of driving", text(R.id.plan))
+        assertFalse(activity.findViewById<View>(R.id.start).isEnabled)
+
+        controller.needs = listOf(Need("bravo", "gps", "unmet", "no fix", "wait for the sky"))
+        press(R.id.check)
+        assertEquals("bravo, gps: no fix", row(R.id.needs, 0).findViewById<TextView>(R.id.found).text.toString())
+        assertFalse(activity.findViewById<View>(R.id.start).isEnabled)
+        controller.needs = emptyList()
+        press(R.id.check)
+        press(R.id.start)
+        assertEquals(Choice("velocity", null, listOf(5.6, 13.889), 1), controller.started.single().choice)
+
+        val name = controller.started.single().name
+        assertEquals(name, text(R.id.run_name))
+        press(R.id.pause)
+        assertFalse(sees(R.id.pause))
+        press(R.id.resume)
+        press(R.id.end)
+        assertEquals(app.getString(R.string.exp_end_sure), text(R.id.end))
+        assertEquals(listOf("pause $name", "resume $name"), controller.steered, "it is asked once more")
+        press(R.id.end)
+        assertEquals("end $name", controller.steered.last())
+        assertFalse(sees(R.id.end) || sees(R.id.resume) || sees(R.id.pause))
+
+        touch(R.id.files, 1)
+        val chooser = assertNotNull(shadowOf(app).nextStartedActivity)
+        val shared = assertNotNull(chooser.getParcelableExtra(Intent.EXTRA_INTENT, Intent::class.java))
+        assertTrue(shared.flags and Intent.FLAG_GRANT_READ_URI_PERMISSION != 0)
+        assertEquals("text/html", shared.type)
+        val uri = assertNotNull(shared.getParcelableExtra(Intent.EXTRA_STREAM, Uri::class.java))
+        val got = assertNotNull(app.contentResolver.openInputStream(uri)).use { it.reader().readText() }
+        assertEquals("report.html of $name", got)
+        touch(R.id.files, 0)
+        assertEquals(Intent.ACTION_VIEW to uri, shadowOf(app).nextStartedActivity.let { it.action to it.data })
+    }
+
+    @Test
+    fun `only files that are shared are given away, and only to be read`() {
+        val folder = SharedFiles.folder(app).apply { mkdirs() }
+        File(folder, "report.html").writeText("a report")
+        File(app.filesDir, "secret").writeText("a key")
+        val uri = Uri.parse("content://dev.fieldmesh.app.files/report.html")
+        val known = assertNotNull(app.contentResolver.query(uri, null, null, null, null))
+        assertTrue(known.moveToFirst())
+        assertEquals("report.html" to 8L, known.getString(0) to known.getLong(1))
+        known.close()
+        for (path in listOf("../../files/secret", "%2e%2e/%2e%2e/files/secret", "..%2f..%2ffiles%2fsecret", "", "no")) {
+            val other = Uri.parse("content://dev.fieldmesh.app.files/$path")
+            assertFailsWith<FileNotFoundException>(path) { app.contentResolver.openFileDescriptor(other, "r") }
+        }
+        for (mode in listOf("w", "rw", "wt")) {
+            assertFailsWith<FileNotFoundException>(mode) { app.contentResolver.openFileDescriptor(uri, mode) }
+        }
+    }
+
+    @Test
+    fun `a start goes on when the screen is left and the process ends before the answer, and is one run`() {
+        ready()
+        controller.losesAnswers = true
+        press(R.id.start)
+        assertEquals(app.getString(R.string.exp_starting), text(R.id.hindrance))
+        val name = controller.started.first().name
+        left()
+        idle(5)
+        assertTrue(controller.started.size > 1, "it is asked again without a screen")
+        app.die()
+        opened()
+        press(R.id.tab_experiment)
+        assertEquals(app.getString(R.string.exp_starting), text(R.id.hindrance))
+        controller.losesAnswers = false
+        idle(70)
+        assertEquals(setOf(name), controller.started.map { it.name }.toSet())
+        assertEquals(listOf(name), controller.runs.map { it.name })
+        assertEquals(name, text(R.id.run_name))
+        val asked = controller.started.size
+        left()
+        app.die()
+        opened()
+        idle(70)
+        assertEquals(asked, controller.started.size, "what was answered is not asked again")
+    }
+
+    @Test
+    fun `a start that waits for the controller is taken back`() {
+        ready()
+        controller.isAway = true
+        press(R.id.start)
+        press(R.id.take_back)
+        controller.isAway = false
+        idle(70)
+        assertEquals(emptyList(), controller.started)
+        assertTrue(activity.findViewById<View>(R.id.start).isEnabled)
+    }
+
+    @Test
+    fun `back leads from a campaign to the list, and unpairing ends the role`() {
+        ready()
+        @Suppress("DEPRECATION")
+        activity.onBackPressed()
+        idle()
+        assertTrue(sees(R.id.campaigns) && !activity.isFinishing)
+        press(R.id.tab_pair)
+        press(R.id.unpair)
+        assertFalse(sees(R.id.tab_experiment))
+        assertNull(app.experiment.pairing)
+        left()
+        app.die()
+        opened()
+        assertFalse(sees(R.id.tab_experiment))
+    }
+
+    @Test
+    fun `nobody is asked while no screen is there`() {
+        paired()
+        left()
+        controller.asked.clear()
+        idle(300)
+        assertEquals(emptyList(), controller.asked)
+    }
+
+    private companion object {
+        const val CODE = "FIELDMESH-PAIR/127.0.0.1:1/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
+    }
+}
