@@ -228,8 +228,7 @@ val experiments: Map<String, ExperimentState> = mapOf(
     ),
     "paused" to known.copy(runs = listOf(runOf("paused")), opened = "velocity-1129-141233", files = files),
     "failed" to known.copy(
-        runs = listOf(runOf("failed").copy(said = "alpha: connection refused
-start its agent: fieldmesh-agent up")),
+        runs = listOf(runOf("failed").copy(said = "alpha: connection refused\nstart its agent: fieldmesh-agent up")),
         opened = "velocity-1129-141233",
     ),
     "complete" to known.copy(
