@@ -375,7 +375,10 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 // where on Earth the roadside node stands. A rehearsal then chooses a site and
 // writes it into the trials; on a road the run must be refused.
 func (c *Campaign) NeedsSite() bool {
-	return slices.ContainsFunc(c.trials, func(t wire.Trial) bool {
+	return c.Any(func(t wire.Trial) bool {
 		return t.Gate.PlaceM != nil && (t.Course.SiteLatDeg == nil || t.Course.SiteLonDeg == nil)
 	})
 }
+
+// Any reports whether something holds of a trial of the schedule, which it must not change.
+func (c *Campaign) Any(holds func(wire.Trial) bool) bool { return slices.ContainsFunc(c.trials, holds) }

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"errors"
-	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -28,11 +27,7 @@ func Drivable(c *plan.Campaign) error {
 	if c.Crosses() {
 		return ErrAcross
 	}
-	trials, err := c.Schedule()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(trials, func(t wire.Trial) bool { return t.Radio.Emulated() }) {
+	if c.Any(func(t wire.Trial) bool { return t.Radio.Emulated() }) {
 		return ErrEmulated
 	}
 	return nil

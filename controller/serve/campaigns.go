@@ -91,6 +91,21 @@ func (s *Server) offer(path string) (campaigns.Campaign, error) {
 	return c, nil
 }
 
+// readAhead reads the campaigns before they are asked for: one of thousands of trials takes seconds.
+func (s *Server) readAhead(ctx context.Context) {
+	files, err := s.files()
+	for _, path := range files {
+		if ctx.Err() != nil {
+			return
+		}
+		_, oerr := s.offer(path)
+		err = errors.Join(err, oerr)
+	}
+	if err != nil {
+		s.log.Warn("campaigns cannot be read", "error", err)
+	}
+}
+
 // describe is a campaign as it is offered. A file with faults is told with them.
 func describe(path string) campaigns.Campaign {
 	name := strings.TrimSuffix(filepath.Base(path), ".yaml")

@@ -98,6 +98,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { s.readAhead(ctx) })
 	closed := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), stopTime)

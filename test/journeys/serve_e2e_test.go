@@ -177,7 +177,7 @@ func (d *desk) driveServed(t *testing.T, name string, over func(step string, k w
 // A campaign is planned, checked, begun, paused in the middle of an attempt, resumed after the
 // server was killed, finished and shared by a phone that has nothing but its key.
 //
-//attack:pairing an app that is no experimenter's, or was one and is revoked, has campaigns driven | the server asks
+//attack:phone an app that is no experimenter's, or was one and is revoked, has campaigns driven | the server asks
 //attack:and the fleet file at each request whether the pinned key is an experimenter's
 func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	d := newDesk(t, "")

@@ -43,12 +43,8 @@ func Settable(c *plan.Campaign) []float64 {
 
 // speedFactor is the factor whose levels are speeds, and these.
 func speedFactor(c *plan.Campaign) (f *plan.Factor, speeds []float64) {
-	trials, err := c.Schedule()
-	if err != nil {
-		return nil, nil
-	}
 	for i := range c.Factors {
-		if speeds = levelSpeeds(c.Factors[i], trials); speeds != nil {
+		if speeds = levelSpeeds(c, c.Factors[i]); speeds != nil {
 			return &c.Factors[i], speeds
 		}
 	}
@@ -56,7 +52,7 @@ func speedFactor(c *plan.Campaign) (f *plan.Factor, speeds []float64) {
 }
 
 // levelSpeeds are the speeds of a factor's levels, each of which is its label.
-func levelSpeeds(f plan.Factor, trials []wire.Trial) (speeds []float64) {
+func levelSpeeds(c *plan.Campaign, f plan.Factor) (speeds []float64) {
 	for _, level := range f.Levels {
 		speed, err := strconv.ParseFloat(level, 64)
 		if err != nil {
@@ -64,10 +60,12 @@ func levelSpeeds(f plan.Factor, trials []wire.Trial) (speeds []float64) {
 		}
 		speeds = append(speeds, speed)
 	}
-	for _, t := range trials {
-		if level, varies := t.Factors[f.Name]; varies && (t.SpeedMps == nil || level != label(*t.SpeedMps)) {
-			return nil
-		}
+	other := func(t wire.Trial) bool {
+		level, varies := t.Factors[f.Name]
+		return varies && (t.SpeedMps == nil || level != label(*t.SpeedMps))
+	}
+	if c.Any(other) {
+		return nil
 	}
 	return speeds
 }

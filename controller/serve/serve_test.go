@@ -1,0 +1,338 @@
+package serve
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/campaigns"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+var few = campaigns.Choice{Campaign: "velocity-phones", SpeedsMps: []float64{2.8, 5.6}, Repetitions: 1}
+
+func TestCallsAreThoseOfTheDescription(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromFile("../../protocols/campaigns/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var described, served []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	for _, r := range routes() {
+		served = append(served, r.method+" "+r.path)
+	}
+	slices.Sort(described)
+	slices.Sort(served)
+	if !slices.Equal(described, served) {
+		t.Errorf("described:\n%s\nserved:\n%s", strings.Join(described, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+//attack:phone an app that is no experimenter's, or was one and is revoked, has campaigns driven
+func TestOnlyAnExperimentersPhoneIsAnswered(t *testing.T) {
+	b := newBench(t)
+	for who, client := range map[string]*http.Client{"another app": b.plain, "a node": b.node} {
+		for _, r := range routes() {
+			path := strings.NewReplacer("{run}", "velocity-1", "{file}", "report.html").Replace(r.path)
+			_, err := b.do(client, r.method, path, map[bool]string{true: "{}"}[r.body])
+			if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.CodeForbidden {
+				t.Errorf("%s, %s %s: %v", who, r.method, path, err)
+			}
+		}
+	}
+	stranger := b.client(t, testnet.Identity(t, "stranger"))
+	if _, err := b.do(stranger, http.MethodGet, "/v1/campaigns", ""); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a key that nobody paired: %v", err)
+	}
+	if len(b.driver.begun) > 0 {
+		t.Errorf("begun: %v", b.driver.begun)
+	}
+}
+
+//attack:phone a phone that is revoked while it waits for news of the runs | it is asked for again before it is answered
+func TestAPhoneThatIsRevokedWhileItWaitsIsToldNothing(t *testing.T) {
+	b := newBench(t)
+	version := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Version
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := b.do(b.phone, http.MethodGet, "/v1/runs?wait_ms=2000&known="+strconv.FormatUint(version, 10), "")
+		waiting <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // it waits, or comes too late: refused either way
+	if err := fleet.Revoke(b.keys(), "phone"); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := errors.AsType[*wire.Error](<-waiting); !ok || e.Code != wire.CodeForbidden {
+		t.Errorf("it is told: %v", e)
+	}
+}
+
+//attack:phone an experimenter's phone that names files elsewhere, sends what never ends, or what is no choice | names
+//attack:and are looked up in lists, and bodies are bounded and read strictly
+func TestWhatIsNoRequestIsRefused(t *testing.T) {
+	b := newBench(t)
+	for what, c := range map[string]struct{ method, path, body, code string }{
+		"another path":         {"GET", "/v1/nodes", "", wire.CodeNotFound},
+		"another method":       {"PUT", "/v1/runs", "{}", wire.CodeMethodNotAllowed},
+		"a folder above":       {"GET", "/v1/runs/..%2f..%2ffleet/files", "", wire.CodeNotFound},
+		"a run's bad name":     {"GET", "/v1/runs/Velocity/files", "", wire.CodeBadRequest},
+		"no such run":          {"POST", "/v1/runs/velocity-1/pause", "", wire.CodeNotFound},
+		"its files":            {"GET", "/v1/runs/velocity-1/files", "", wire.CodeNotFound},
+		"a file of none":       {"GET", "/v1/runs/velocity-1/files/report.html", "", wire.CodeNotFound},
+		"a file elsewhere":     {"GET", "/v1/runs/velocity-1/files/..%2fcontroller.key", "", wire.CodeNotFound},
+		"the run's own record": {"GET", "/v1/runs/velocity-1/files/run.json", "", wire.CodeNotFound},
+		"a campaign elsewhere": {"POST", "/v1/plan", `{"campaign":"../fleet/fleet"}`, wire.CodeNotFound},
+		"an absolute campaign": {"POST", "/v1/plan", `{"campaign":"/etc/passwd"}`, wire.CodeNotFound},
+		"no campaign":          {"POST", "/v1/plan", `{}`, wire.CodeBadRequest},
+		"an unknown name":      {"POST", "/v1/plan", `{"campaign":"velocity","shell":"sh"}`, wire.CodeBadRequest},
+		"a name twice":         {"POST", "/v1/plan", `{"campaign":"velocity","campaign":"x"}`, wire.CodeBadRequest},
+		"null":                 {"POST", "/v1/plan", `{"campaign":"velocity","speeds_mps":null}`, wire.CodeBadRequest},
+		"a scale that is none": {"POST", "/v1/plan", `{"campaign":"velocity","scale":"--fleet"}`, wire.CodeBadRequest},
+		"too fast":             {"POST", "/v1/plan", `{"campaign":"velocity","speeds_mps":[1e9]}`, wire.CodeBadRequest},
+		"too often":            {"POST", "/v1/plan", `{"campaign":"velocity","repetitions":1000000}`, wire.CodeBadRequest},
+		"a run named --resume": {"POST", "/v1/runs", `{"name":"../x","choice":{"campaign":"velocity"}}`, wire.CodeBadRequest},
+		"for rehearsals only":  {"POST", "/v1/runs", `{"name":"x","choice":{"campaign":"reference-tcp"}}`, wire.CodeBadRequest},
+		"too large":            {"POST", "/v1/plan", `{"campaign":"` + strings.Repeat("a", campaigns.BodyLimit) + `"}`, wire.CodeTooLarge},
+		"an endless wait":      {"GET", "/v1/runs?wait_ms=30001", "", wire.CodeBadRequest},
+		"an unknown parameter": {"GET", "/v1/runs?all=1", "", wire.CodeBadRequest},
+		"a parameter twice":    {"GET", "/v1/runs?known=1&known=2", "", wire.CodeBadRequest},
+	} {
+		t.Run(what, func(t *testing.T) { b.refused(t, c.method, c.path, c.body, c.code) })
+	}
+	if len(b.driver.begun) > 0 {
+		t.Errorf("begun: %v", b.driver.begun)
+	}
+}
+
+func TestCampaignsAreOffered(t *testing.T) {
+	b := newBench(t)
+	all := map[string]campaigns.Campaign{}
+	for _, c := range ask[campaigns.Campaigns](t, b, http.MethodGet, "/v1/campaigns", nil).Campaigns {
+		all[c.Name] = c
+	}
+	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, offeredNames) {
+		t.Errorf("%v for %v", got, offeredNames)
+	}
+	speeds := []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}
+	phones := all["velocity-phones"]
+	if !slices.Equal(phones.SpeedsMps, speeds) || phones.Repetitions != 2 || phones.Refused != "" || phones.Question == "" ||
+		!slices.Equal(phones.Nodes, []string{"alpha", "bravo"}) || !slices.Equal(phones.Missing, []string{"bravo"}) {
+		t.Errorf("velocity-phones: %+v", phones)
+	}
+	if powered := all["velocity-powered"]; !strings.Contains(powered.Refused, "site_lat_deg") {
+		t.Errorf("velocity-powered: %+v", powered)
+	}
+	if grid := all["variants-grid"]; grid.SpeedsMps != nil || len(grid.Scales) == 0 || grid.Scales[0].Text == "" {
+		t.Errorf("variants-grid: %+v", grid)
+	}
+	if reference := all["reference-tcp"]; !strings.Contains(reference.Refused, "across a relay of another") {
+		t.Errorf("reference-tcp: %+v", reference)
+	}
+}
+
+func TestAFileWithFaultsIsOfferedWithThem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(path, []byte("fieldmesh: 1\nname: broken\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c := describe(path); c.Name != "broken" || !strings.Contains(c.Refused, "broken.yaml:1") || c.SpeedsMps != nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAPlanHasTheNumbersOfPlanShow(t *testing.T) {
+	b := newBench(t)
+	whole, err := plan.Load("../../campaigns/velocity-phones.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := whole.Estimate()
+	p := ask[campaigns.Planned](t, b, http.MethodPost, "/v1/plan", campaigns.Choice{Campaign: "velocity-phones"})
+	if p.Trials != 24 || p.TimeS != e.RoadTotalS || p.RoadM == nil || *p.RoadM != e.SpanM() || p.Repetitions != 2 ||
+		len(p.SpeedsMps) != 6 || p.Deviations != nil {
+		t.Errorf("whole: %+v", p)
+	}
+	p = ask[campaigns.Planned](t, b, http.MethodPost, "/v1/plan", few)
+	if p.Trials != 4 || p.TimeS >= e.RoadTotalS || *p.RoadM >= e.SpanM() || p.Repetitions != 1 ||
+		!slices.Equal(p.SpeedsMps, few.SpeedsMps) || len(p.Deviations) != 1 {
+		t.Errorf("few: %+v", p)
+	}
+	if e := b.refused(t, http.MethodPost, "/v1/plan", campaigns.Choice{Campaign: "velocity-phones",
+		SpeedsMps: []float64{-3}}, wire.CodeBadRequest); !strings.Contains(e.Message, "factors.speed.levels") {
+		t.Errorf("a speed that cannot be: %v", e)
+	}
+}
+
+func TestAPreflightTellsNeedsAndCures(t *testing.T) {
+	b := newBench(t)
+	p := ask[campaigns.Preflight](t, b, http.MethodPost, "/v1/preflight", few)
+	if p.Ready || len(p.Needs) != 1 || p.Needs[0] != (campaigns.Need{Node: "alpha", Need: "gps", Outcome: "unmet",
+		Found: "no fix", Cure: "go outside"}) {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestARunIsBegunOnce(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	for range 2 {
+		r := ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+		if r.Phase != campaigns.Running || r.Trials != 4 || r.Campaign != "velocity-phones" || r.Place != "road" {
+			t.Errorf("begun: %+v", r)
+		}
+	}
+	if want := [][]string{{"run", filepath.Join(b.runs(), ".serve", name, "campaign.yaml"), "--name", name, "--or-resume",
+		"--scale", "chosen", "--place", "road", "--fleet", filepath.Join(b.keys(), "fleet.yaml"), "--runs",
+		b.runs()}}; !slices.EqualFunc(b.driver.begun, want, slices.Equal) {
+		t.Errorf("begun: %v", b.driver.begun)
+	}
+	other := few
+	other.Repetitions = 2
+	b.refused(t, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: other}, wire.CodeConflict)
+	b.refused(t, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-2", Choice: few}, wire.CodeConflict)
+
+	// It is refused, says why, and goes on when that is mended.
+	output := filepath.Join(own(b.runs(), name), outputFile)
+	said := "time=… level=WARN msg=\"waiting, at most 20s\"\nfieldmesh: 1 need is not met:\n  alpha: gps: no fix\n"
+	if err := os.WriteFile(output, []byte(said), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.driver.running[name].Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
+	if len(all) != 1 || all[0].Phase != campaigns.Failed || all[0].Said != "1 need is not met:\n  alpha: gps: no fix" {
+		t.Errorf("failed: %+v", all)
+	}
+	if f := ask[campaigns.Files](t, b, http.MethodGet, "/v1/runs/"+name+"/files", nil); len(f.Files) > 0 {
+		t.Errorf("files of a run that was refused: %+v", f)
+	}
+	b.steer(t, name, "resume")
+	if r := b.steer(t, name, "resume"); r.Phase != campaigns.Running || r.Said != "" || len(b.driver.begun) != 2 {
+		t.Errorf("resumed: %+v, begun %v", r, b.driver.begun)
+	}
+}
+
+func TestARunIsPausedAndEnded(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.archived(t, name)
+	b.wrong = []string{"bravo: not told to stop: no answer"}
+	nodes := []string{"alpha", "bravo"}
+	r := b.steer(t, name, "pause")
+	if r.Phase != campaigns.Paused || r.Said != b.wrong[0] || len(b.restored) != 1 ||
+		!slices.Equal(b.restored[0], nodes) {
+		t.Errorf("paused: %+v, restored %v", r, b.restored)
+	}
+	if r = b.steer(t, name, "pause"); r.Phase != campaigns.Paused || len(b.restored) != 1 {
+		t.Errorf("paused again: %+v, restored %v", r, b.restored)
+	}
+	if r = b.steer(t, name, "resume"); r.Phase != campaigns.Running || r.Said != "" {
+		t.Errorf("resumed: %+v", r)
+	}
+	if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != b.wrong[0] || len(b.restored) != 2 {
+		t.Errorf("ended: %+v", r)
+	}
+	b.wrong = nil
+	for range 2 { // a node that was out of reach is told once more, and then no more
+		if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != "" || len(b.restored) != 3 {
+			t.Errorf("ended again: %+v, restored %v", r, b.restored)
+		}
+	}
+	b.refused(t, http.MethodPost, "/v1/runs/"+name+"/resume", nil, wire.CodeConflict)
+	if r = b.steer(t, name, "pause"); r.Phase != campaigns.Ended || len(b.driver.begun) != 2 {
+		t.Errorf("paused after its end: %+v", r)
+	}
+	// Its nodes are another's now.
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-2", Choice: few})
+	if b.steer(t, name, "end"); len(b.restored) != 3 {
+		t.Errorf("the nodes of another run were restored: %v", b.restored)
+	}
+}
+
+func TestAServerThatComesLaterKnowsTheRuns(t *testing.T) {
+	b := newBench(t)
+	for i, name := range []string{"phones-1", "phones-2"} {
+		ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+		b.archived(t, name)
+		if i == 0 {
+			b.steer(t, name, "end")
+		}
+	}
+	before := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Version
+	b.driver.foreign["phones-2"] = true // by a process that the first server began
+	b.Server = b.serve(t)
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil)
+	if len(all.Runs) != 2 || all.Runs[0].Name != "phones-2" || all.Runs[0].Phase != campaigns.Running ||
+		all.Runs[0].LeftS == nil || all.Runs[1].Phase != campaigns.Ended || all.Version <= before {
+		t.Errorf("known: %+v, before %d", all, before)
+	}
+	b.refused(t, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-3", Choice: few}, wire.CodeConflict)
+	if r := b.steer(t, "phones-2", "pause"); r.Phase != campaigns.Paused || !slices.Equal(b.driver.stopped,
+		[]string{"phones-2"}) {
+		t.Errorf("paused: %+v, stopped %v", r, b.driver.stopped)
+	}
+}
+
+func TestRunsOfOthersAreShown(t *testing.T) {
+	b := newBench(t)
+	a, err := synthetic.Build(filepath.Join(b.runs(), "rehearsed-1"), synthetic.Options{Seed: 1, Repetitions: 1,
+		Speeds: []float64{2.8, 5.6}})
+	if err == nil {
+		err = a.Finish()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
+	if len(all) != 1 || all[0].Phase != campaigns.Complete || all[0].Accepted != 4 || all[0].Place != "rehearsal" ||
+		all[0].Sheet != nil {
+		t.Errorf("%+v", all)
+	}
+	for _, what := range []string{"pause", "resume", "end"} {
+		b.refused(t, http.MethodPost, "/v1/runs/rehearsed-1/"+what, nil, wire.CodeConflict)
+	}
+	files := ask[campaigns.Files](t, b, http.MethodGet, "/v1/runs/rehearsed-1/files", nil).Files
+	if len(files) != 3 {
+		t.Errorf("files: %+v", files)
+	}
+	for _, f := range files {
+		data, err := b.do(b.phone, http.MethodGet, "/v1/runs/rehearsed-1/files/"+f.Name, "")
+		if err != nil || int64(len(data)) != f.Bytes {
+			t.Errorf("%s: %d bytes of %d, %v", f.Name, len(data), f.Bytes, err)
+		}
+	}
+}
+
+func TestAWaitEndsWithTheNextChange(t *testing.T) {
+	b := newBench(t)
+	version := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Version
+	waited := make(chan campaigns.Runs, 1)
+	go func() {
+		waited <- ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs?wait_ms=20000&known="+strconv.FormatUint(version, 10), nil)
+	}()
+	begun := time.Now()
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-1", Choice: few})
+	if runs := <-waited; len(runs.Runs) != 1 || runs.Version == version || time.Since(begun) > 10*time.Second {
+		t.Errorf("after %v: %+v", time.Since(begun), runs)
+	}
+}
