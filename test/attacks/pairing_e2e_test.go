@@ -118,7 +118,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 // pairPhone pairs as the app does: by protocols/pairing/README.md.
 func (p place) pairPhone(t *testing.T) keys.Identity {
 	t.Helper()
-	desk, shown := p.offer(t, p.fleet(), "phone", "--app")
+	desk, shown := p.offer(t, p.fleet(), "phone", "--app", "--experimenter", "--serve-port", "7450")
 	code, err := pairing.Parse(shown)
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +143,9 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 	if err := json.Unmarshal(answer, &reply); err != nil || status != 200 || !code.Admits(controller, phone.Pin,
 		reply) {
 		t.Fatalf("the phone is answered %d %s", status, answer)
+	}
+	if reply.Controller == nil || reply.Controller.Port != 7450 {
+		t.Errorf("an experimenter's phone is told %+v of the controller", reply.Controller)
 	}
 	if reply.Name != "phone" || len(reply.Nodes) != 1 || reply.Nodes[0].Address != nodeHost+":7443" {
 		t.Errorf("the phone is told %+v", reply)
