@@ -43,7 +43,8 @@ func Root() *cobra.Command {
 		{"Plan and rehearse", []*cobra.Command{study.Command(), PlanCommand(), ExplainCommand(), RehearseCommand(),
 			FieldCommand(), simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
-		{"Drive", []*cobra.Command{RunCommand(), ServeCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
+		{"Drive", []*cobra.Command{RunCommand(), ServeCommand(), LiveCommand(), PullCommand(), CollectCommand(),
+			MergeCommand()}},
 		{results, []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),
 			MetricsCommand(), TopologyCommand(), CompareCommand(), CalibrateCommand(), VerifyCommand()}},
 	} {

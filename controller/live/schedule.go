@@ -70,9 +70,9 @@ func byTrial(decisions []wire.Verdict) map[int][]wire.Verdict {
 }
 
 // Remaining estimates how long a run still takes at a time, by its decisions so far; 0: nothing is estimated, or
-// nothing is left. By how many trials that were decided it does so is 0 where the plan alone tells. The archive does not say when the controller that drives it was started:
-// that is taken to be the verdict before the newest ones that follow each other without a pause, or the run's
-// beginning. In virtual time, whose pace nobody knows, nothing is estimated.
+// nothing is left. By is how many decided trials it rests on, 0 where it is the plan alone. The archive does not say
+// when the controller that drives it was started: that is taken to be the verdict before the newest ones that follow
+// each other without a pause, or the run's beginning. In virtual time, whose pace nobody knows, nothing is estimated.
 func Remaining(a *archive.Archive, now time.Time) (left time.Duration, by int, err error) {
 	decisions := a.Decisions()
 	return remaining(a, plannedOf(a, decisions), decisions, now)

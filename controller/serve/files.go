@@ -75,10 +75,11 @@ func (s *Server) file(c *call) (any, error) {
 		}
 		return sharedFile{f.name, f.kind, data}, nil
 	}
-	return nil, wire.Errorf(wire.CodeNotFound, "there is no file %.80q; GET /v1/runs/%s/files lists them", c.name, c.run)
+	return nil, wire.Errorf(wire.CodeNotFound, "there is no file %.80q; GET /v1/runs/%s/files lists them", c.name,
+		c.run)
 }
 
-// share makes the files of a run anew when it has gone on since, and returns their folder. It
+// share makes the files of a run again when it has gone on since, and returns their folder. It
 // is the server's own: an export that somebody made in the run's folder stays as it is.
 func (s *Server) share(c *call) (dir string, err error) {
 	a, err := archive.Read(s.board.folder(c.run))

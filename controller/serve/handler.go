@@ -94,7 +94,8 @@ func (s *Server) answer(serving context.Context, all []route, w http.ResponseWri
 		if fault := recover(); fault != nil {
 			s.log.Error("panic in a call", "method", r.Method, "path", r.URL.Path, "panic", fault, "stack",
 				string(debug.Stack()))
-			err = wire.Errorf(wire.CodeInternal, "%s %.200s: the call failed inside the controller", r.Method, r.URL.Path)
+			err = wire.Errorf(wire.CodeInternal, "%s %.200s: the call failed inside the controller", r.Method,
+				r.URL.Path)
 		}
 	}()
 	if peer, err = s.peer(r); err != nil {

@@ -68,7 +68,7 @@ func (c child) Interrupt() error {
 	return nil
 }
 
-// Driven looks whether the run's lock is held.
+// Driven tells by the run's lock.
 func (Programs) Driven(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, archive.LockFile))
 	if errors.Is(err, os.ErrNotExist) {

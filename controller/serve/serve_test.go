@@ -133,8 +133,9 @@ func TestCampaignsAreOffered(t *testing.T) {
 	}
 	speeds := []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}
 	phones := all["velocity-phones"]
-	if !slices.Equal(phones.SpeedsMps, speeds) || phones.Repetitions != 2 || phones.Refused != "" || phones.Question == "" ||
-		!slices.Equal(phones.Nodes, []string{"alpha", "bravo"}) || !slices.Equal(phones.Missing, []string{"bravo"}) {
+	if !slices.Equal(phones.SpeedsMps, speeds) || phones.Repetitions != 2 || phones.Refused != "" ||
+		phones.Question == "" || !slices.Equal(phones.Nodes, []string{"alpha", "bravo"}) ||
+		!slices.Equal(phones.Missing, []string{"bravo"}) {
 		t.Errorf("velocity-phones: %+v", phones)
 	}
 	if powered := all["velocity-powered"]; !strings.Contains(powered.Refused, "site_lat_deg") {
@@ -199,9 +200,9 @@ func TestARunIsBegunOnce(t *testing.T) {
 			t.Errorf("begun: %+v", r)
 		}
 	}
-	if want := [][]string{{"run", filepath.Join(b.runs(), ".serve", name, "campaign.yaml"), "--name", name, "--or-resume",
-		"--scale", "chosen", "--place", "road", "--fleet", filepath.Join(b.keys(), "fleet.yaml"), "--runs",
-		b.runs()}}; !slices.EqualFunc(b.driver.begun, want, slices.Equal) {
+	if want := [][]string{{"run", filepath.Join(b.runs(), ".serve", name, "campaign.yaml"), "--name", name,
+		"--or-resume", "--scale", "chosen", "--place", "road", "--fleet", filepath.Join(b.keys(), "fleet.yaml"),
+		"--runs", b.runs()}}; !slices.EqualFunc(b.driver.begun, want, slices.Equal) {
 		t.Errorf("begun: %v", b.driver.begun)
 	}
 	other := few
@@ -328,7 +329,8 @@ func TestAWaitEndsWithTheNextChange(t *testing.T) {
 	version := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Version
 	waited := make(chan campaigns.Runs, 1)
 	go func() {
-		waited <- ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs?wait_ms=20000&known="+strconv.FormatUint(version, 10), nil)
+		path := "/v1/runs?wait_ms=20000&known=" + strconv.FormatUint(version, 10)
+		waited <- ask[campaigns.Runs](t, b, http.MethodGet, path, nil)
 	}()
 	begun := time.Now()
 	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-1", Choice: few})

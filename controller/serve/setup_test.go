@@ -115,7 +115,8 @@ func newBench(t *testing.T) *bench {
 	b.phone = b.pair(t, "phone", true)
 	b.plain = b.pair(t, "onlooker", false)
 	node := testnet.Identity(t, "alpha")
-	if _, err := fleet.AdmitNode(b.keys(), fleet.Node{Name: "alpha", Address: "127.0.0.1:1", Pin: node.Pin}); err != nil {
+	entry := fleet.Node{Name: "alpha", Address: "127.0.0.1:1", Pin: node.Pin}
+	if _, err := fleet.AdmitNode(b.keys(), entry); err != nil {
 		t.Fatal(err)
 	}
 	b.node = b.client(t, node)
@@ -148,8 +149,9 @@ func (b *bench) client(t *testing.T, identity keys.Identity) *http.Client {
 // serve starts a server on the bench's folders.
 func (b *bench) serve(t *testing.T) *Server {
 	t.Helper()
-	s, err := New(Config{Fleet: filepath.Join(b.keys(), fleet.FileName), Campaigns: filepath.Join(b.dir, "campaigns"), Runs: b.runs(),
-		Place: archive.PlaceRoad, Driver: b.driver, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := New(Config{Fleet: filepath.Join(b.keys(), fleet.FileName),
+		Campaigns: filepath.Join(b.dir, "campaigns"), Runs: b.runs(), Place: archive.PlaceRoad, Driver: b.driver,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +266,8 @@ func (b *bench) archived(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	a, err := archive.Create(filepath.Join(b.runs(), name), archive.RunInfo{Run: name, Campaign: c.Name,
-		CreatedWall: time.Now().UTC(), Place: archive.PlaceRoad, Scale: c.Scale, Seed: p.Seed, CampaignRaw: text, Plan: p})
+		CreatedWall: time.Now().UTC(), Place: archive.PlaceRoad, Scale: c.Scale, Seed: p.Seed, CampaignRaw: text,
+		Plan: p})
 	if err == nil {
 		err = a.Close()
 	}

@@ -60,9 +60,10 @@ func TestWhatCannotBeChosenIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for what, s := range map[string]campaigns.Start{
-		"no campaign":     {Name: "velocity-1"},
-		"many speeds":     {Name: "velocity-1", Choice: campaigns.Choice{Campaign: "velocity", SpeedsMps: many}},
-		"a speed twice":   {Name: "velocity-1", Choice: campaigns.Choice{Campaign: "velocity", SpeedsMps: []float64{1, 2, 1}}},
+		"no campaign": {Name: "velocity-1"},
+		"many speeds": {Name: "velocity-1", Choice: campaigns.Choice{Campaign: "velocity", SpeedsMps: many}},
+		"a speed twice": {Name: "velocity-1", Choice: campaigns.Choice{Campaign: "velocity",
+			SpeedsMps: []float64{1, 2, 1}}},
 		"repetitions < 0": {Name: "velocity-1", Choice: campaigns.Choice{Campaign: "velocity", Repetitions: -1}},
 		"no name":         {Choice: fine},
 		"another folder":  {Name: "../velocity", Choice: fine},

@@ -146,7 +146,8 @@ func (c Choice) Validate() error {
 	case c.Campaign == "":
 		return wire.Errorf(wire.CodeBadRequest, "campaign: it is empty; GET /v1/campaigns lists them")
 	case len(c.SpeedsMps) > MostSpeeds:
-		return wire.Errorf(wire.CodeBadRequest, "speeds_mps: %d are too many; allowed: %d", len(c.SpeedsMps), MostSpeeds)
+		return wire.Errorf(wire.CodeBadRequest, "speeds_mps: %d are too many; allowed: %d", len(c.SpeedsMps),
+			MostSpeeds)
 	case c.Repetitions < 0:
 		return wire.Errorf(wire.CodeBadRequest, "repetitions: %d is below 1", c.Repetitions)
 	}

@@ -44,8 +44,8 @@ func TestDescriptionHasWhatTheGoTypesHave(t *testing.T) {
 			t.Errorf("body_%s.json: %v", name, err)
 		}
 	}
-	if got, want := slices.Sorted(maps.Keys(doc.Components.Schemas)), slices.Sorted(maps.Keys(types)); !slices.Equal(got,
-		want) {
+	got, want := slices.Sorted(maps.Keys(doc.Components.Schemas)), slices.Sorted(maps.Keys(types))
+	if !slices.Equal(got, want) {
 		t.Fatalf("openapi.yaml has the schemas %v, for the types %v", got, want)
 	}
 	for name, of := range types {

@@ -139,8 +139,8 @@ func levels(f plan.Factor, own, speeds []float64) (yaml.MapSlice, error) {
 	var only []string
 	for _, speed := range speeds {
 		if !slices.Contains(own, speed) {
-			return nil, wire.Errorf(wire.CodeBadRequest, "speeds_mps: %s is not one of %s, and the levels of factor %s "+
-				"set more than the speed; choose of these", label(speed), listed(own), f.Name)
+			return nil, wire.Errorf(wire.CodeBadRequest, "speeds_mps: %s is not one of %s, and the levels of factor "+
+				"%s set more than the speed; choose of these", label(speed), listed(own), f.Name)
 		}
 		only = append(only, f.Levels[slices.Index(own, speed)])
 	}

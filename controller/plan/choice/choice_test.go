@@ -48,13 +48,15 @@ func TestAChoiceIsAScale(t *testing.T) {
 		why      string
 	}{
 		{"velocity-phones", choice.Choice{SpeedsMps: []float64{2.8, 4}, Repetitions: 1}, []float64{2.8, 4}, 4,
-			"the speeds are 2.8, 4 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7; the repetitions are 1 instead of 2."},
+			"the speeds are 2.8, 4 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7; the repetitions are 1 instead of " +
+				"2."},
 		{"velocity-phones", choice.Choice{SpeedsMps: []float64{5.6}}, []float64{5.6}, 4, "the speeds are 5.6 m/s"},
 		{"velocity-phones", choice.Choice{Repetitions: 3}, []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}, 36,
 			"the repetitions are 3 instead of 2."},
 		{"velocity-powered", choice.Choice{SpeedsMps: []float64{16.7, 2.8}, Repetitions: 2}, []float64{2.8, 16.7}, -1,
 			"the speeds are 16.7, 2.8 m/s"},
-		{"reference-tcp-settings", choice.Choice{Scale: "quick", Repetitions: 2}, nil, -1, "Else it is the scale quick."},
+		{"reference-tcp-settings", choice.Choice{Scale: "quick", Repetitions: 2}, nil, -1,
+			"Else it is the scale quick."},
 	} {
 		path, raw := shipped(t, c.campaign)
 		text, scale, got, err := choice.Of(path, raw, c.choice)
@@ -103,8 +105,8 @@ func TestAChoiceOnAScaleHasWhatTheScaleSets(t *testing.T) {
 	for _, text := range []string{scales, "scales: {short: {why: shorter windows, trial: {duration_s: 5}}}\n",
 		"scales: # a comment\n    # another\n    chosen: {why: of a person}\n    short:\n" +
 			"      why: shorter windows\n      trial: {duration_s: 5}\n"} {
-		for _, file := range [][]byte{slices.Concat(raw, []byte(text)), []byte(strings.Replace(string(raw), "\ntrial:\n",
-			"\n"+text+"\ntrial:\n", 1))} {
+		within := strings.Replace(string(raw), "\ntrial:\n", "\n"+text+"\ntrial:\n", 1)
+		for _, file := range [][]byte{slices.Concat(raw, []byte(text)), []byte(within)} {
 			_, scale, c, err := choice.Of(path, file, choice.Choice{Scale: "short", SpeedsMps: []float64{7}})
 			if err != nil {
 				t.Errorf("%v\n%s", err, text)
@@ -144,9 +146,12 @@ func ExampleOf() {
 		return
 	}
 	text, _, _, err := choice.Of("stationary-check.yaml", raw, choice.Choice{SpeedsMps: []float64{2.8, 5.6}})
-	fmt.Print(string(text[len(raw):]), err)
+	lines := strings.NewReplacer(": the", ":\n    the", ", factors", ",\n    factors")
+	fmt.Print(lines.Replace(string(text[len(raw):])), err)
 	// Output:
 	// scales:
-	//   chosen: {why: "Chosen by the experimenter: the speeds are 2.8, 5.6 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7.", factors: {speed: {levels: [2.8, 5.6]}}}
+	//   chosen: {why: "Chosen by the experimenter:
+	//     the speeds are 2.8, 5.6 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7.",
+	//     factors: {speed: {levels: [2.8, 5.6]}}}
 	// <nil>
 }
