@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -44,7 +45,11 @@ func ServeCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("serve campaigns: %w; --listen names another address", err)
 		}
-		c.Printf("campaigns of %s for the phones of experimenters, at %s\n", o.Campaigns, l.Addr())
+		_, err = fmt.Fprintf(c.OutOrStdout(), "campaigns of %s for the phones of experimenters, at %s\n", o.Campaigns,
+			l.Addr())
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
 		return s.Serve(c.Context(), l)
 	}}
 	addRuns(c, &o.Runs)

@@ -37,6 +37,7 @@ type board struct {
 	runs    campaigns.Runs       // as they were seen last
 	seen    []byte               // the same as JSON, without what is left
 	looked  time.Time
+	until   time.Time // when no more attempts are measured in this look
 }
 
 // knownRun is a run as it was read last.
@@ -45,7 +46,12 @@ type knownRun struct {
 	driven   bool // it was, so that it may have changed since
 	modified time.Time
 	measured live.Measured
+	unread   bool // attempts are not measured yet
+	sheet    *campaigns.Sheet
 }
+
+// measureFor is about how long a look measures attempts of all runs together.
+const measureFor = 300 * time.Millisecond
 
 // newBoard begins with a version that no board before it had, as long as none changed more
 // than a thousand times a second.
@@ -143,6 +149,7 @@ func (b *board) look(atMost time.Duration) (campaigns.Runs, error) {
 		return campaigns.Runs{}, err
 	}
 	runs := []campaigns.Run{}
+	b.until = time.Now().Add(measureFor)
 	for _, c := range all[:min(len(all), campaigns.MostRuns)] {
 		r, err := b.read(c.name)
 		if err != nil {
@@ -180,6 +187,7 @@ func (b *board) one(name string) (*campaigns.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looked = time.Time{} // what was seen before is old
+	b.until = time.Now().Add(measureFor)
 	return b.read(name)
 }
 
@@ -224,12 +232,12 @@ func (b *board) again(name string, driven bool) (*knownRun, error) {
 	if k != nil && !k.driven && !driven && k.modified.Equal(info.ModTime()) {
 		return k, nil
 	}
-	next := &knownRun{driven: driven, modified: info.ModTime(), measured: live.Measured{}}
+	next := &knownRun{driven: driven, modified: info.ModTime(), measured: live.Measured{}, unread: true}
 	if k == nil {
 		next.archive, err = archive.Read(b.folder(name))
 	} else if next.archive, err = k.archive.Again(); err == nil && next.archive.Info().CreatedWall.Equal(
 		k.archive.Info().CreatedWall) {
-		next.measured = k.measured
+		next.measured, next.sheet = k.measured, k.sheet
 	}
 	if errors.Is(err, archive.ErrNoRun) { // not yet, or it was refused
 		delete(b.known, name)
@@ -258,9 +266,11 @@ func (b *board) fill(out *campaigns.Run, k *knownRun, driven, ours bool) error {
 			out.LeftS = new(about.Round(time.Second).Seconds())
 		}
 	}
-	if driven || ours {
-		out.Sheet = sheet(k.measured.Results(k.archive, b.log))
+	if k.unread && (driven || ours) && time.Now().Before(b.until) {
+		r := k.measured.Results(k.archive, b.log)
+		k.sheet, k.unread = sheet(r), r.Unread > 0
 	}
+	out.Sheet = k.sheet
 	return nil
 }
 

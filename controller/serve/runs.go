@@ -139,8 +139,8 @@ func (s *Server) free(name string) error {
 
 // drive has a process drive a run, from its beginning or on.
 func (s *Server) drive(name string, rec record) (*campaigns.Run, error) {
-	args := []string{"run", filepath.Join(own(s.board.dir, name), campaignFile), "--name", name, "--or-resume",
-		"--scale", rec.Scale, "--place", rec.Place, "--fleet", s.fleet, "--runs", s.board.dir}
+	args := []string{"run", filepath.Join(own(s.board.dir, name), campaignFile), "--name=" + name, "--or-resume",
+		"--scale=" + rec.Scale, "--place=" + rec.Place, "--fleet=" + s.fleet, "--runs=" + s.board.dir}
 	if err := s.board.begin(name, args); err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (s *Server) resume(c *call) (any, error) {
 			_, err := s.drive(r.Name, *rec)
 			return err
 		}
-		return s.board.begin(r.Name, []string{"run", "--resume", s.board.folder(r.Name), "--fleet", s.fleet})
+		return s.board.begin(r.Name, []string{"run", "--resume=" + s.board.folder(r.Name), "--fleet=" + s.fleet})
 	})
 }
 

@@ -200,9 +200,9 @@ func TestARunIsBegunOnce(t *testing.T) {
 			t.Errorf("begun: %+v", r)
 		}
 	}
-	if want := [][]string{{"run", filepath.Join(b.runs(), ".serve", name, "campaign.yaml"), "--name", name,
-		"--or-resume", "--scale", "chosen", "--place", "road", "--fleet", filepath.Join(b.keys(), "fleet.yaml"),
-		"--runs", b.runs()}}; !slices.EqualFunc(b.driver.begun, want, slices.Equal) {
+	if want := [][]string{{"run", filepath.Join(b.runs(), ".serve", name, "campaign.yaml"), "--name=" + name,
+		"--or-resume", "--scale=chosen", "--place=road", "--fleet=" + filepath.Join(b.keys(), "fleet.yaml"),
+		"--runs=" + b.runs()}}; !slices.EqualFunc(b.driver.begun, want, slices.Equal) {
 		t.Errorf("begun: %v", b.driver.begun)
 	}
 	other := few

@@ -184,6 +184,8 @@ func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	p := d.pairPhone(t, "phone", serveAt, true)
 	plain := d.pairPhone(t, "onlooker", serveAt, false)
 	file := stationary(t, "served", "[5.6, 11.1, 16.7]")
+	const name = "served-1"
+	t.Cleanup(func() { d.killDrivers(t, name) }) // they outlive the server, and a test that fails
 	server := d.serve(t, filepath.Dir(file), p)
 
 	for _, path := range []string{"/v1/campaigns", "/v1/runs"} {
@@ -216,7 +218,6 @@ func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 		return checked.Ready
 	})
 
-	const name = "served-1"
 	begun := ask[campaigns.Run](t, p, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: choice})
 	again := ask[campaigns.Run](t, p, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: choice})
 	if begun.Phase != campaigns.Running || again.Phase != campaigns.Running || begun.Trials != 4 {
@@ -267,11 +268,7 @@ func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	}
 	// Then the run's process is killed too.
 	d.driveServed(t, name, func(step string, k wire.TrialKey) bool { return step == "armed" })
-	for _, pid := range d.drivers(t, name) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-	}
+	d.killDrivers(t, name)
 	testnet.Await(t, time.Minute, "the run is told to be paused", func() bool {
 		return p.run(t, name).Phase == campaigns.Paused
 	})
@@ -332,10 +329,11 @@ func (d *desk) plannedAs(t *testing.T, name string, told campaigns.Planned) {
 	}
 }
 
-// drivers are the processes that drive a run.
+// drivers are the processes that drive a run of the desk's.
 func (d *desk) drivers(t *testing.T, name string) (out []int) {
 	t.Helper()
-	text, err := exec.Command("pgrep", "-f", "fieldmesh run .* --name "+name+" ").Output()
+	text, err := exec.Command("pgrep", "-f",
+		"fieldmesh run .* --name="+name+" .*--runs="+filepath.Join(d.dir, "runs")).Output()
 	var none *exec.ExitError
 	if err != nil && !errors.As(err, &none) {
 		t.Fatal(err)
@@ -348,6 +346,15 @@ func (d *desk) drivers(t *testing.T, name string) (out []int) {
 		out = append(out, pid)
 	}
 	return out
+}
+
+func (d *desk) killDrivers(t *testing.T, name string) {
+	t.Helper()
+	for _, pid := range d.drivers(t, name) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // shared fetches what a run is shared as, and holds it to what the command line writes.
