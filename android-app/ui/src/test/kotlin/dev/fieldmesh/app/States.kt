@@ -140,8 +140,12 @@ private val velocityStudy = Campaign(
 private val offered = listOf(
     velocityStudy,
     Campaign(
-        "six-variants", "Six TCP variants over a chain", "", emptyList(),
-        nodes = listOf("a", "b", "c"), missing = listOf("b", "c"),
+        "six-variants",
+        "Six TCP variants over a chain",
+        "",
+        emptyList(),
+        nodes = listOf("a", "b", "c"),
+        missing = listOf("b", "c"),
     ),
     Campaign(
         "variants-random",
@@ -153,7 +157,8 @@ private val offered = listOf(
     ),
 )
 
-private val known = ExperimentState(isExperimenter = true, link = ControllerLink.UP, campaigns = offered, runs = emptyList())
+private val known =
+    ExperimentState(isExperimenter = true, link = ControllerLink.UP, campaigns = offered, runs = emptyList())
 
 private fun runOf(phase: String) = Run(
     "velocity-1129-141233",
@@ -171,7 +176,11 @@ private val chosen = known.copy(
     choice = Choice("velocity", speedsMps = listOf(2.8, 16.7), repetitions = 1),
     own = Planned(24, 2460.0, 8200.0, velocityStudy.speedsMps, 2),
     planned = Planned(
-        4, 410.0, 1540.0, listOf(2.8, 16.7), 1,
+        4,
+        410.0,
+        1540.0,
+        listOf(2.8, 16.7),
+        1,
         listOf("Chosen by the experimenter: speed_mps 2.8, 16.7 of 6; 1 repetition of 2"),
     ),
 )
