@@ -284,9 +284,9 @@ class ExperimentTest {
         advanceTimeBy(30_000)
         life.app.open("velocity-1")
         controller.isAway = true
-        life.app.pause("velocity-1")
+        life.app.steer("velocity-1", Steer.PAUSE)
         advanceTimeBy(1000)
-        life.app.end("velocity-1")
+        life.app.steer("velocity-1", Steer.END)
         advanceTimeBy(1000)
         assertEquals(Steer.END, life.state.wish("velocity-1"))
         life.end()

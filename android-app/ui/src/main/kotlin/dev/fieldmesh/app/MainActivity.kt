@@ -49,6 +49,7 @@ import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.experiment.Fetched
+import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.LocationService
@@ -363,12 +364,9 @@ class MainActivity : Activity() {
 
         override fun open(run: String?) = app.experiment.open(run)
 
-        override fun pause(run: String) = app.experiment.pause(run)
-
-        override fun resume(run: String) = app.experiment.resume(run)
-
-        override fun end(run: String, button: TextView) = twice(button, R.string.exp_end, R.string.exp_end_sure) {
-            app.experiment.end(run)
+        override fun steer(run: String, how: Steer, button: TextView) = when (how) {
+            Steer.END -> twice(button, R.string.exp_end, R.string.exp_end_sure) { app.experiment.steer(run, how) }
+            Steer.START, Steer.PAUSE, Steer.RESUME -> app.experiment.steer(run, how)
         }
 
         override fun fetch(file: String, toOpen: Boolean) = app.experiment.fetch(file, toOpen)

@@ -32,6 +32,7 @@ import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.device.CameraException
 import dev.fieldmesh.device.VoiceState
@@ -300,11 +301,7 @@ class ScreensTest {
 
         override fun open(run: String?) = Unit
 
-        override fun pause(run: String) = Unit
-
-        override fun resume(run: String) = Unit
-
-        override fun end(run: String, button: TextView) = Unit
+        override fun steer(run: String, how: Steer, button: TextView) = Unit
 
         override fun fetch(file: String, toOpen: Boolean) = Unit
     }

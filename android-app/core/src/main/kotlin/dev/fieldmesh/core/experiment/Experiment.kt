@@ -207,11 +207,8 @@ class Experiment(
         deliver()
     }
 
-    fun pause(run: String) = wish(Wish(Steer.PAUSE, run))
-
-    fun resume(run: String) = wish(Wish(Steer.RESUME, run))
-
-    fun end(run: String) = wish(Wish(Steer.END, run))
+    /** Pauses, resumes or ends a run. */
+    fun steer(run: String, how: Steer) = wish(Wish(how, run))
 
     /** The newest wish for a run stands. */
     private fun wish(new: Wish) {

@@ -13,6 +13,7 @@ import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.experiment.Experiment
 import dev.fieldmesh.core.experiment.ExperimentState
 import dev.fieldmesh.core.experiment.Hindrance
+import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.Choice
@@ -95,14 +96,14 @@ class CampaignsTest {
         on { start() }
         val name = assertNotNull(reach("the run is there") { it.run?.phase == "running" }.opened)
         reach("a trial is accepted") { (it.run?.accepted ?: 0) >= 1 }
-        on { pause(name) }
+        on { steer(name, Steer.PAUSE) }
         reach("it is paused") { it.run?.phase == "paused" && it.wishes.isEmpty() }
         assertEquals(emptyList(), AgentClient(field.pairing("alpha"), phone, Dispatchers.IO).status().host.pending)
         // The app's process ends and begins again, and the run goes on.
         life?.cancel()
         live()
         reach("the run is there again") { it.run?.phase == "paused" }
-        on { resume(name) }
+        on { steer(name, Steer.RESUME) }
         reach("it goes on") { it.run?.phase == "running" }
         val done = assertNotNull(reach("it is complete") { it.run?.phase == "complete" }.run)
         assertEquals(4 to 4, done.accepted to done.trials)

@@ -9,6 +9,7 @@ import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.Run
 
@@ -35,12 +36,8 @@ interface ExperimentActions {
     /** Looks at a run, or at none. */
     fun open(run: String?)
 
-    fun pause(run: String)
-
-    fun resume(run: String)
-
-    /** Ends a run, once [button] has asked again. */
-    fun end(run: String, button: TextView)
+    /** Pauses, resumes or ends a run; for the last, [button] asks again first. */
+    fun steer(run: String, how: Steer, button: TextView)
 
     /** Fetches a file of the run that is looked at, to show it or to hand it on. */
     fun fetch(file: String, toOpen: Boolean)

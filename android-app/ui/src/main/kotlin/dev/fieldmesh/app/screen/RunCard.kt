@@ -17,9 +17,9 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
     private val run get() = actions.experiment.opened
 
     init {
-        view.findViewById<View>(R.id.pause).setOnClickListener { run?.let(actions::pause) }
-        view.findViewById<View>(R.id.resume).setOnClickListener { run?.let(actions::resume) }
-        view.findViewById<TextView>(R.id.end).apply { setOnClickListener { run?.let { actions.end(it, this) } } }
+        for ((id, how) in listOf(R.id.pause to Steer.PAUSE, R.id.resume to Steer.RESUME, R.id.end to Steer.END)) {
+            view.findViewById<TextView>(id).apply { setOnClickListener { run?.let { actions.steer(it, how, this) } } }
+        }
         view.findViewById<View>(R.id.to_list_too).setOnClickListener { actions.open(null) }
     }
 
