@@ -98,7 +98,9 @@ class ScreensTest {
 
     private fun all(variant: String, names: Collection<String> = screens().keys) {
         for ((name, make) in screens().filterKeys(names::contains)) {
-            for ((state, value) in states(name).filterKeys { name != "experiment" || variant !in UNITS || it in SPEEDS }) {
+            for ((state, value) in states(name).filterKeys {
+                name != "experiment" || variant !in UNITS || it in SPEEDS
+            }) {
                 experiment = experiments[state] ?: ExperimentState(isExperimenter = state != "unpaired")
                 draw("$name-$state-$variant", name, make, value)
             }

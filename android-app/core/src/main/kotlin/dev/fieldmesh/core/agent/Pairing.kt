@@ -32,5 +32,5 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
 /** A node of the fleet that the app may be paired with. */
 data class FleetNode(val name: String, val pairing: Pairing)
 
-/** What a code gave the app: the nodes that let it in, and, if it is an experimenter's, the controller that serves it. */
+/** What a code gave the app: the nodes that let it in, and the controller that serves it if it is an experimenter's. */
 data class Admission(val nodes: List<FleetNode>, val controller: Pairing? = null)
