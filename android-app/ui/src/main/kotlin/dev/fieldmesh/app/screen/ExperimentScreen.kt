@@ -48,9 +48,9 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
     private val context = view.context
     private val choice = ChoiceCard(view, actions)
     private val run = RunCard(view, actions)
-    private val present = Cards(view.findViewById(R.id.present), R.layout.experiment_card)
-    private val campaigns = Cards(view.findViewById(R.id.campaigns), R.layout.experiment_card)
-    private val runs = Cards(view.findViewById(R.id.runs), R.layout.experiment_card)
+    private val present = Cards<Run>(view.findViewById(R.id.present), R.layout.experiment_card)
+    private val campaigns = Cards<Campaign>(view.findViewById(R.id.campaigns), R.layout.experiment_card)
+    private val runs = Cards<Run>(view.findViewById(R.id.runs), R.layout.experiment_card)
     private var shown: Any? = null
 
     override fun show(state: AppState) {
