@@ -189,6 +189,7 @@ class ScreensTest {
             View.MeasureSpec.makeMeasureSpec(metrics.heightPixels, View.MeasureSpec.EXACTLY),
         )
         root.layout(0, 0, metrics.widthPixels, metrics.heightPixels)
+        root.jumpDrawablesToCurrentState() // what is checked is so without its animation
         val bitmap = Bitmap.createBitmap(metrics.widthPixels, metrics.heightPixels, Bitmap.Config.ARGB_8888)
         root.draw(Canvas(bitmap))
         pictures.mkdirs()
