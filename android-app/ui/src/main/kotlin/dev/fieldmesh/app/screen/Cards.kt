@@ -26,3 +26,11 @@ internal fun View.tell(id: Int, words: String?) {
     findViewById<TextView>(id).text = words.orEmpty()
     see(id, words != null)
 }
+
+/** A button that is not to be touched now looks so. */
+internal fun View.allow(id: Int, it: Boolean) = findViewById<View>(id).run {
+    isEnabled = it
+    alpha = if (it) 1f else FAINT
+}
+
+private const val FAINT = 0.4f

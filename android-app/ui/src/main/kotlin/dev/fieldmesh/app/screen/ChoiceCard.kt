@@ -54,8 +54,8 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         val repetitions = now.repetitions
         view.findViewById<TextView>(R.id.repetitions).text =
             repetitions?.toString() ?: context.getString(R.string.unknown)
-        view.findViewById<View>(R.id.fewer).isEnabled = repetitions != null && repetitions > 1
-        view.findViewById<View>(R.id.more).isEnabled = repetitions != null
+        view.allow(R.id.fewer, repetitions != null && repetitions > 1)
+        view.allow(R.id.more, repetitions != null)
         showPlan(now)
         showNeeds(now)
         showStart(now)
@@ -124,10 +124,10 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
     ).joinToString(", ")
 
     private fun showNeeds(now: ExperimentState) {
-        view.findViewById<TextView>(R.id.check).apply {
-            isEnabled = !now.isChecking && now.campaign?.missing?.isEmpty() == true && now.campaign?.refused == null
-            setText(if (now.isChecking) R.string.exp_checking else R.string.exp_check)
-        }
+        val isDrivable = now.campaign?.missing?.isEmpty() == true && now.campaign?.refused == null
+        view.allow(R.id.check, isDrivable && !now.isChecking)
+        view.findViewById<TextView>(R.id.check)
+            .setText(if (now.isChecking) R.string.exp_checking else R.string.exp_check)
         view.tell(R.id.ready, now.preflight?.let(::readyText))
         needs.fill(now.needs.filter { it.outcome != "met" }) { card, need ->
             val words = Speeds(context, actions.unit).inWords(needText(need))
@@ -152,7 +152,7 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         ?: context.getString(R.string.exp_need_all, n.need, n.found)
 
     private fun showStart(now: ExperimentState) {
-        view.findViewById<View>(R.id.start).isEnabled = now.hindrance == null
+        view.allow(R.id.start, now.hindrance == null)
         view.tell(R.id.hindrance, now.hindrance?.let { hindranceText(it, now) })
         view.see(R.id.take_back, now.starting != null)
     }
