@@ -61,6 +61,9 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
         val isRun = now.opened != null
         val isChoice = !isRun && now.choice != null
         view.tell(R.id.link_text, context.linkText(now))
+        val isBroken = now.isExperimenter && now.link != ControllerLink.CONNECTING
+        view.findViewById<TextView>(R.id.link_text)
+            .setTextColor(context.getColor(if (isBroken) R.color.bad else R.color.text))
         view.tell(R.id.refused, now.refused?.let { context.refusalText(it, Speeds(context, actions.unit)) })
         view.see(R.id.run, isRun)
         view.see(R.id.choice, isChoice)
