@@ -173,7 +173,7 @@ class Experiment(
     fun check() {
         val choice = shown.value.choice ?: return
         checking?.cancel()
-        shown.update { it.copy(isChecking = true, preflight = null) }
+        shown.update { it.copy(isChecking = true, preflight = null, refused = null) }
         checking = ask {
             try {
                 val found = insist { preflight(choice) }

@@ -105,10 +105,8 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
 
     private fun showPlan(now: ExperimentState) {
         val planned = now.planned
-        view.tell(
-            R.id.plan,
-            planned?.let(::planText) ?: context.getString(R.string.exp_planning).takeIf { now.refused == null },
-        )
+        val instead = refusal(now) ?: context.getString(R.string.exp_planning)
+        view.tell(R.id.plan, planned?.let(::planText) ?: instead)
         val others = planned?.deviations.orEmpty().joinToString("; ").ifEmpty { null }
         view.tell(
             R.id.deviations,
@@ -153,9 +151,14 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
 
     private fun showStart(now: ExperimentState) {
         view.allow(R.id.start, now.hindrance == null)
-        view.tell(R.id.hindrance, now.hindrance?.let { hindranceText(it, now) })
+        val refusal = refusal(now).takeIf { now.planned != null }
+        val hindrance = now.hindrance?.let { hindranceText(it, now) }
+        view.tell(R.id.hindrance, listOfNotNull(refusal, hindrance).joinToString("\n").ifEmpty { null })
         view.see(R.id.take_back, now.starting != null)
     }
+
+    private fun refusal(now: ExperimentState): String? =
+        now.refused?.let { context.refusalText(it, Speeds(context, actions.unit)) }
 
     private fun hindranceText(h: Hindrance, now: ExperimentState): String = when (h) {
         Hindrance.UNPLANNED -> context.getString(R.string.exp_not_planned)

@@ -64,7 +64,8 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
         val isBroken = now.isExperimenter && now.link != ControllerLink.CONNECTING
         view.findViewById<TextView>(R.id.link_text)
             .setTextColor(context.getColor(if (isBroken) R.color.bad else R.color.text))
-        view.tell(R.id.refused, now.refused?.let { context.refusalText(it, Speeds(context, actions.unit)) })
+        val refused = now.refused?.takeUnless { isChoice } // which says it where it was touched
+        view.tell(R.id.refused, refused?.let { context.refusalText(it, Speeds(context, actions.unit)) })
         view.see(R.id.run, isRun)
         view.see(R.id.choice, isChoice)
         view.see(R.id.list, !isRun && !isChoice && now.isExperimenter)
@@ -113,7 +114,7 @@ private fun Context.linkText(now: ExperimentState): String? = when {
 }
 
 /** Why something was not done; null where the link's state says it. */
-private fun Context.refusalText(e: AgentException, speeds: Speeds): String? = when (e) {
+internal fun Context.refusalText(e: AgentException, speeds: Speeds): String? = when (e) {
     is AgentException.Refused -> speeds.inWords(listOfNotNull(e.error.message, e.error.cure).joinToString("\n"))
     is AgentException.BadAnswer -> getString(R.string.exp_bad_answer)
     is AgentException.Unreachable, is AgentException.WrongNode, is AgentException.NotPaired -> null
