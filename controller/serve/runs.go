@@ -177,10 +177,17 @@ func (s *Server) steer(c *call, do func(r *campaigns.Run, rec *record) error) (a
 	return s.board.one(c.run)
 }
 
+// pause also puts back the nodes of a run whose process ended otherwise: by themselves they go
+// on with the schedule.
 func (s *Server) pause(c *call) (any, error) {
 	return s.steer(c, func(r *campaigns.Run, rec *record) error {
-		if r.Phase != campaigns.Running {
+		switch r.Phase {
+		case campaigns.Complete, campaigns.Ended:
 			return nil
+		case campaigns.Paused, campaigns.Failed:
+			if err := s.free(r.Name); err != nil { // another's nodes must not be put back
+				return err
+			}
 		}
 		s.log.Info("run paused", "run", r.Name, "by", c.peer)
 		return s.halt(c.ctx, r.Name, rec)
@@ -257,7 +264,7 @@ func (s *Server) end(c *call) (any, error) {
 		if r.Phase == campaigns.Complete || r.Phase == campaigns.Ended && r.Said == "" {
 			return nil
 		}
-		if r.Phase != campaigns.Running { // another's nodes must not be put back
+		if r.Phase != campaigns.Running {
 			if err := s.free(r.Name); err != nil {
 				return err
 			}

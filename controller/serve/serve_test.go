@@ -244,18 +244,20 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 		!slices.Equal(b.restored[0], nodes) {
 		t.Errorf("paused: %+v, restored %v", r, b.restored)
 	}
-	if r = b.steer(t, name, "pause"); r.Phase != campaigns.Paused || len(b.restored) != 1 {
+	b.wrong = nil // a node that was out of reach is told once more
+	if r = b.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || len(b.restored) != 2 {
 		t.Errorf("paused again: %+v, restored %v", r, b.restored)
 	}
+	b.wrong = []string{"bravo: not told to stop: no answer"}
 	if r = b.steer(t, name, "resume"); r.Phase != campaigns.Running || r.Said != "" {
 		t.Errorf("resumed: %+v", r)
 	}
-	if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != b.wrong[0] || len(b.restored) != 2 {
+	if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != b.wrong[0] || len(b.restored) != 3 {
 		t.Errorf("ended: %+v", r)
 	}
 	b.wrong = nil
-	for range 2 { // a node that was out of reach is told once more, and then no more
-		if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != "" || len(b.restored) != 3 {
+	for range 2 { // told once more, and then no more
+		if r = b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != "" || len(b.restored) != 4 {
 			t.Errorf("ended again: %+v, restored %v", r, b.restored)
 		}
 	}
@@ -265,7 +267,7 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 	}
 	// Its nodes are another's now.
 	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-2", Choice: few})
-	if b.steer(t, name, "end"); len(b.restored) != 3 {
+	if b.steer(t, name, "end"); len(b.restored) != 4 {
 		t.Errorf("the nodes of another run were restored: %v", b.restored)
 	}
 }
