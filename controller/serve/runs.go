@@ -177,8 +177,8 @@ func (s *Server) steer(c *call, do func(r *campaigns.Run, rec *record) error) (a
 	return s.board.one(c.run)
 }
 
-// pause also puts back the nodes of a run whose process ended otherwise: by themselves they go
-// on with the schedule.
+// pause also puts back the nodes of a run whose process ended otherwise: by themselves they
+// continue the schedule.
 func (s *Server) pause(c *call) (any, error) {
 	return s.steer(c, func(r *campaigns.Run, rec *record) error {
 		switch r.Phase {
