@@ -41,8 +41,7 @@ func Saturate(cfg Config, t wire.Trial, opens time.Duration) (Saturation, error)
 	})
 }
 
-// SaturateApart is Saturate of two nodes that stand so far apart, for a while, when the
-// rate control has settled.
+// SaturateApart is Saturate of two nodes that stand so far apart, for a while.
 func SaturateApart(cfg Config, t wire.Trial, apartM float64, during time.Duration) (Saturation, error) {
 	f, _, err := desk(cfg, t)
 	if err != nil {
@@ -57,24 +56,18 @@ func SaturateApart(cfg Config, t wire.Trial, apartM float64, during time.Duratio
 	})
 }
 
-// settles is how long a rate control has before it is looked at: Minstrel decides ten
-// times a second, and three quarters of what it goes by are from before.
-const settles = 2 * time.Second
-
 const (
-	// saturationStep is how often the queue is filled up, and saturationQueue more frames
-	// than any radio sends in it: at 54 Mbit/s an exchange takes 0.3 ms. With A-MPDUs it is as many as
-	// one of these has, which at 390 Mbit/s takes 2 ms.
+	settles = 2 * time.Second // of a rate control: Minstrel decides ten times a second, by three quarters from before
+	// saturationStep is how often the queue is filled up, and saturationQueue more frames than any radio sends in
+	// it: at 54 Mbit/s an exchange takes 0.3 ms. With A-MPDUs it is one of these, which at 390 Mbit/s takes 2 ms.
 	saturationStep  = time.Millisecond
 	saturationQueue = 8
 )
 
-func (f *Field) saturate(t wire.Trial, opens, settles, during time.Duration, locate medium.Locate) (Saturation,
-	error) {
+func (f *Field) saturate(t wire.Trial, opens, warm, during time.Duration, locate medium.Locate) (Saturation, error) {
 	from, to := f.stage.find(t.Sender), f.stage.find(t.Receiver)
 	if from < 0 || to < 0 {
-		return Saturation{}, fmt.Errorf("saturate trial %d: the field has no nodes %q and %q", t.Number, t.Sender,
-			t.Receiver)
+		return Saturation{}, fmt.Errorf("saturate trial %d: no nodes %q and %q", t.Number, t.Sender, t.Receiver)
 	}
 	cfg := f.trialConfig(t)
 	cfg.QueueFrames = max(cfg.QueueFrames, saturationQueue)
@@ -92,7 +85,7 @@ func (f *Field) saturate(t wire.Trial, opens, settles, during time.Duration, loc
 	out := Saturation{NearestM: math.Inf(1)}
 	looks, within := 0, 0
 	core.Advance(opens)
-	begin := opens + settles
+	begin := opens + warm
 	for at := opens; at < begin+during; at += saturationStep {
 		if at == begin {
 			sink.frames = 0
