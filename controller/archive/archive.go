@@ -37,10 +37,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/lock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -61,7 +60,7 @@ const (
 	campaignFile = "campaign.yaml"
 	scheduleFile = "schedule.json"
 	movementDir  = "movement"
-	journalFile  = "journal.ndjson"
+	JournalFile  = "journal.ndjson"
 	cursorFile   = "cursors.ndjson"
 	manifestFile = "MANIFEST.sha256"
 	planSums     = "PLAN.sha256"
@@ -358,19 +357,12 @@ func (i RunInfo) fits() error {
 
 // takeLock holds the run for this process; the kernel frees it at its end.
 func (a *Archive) takeLock() error {
-	f, err := os.OpenFile(filepath.Join(a.dir, LockFile), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("open lock: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		closing := f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return errors.Join(ErrLocked, closing)
-		}
-		return errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), closing)
+	f, err := lock.Hold(filepath.Join(a.dir, LockFile))
+	if errors.Is(err, lock.ErrHeld) {
+		return ErrLocked
 	}
 	a.lock = f
-	return nil
+	return err
 }
 
 // Empty reports whether nothing is recorded or decided yet.
@@ -384,7 +376,7 @@ func (a *Archive) Empty() bool {
 // Discard takes away a run that is empty, and closes it. Any other is closed only.
 func (a *Archive) Discard() (err error) {
 	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
-		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, planSums,
+		for _, name := range []string{runFile, scheduleFile, campaignFile, JournalFile, cursorFile, planSums,
 			planSignature, LockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))

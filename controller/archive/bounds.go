@@ -174,7 +174,7 @@ func (s journalSize) with(line []byte) (journalSize, error) {
 	s.bytes += room.Weight(line)
 	if s.entries > entriesOfJournalMost || s.bytes > journalMost {
 		return s, fmt.Errorf("%s has more than %d entries, or would take more than %d MiB of memory",
-			journalFile, entriesOfJournalMost, journalMost>>20)
+			JournalFile, entriesOfJournalMost, journalMost>>20)
 	}
 	return s, nil
 }

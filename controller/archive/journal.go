@@ -91,7 +91,7 @@ func (a *Archive) write(e JournalEntry) error {
 	if err != nil {
 		return fmt.Errorf("the run is as large as an archive may be: %w; %s", err, whenFull)
 	}
-	if _, err = a.disk.append(journalFile, line); err == nil {
+	if _, err = a.disk.append(JournalFile, line); err == nil {
 		a.journal = size
 	}
 	return err
@@ -149,7 +149,7 @@ func (a *Archive) Judged() (map[wire.TrialKey]time.Time, error) {
 // journal calls do with every entry of the journal, and returns how much it holds.
 func (d disk) journal(do func(JournalEntry) error) (journalSize, error) {
 	var size journalSize
-	err := d.lines(journalFile, func(line []byte) error {
+	err := d.lines(JournalFile, func(line []byte) error {
 		var e JournalEntry
 		var err error
 		if size, err = size.with(line); err == nil {
@@ -159,7 +159,7 @@ func (d disk) journal(do func(JournalEntry) error) (journalSize, error) {
 			err = json.Unmarshal(line, &e)
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: %w", journalFile, err)
+			return fmt.Errorf("read %s: %w", JournalFile, err)
 		}
 		return do(e)
 	})

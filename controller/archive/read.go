@@ -171,6 +171,19 @@ func (a *Archive) recordFiles(k wire.TrialKey) ([]string, error) {
 	return out, nil
 }
 
+// Recorded is how many bytes of an attempt's records are here.
+func (a *Archive) Recorded(k wire.TrialKey) (bytes int64, err error) {
+	files, err := a.recordFiles(k)
+	for _, rel := range files {
+		info, serr := os.Stat(filepath.Join(a.dir, rel))
+		if serr != nil {
+			return 0, fmt.Errorf("measure %s: %w", rel, serr)
+		}
+		bytes += info.Size()
+	}
+	return bytes, err
+}
+
 // nodeOf is whose records a file has.
 func nodeOf(rel string) string { return strings.TrimSuffix(filepath.Base(rel), ".ndjson") }
 

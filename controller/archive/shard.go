@@ -236,7 +236,7 @@ func (a *Archive) take(parts []*Archive) error {
 		}
 		lines = append(lines, line...)
 	}
-	if _, err := a.disk.append(journalFile, lines); err != nil {
+	if _, err := a.disk.append(JournalFile, lines); err != nil {
 		return err
 	}
 	return a.disk.syncAll()
@@ -247,7 +247,7 @@ func (a *Archive) take(parts []*Archive) error {
 // beside, with what its plan's checksums name: its manifest vouches for the attempts.
 func (a *Archive) takeFile(p *Archive, rel string) error {
 	switch rel {
-	case campaignFile, journalFile, cursorFile, LockFile:
+	case campaignFile, JournalFile, cursorFile, LockFile:
 		return nil
 	case scheduleFile: // as another version may have written the same
 		own, _, err := p.disk.sum(rel)

@@ -161,7 +161,7 @@ func (c *check) attempts(finished bool) (map[wire.TrialKey]bool, error) {
 		return nil
 	})
 	if err != nil {
-		c.found(journalFile, Unreadable, err.Error())
+		c.found(JournalFile, Unreadable, err.Error())
 	}
 	sealed := map[wire.TrialKey]bool{}
 	names, err := c.disk.names("trials")
@@ -310,7 +310,7 @@ func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
 func ours(rel string) bool {
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	switch parts[0] {
-	case runFile, campaignFile, scheduleFile, journalFile, cursorFile, planSums, planSignature, manifestSignature:
+	case runFile, campaignFile, scheduleFile, JournalFile, cursorFile, planSums, planSignature, manifestSignature:
 		return len(parts) == 1
 	case "between", movementDir:
 		return len(parts) == 2

@@ -253,6 +253,9 @@ func (t *Table) note() {
 	}
 	if s, u := scaleOf(t.A), scaleOf(t.B); s != u {
 		say("they were driven at different scales: %s and %s", s, u)
+	} else if t.A.Scale != nil && t.A.Scale.Why != t.B.Scale.Why { // each was chosen for its run
+		say("they were driven at different scales of the same name, %s: the first: %s The second: %s", s, t.A.Scale.Why,
+			t.B.Scale.Why)
 	}
 	if d, e := durations(t.A.Plan), durations(t.B.Plan); d != e {
 		say("their windows are of different lengths: %s and %s", d, e)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -105,5 +107,19 @@ func TestNothingBeyondEnoughIsCompared(t *testing.T) {
 		if d.Number.Name == "throughput_bps" && (d.A.N != 2 || math.Abs(d.A.Value-9.2) > 1e-9) { // 11 and 12 MB in 10 s
 			t.Errorf("%s: %+v", d.Cell, *d.A)
 		}
+	}
+}
+
+func TestTwoChoicesOfOneNameAreToldApart(t *testing.T) {
+	of := func(seed uint64, why string) *archive.Archive {
+		return synthetic.Run(t, synthetic.Options{Seed: seed, Speeds: []float64{2.8}, Repetitions: 2, MB: by(10),
+			Scale: &plan.Scale{Name: "chosen", Why: why}})
+	}
+	table, err := compare.Runs(of(1, "the speeds are 2.8 m/s."), of(2, "the repetitions are 2."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "the speeds are 2.8 m/s. The second: the rep") {
+		t.Errorf("%s", notes)
 	}
 }

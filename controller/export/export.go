@@ -43,6 +43,42 @@ type Options struct {
 	Perfetto bool
 }
 
+// Aside begins the name of the folder, in that of an export, into which one is written at first.
+const Aside = ".new-"
+
+// Shared writes two files of an export, and no others: results.csv and tracks.gpx.
+func Shared(a *archive.Archive, to string) (err error) {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("make folder for the export: %w", err)
+	}
+	aside, err := os.MkdirTemp(to, Aside)
+	if err != nil {
+		return fmt.Errorf("make folder for the export: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	numbers := filepath.Join(aside, "metrics.csv")
+	if err := create(numbers, func(w io.Writer) error {
+		_, err := metrics.StreamCSV(w, io.Discard, a)
+		return err
+	}); err != nil {
+		return err
+	}
+	results, err := resultsOf(a, numbers)
+	if err != nil {
+		return err
+	}
+	for _, f := range []file{{name: "results.csv", write: results.write}, {name: "tracks.gpx",
+		write: func(w io.Writer) error { return writeTracks(w, io.Discard, lines{a: a}) }}} {
+		if err := create(filepath.Join(aside, f.name), f.write); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(aside, f.name), filepath.Join(to, f.name)); err != nil {
+			return fmt.Errorf("put the export in place: %w", err)
+		}
+	}
+	return nil
+}
+
 // Run writes the export of a run into a folder, which is made, and returns the
 // files' paths. Everything is written aside first: when it fails, the folder
 // holds what it held before. Files that a former export wrote there, and this one
@@ -75,7 +111,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 			return nil, err
 		}
 	}
-	aside, err := os.MkdirTemp(to, ".new-")
+	aside, err := os.MkdirTemp(to, Aside)
 	if err != nil {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}

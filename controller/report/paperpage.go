@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/choice"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
@@ -120,7 +121,11 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		}
 		for _, c := range campaigns {
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
-				one.Doubts = append(one.Doubts, "The campaign's file has changed since; what ships now was not driven.")
+				doubt := "The campaign's file has changed since; what ships now was not driven."
+				if choice.Is(d.Info.Scale) {
+					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " + d.Info.Scale.Why
+				}
+				one.Doubts = append(one.Doubts, doubt)
 				break
 			}
 		}

@@ -31,13 +31,12 @@ type board struct {
 	driver Driver
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	known   map[string]*knownRun // by name
-	driving map[string]Process   // that this server began and that have not ended
-	runs    campaigns.Runs       // as they were seen last
-	seen    []byte               // the same as JSON, without what is left
-	looked  time.Time
-	until   time.Time // when no more attempts are measured in this look
+	mu     sync.Mutex
+	known  map[string]*knownRun // by name
+	runs   campaigns.Runs       // as they were seen last
+	seen   []byte               // the same as JSON, without what is left
+	looked time.Time
+	until  time.Time // when no more attempts are measured in this look
 }
 
 // knownRun is a run as it was read last.
@@ -56,47 +55,16 @@ const measureFor = 300 * time.Millisecond
 // newBoard begins with a version that no board before it had, as long as none changed more
 // than a thousand times a second.
 func newBoard(dir string, driver Driver, log *slog.Logger) *board {
-	return &board{dir: dir, driver: driver, log: log, known: map[string]*knownRun{}, driving: map[string]Process{},
+	return &board{dir: dir, driver: driver, log: log, known: map[string]*knownRun{},
 		runs: campaigns.Runs{Version: uint64(time.Now().UnixMilli())}}
 }
 
 func (b *board) folder(name string) string { return filepath.Join(b.dir, name) }
 
-// begin has a run driven.
-func (b *board) begin(name string, args []string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p, err := b.driver.Begin(args, filepath.Join(own(b.dir, name), outputFile))
-	if err != nil {
-		return err
-	}
-	b.driving[name] = p
-	return nil
-}
-
-// process is the one that this server began to drive a run and that has not ended; nil: none.
-func (b *board) process(name string) Process {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.running(name)
-}
-
-func (b *board) running(name string) Process {
-	p := b.driving[name]
-	if p == nil {
-		return nil
-	}
-	select {
-	case <-p.Ended():
-		delete(b.driving, name)
-		return nil
-	default:
-		return p
-	}
-}
-
-func (b *board) driven(name string) (bool, error) {
-	if b.running(name) != nil {
+// driven reports whether any process drives a run, or is about to: one that has just begun
+// has no lock yet.
+func (b *board) driven(name string, rec *record) (bool, error) {
+	if rec != nil && rec.Process != nil && b.driver.Alive(*rec.Process) {
 		return true, nil
 	}
 	return b.driver.Driven(b.folder(name))
@@ -197,7 +165,7 @@ func (b *board) read(name string) (*campaigns.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	driven, err := b.driven(name) // before the archive is read, which may be finished then
+	driven, err := b.driven(name, rec) // before the archive is read, which may be finished then
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +196,16 @@ func (b *board) again(name string, driven bool) (*knownRun, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read run %s: %w", name, err)
 	}
+	modified := info.ModTime()
+	journal, err := os.Stat(filepath.Join(b.folder(name), archive.JournalFile)) // to which somebody may have added
+	if err == nil && journal.ModTime().After(modified) {
+		modified = journal.ModTime()
+	}
 	k := b.known[name]
-	if k != nil && !k.driven && !driven && k.modified.Equal(info.ModTime()) {
+	if k != nil && !k.driven && !driven && k.modified.Equal(modified) {
 		return k, nil
 	}
-	next := &knownRun{driven: driven, modified: info.ModTime(), measured: live.Measured{}, unread: true}
+	next := &knownRun{driven: driven, modified: modified, measured: live.Measured{}, unread: true}
 	if k == nil {
 		next.archive, err = archive.Read(b.folder(name))
 	} else if next.archive, err = k.archive.Again(); err == nil && next.archive.Info().CreatedWall.Equal(
@@ -300,8 +273,12 @@ func (b *board) phase(name string, k *knownRun, rec *record, driven bool) (phase
 	case rec.Ended:
 		return campaigns.Ended, rec.Said, nil
 	}
-	if said, err = failure(b.dir, name); err != nil || said != "" {
-		return campaigns.Failed, said, err
+	why, err := rec.failure(b.dir, name)
+	if err != nil || why == "" {
+		return campaigns.Paused, rec.Said, err
 	}
-	return campaigns.Paused, rec.Said, nil
+	if rec.RestoreDue {
+		why = rec.Said + "\n" + why
+	}
+	return campaigns.Failed, shortened(why, saidMost), nil
 }

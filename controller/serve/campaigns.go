@@ -167,7 +167,11 @@ func (s *Server) choose(c campaigns.Choice) (chosen, error) {
 }
 
 // plan says what a choice takes, by the numbers of `fieldmesh plan show`.
-func (s *Server) plan(_ *call, c campaigns.Choice) (any, error) {
+func (s *Server) plan(call *call, c campaigns.Choice) (any, error) {
+	if err := hold(call.poll, s.planning); err != nil { // a large one takes seconds
+		return nil, err
+	}
+	defer release(s.planning)
 	ch, err := s.choose(c)
 	if err != nil {
 		return nil, err

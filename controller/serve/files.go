@@ -102,10 +102,10 @@ func (s *Server) share(c *call) (dir string, err error) {
 	}
 	s.shelf.mu.Lock()
 	defer s.shelf.mu.Unlock()
-	if s.shelf.made[c.run] == of {
+	if _, err := os.Stat(filepath.Join(dir, shared[0].name)); err == nil && s.shelf.made[c.run] == of {
 		return dir, nil
 	}
-	if _, err := export.Run(a, dir, export.Options{}); err != nil {
+	if err := export.Shared(a, dir); err != nil {
 		return "", err
 	}
 	if err := writeReport(a, filepath.Join(dir, "report.html")); err != nil {
@@ -115,10 +115,19 @@ func (s *Server) share(c *call) (dir string, err error) {
 	return dir, nil
 }
 
-// reached tells how far a run has come: its decisions, and whether it is over.
+// reached tells how far a run has come: its decisions, how much was recorded of what they
+// decide, of which more may be pulled later, and whether it is over.
 func reached(a *archive.Archive) (string, error) {
+	decisions := a.Decisions()
+	recorded := make([]int64, len(decisions))
+	for i, d := range decisions {
+		var err error
+		if recorded[i], err = a.Recorded(d.TrialKey); err != nil {
+			return "", err
+		}
+	}
 	h := fnv.New128a()
-	err := json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, a.Decisions(), a.Stopped(), a.Finished()})
+	err := json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, decisions, recorded, a.Stopped(), a.Finished()})
 	return fmt.Sprintf("%x", h.Sum(nil)), err
 }
 
@@ -128,4 +137,13 @@ func writeReport(a *archive.Archive, path string) error {
 		return err
 	}
 	return keys.WriteFile(path, text.Bytes(), 0o644)
+}
+
+// sweep takes away what a server left that was killed while it made files.
+func (s *Server) sweep() error {
+	left, err := filepath.Glob(filepath.Join(own(s.board.dir, "*"), shareFolder, export.Aside+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }

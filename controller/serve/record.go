@@ -25,6 +25,8 @@ const (
 	campaignFile = "campaign.yaml" // as it was chosen
 	outputFile   = "output"        // of the process that drives it, or did last
 	shareFolder  = "export"
+
+	movementFolder = "movement" // beside the campaign, which names files of it
 )
 
 // record is what the server knows of a run that it began, besides its archive.
@@ -35,8 +37,20 @@ type record struct {
 	Trials   int       `json:"trials"`
 	Begun    time.Time `json:"begun"`
 	Ended    bool      `json:"ended,omitempty"` // by a person, for good
-	Said     string    `json:"said,omitempty"`  // what went wrong when it was paused or ended
+	Said     string    `json:"said,omitempty"`  // what went wrong when it was begun, paused or ended
+	// RestoreDue: its nodes are not put back yet, or not all.
+	RestoreDue bool     `json:"restore_due,omitempty"`
+	Process    *Process `json:"process,omitempty"` // that drives it, unless it has ended by itself
+	// Told is the last process that was interrupted: a second time would kill it.
+	Told *Process `json:"told,omitempty"`
 }
+
+// Why a run's nodes may go on, and what to do.
+const (
+	dueAtPause = "its nodes are not put back yet: pause it again"
+	dueAtEnd   = "its nodes are not put back yet: end it again"
+	byItself   = "its process ended by itself; the nodes may go on: pause it to put them back, or resume it"
+)
 
 // own is the folder of what is known of a run.
 func own(runs, name string) string { return filepath.Join(runs, ownFolder, name) }
@@ -80,12 +94,16 @@ const (
 	interruptedText = "interrupted; "
 )
 
-// failure is why the process ended that drove a run last, by its own words; "" if it did not
-// say, or was interrupted.
-func failure(runs, name string) (string, error) {
+// failure is why the process ended that drove a run last, by its own words; "" if it was
+// interrupted, or nobody waits for one and it did not say.
+func (r record) failure(runs, name string) (string, error) {
+	silent := ""
+	if r.Process != nil {
+		silent = byItself
+	}
 	f, err := os.Open(filepath.Join(own(runs, name), outputFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return silent, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read what the process of run %s said: %w", name, err)
@@ -102,8 +120,11 @@ func failure(runs, name string) (string, error) {
 	}
 	text := string(bytes.ToValidUTF8(data, []byte("�")))
 	at := strings.LastIndex("\n"+text, "\n"+errorPrefix)
-	if at < 0 || strings.Contains("\n"+text, "\n"+errorPrefix+interruptedText) {
+	if strings.Contains("\n"+text, "\n"+errorPrefix+interruptedText) {
 		return "", nil
+	}
+	if at < 0 {
+		return silent, nil
 	}
 	return shortened(strings.TrimSpace(text[at+len(errorPrefix):]), saidMost), nil
 }

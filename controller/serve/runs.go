@@ -15,6 +15,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/pause"
@@ -23,7 +24,11 @@ import (
 )
 
 // endTime is how long a process may take to end in order: it may have a report to write.
-const endTime = time.Minute
+// restoreTime is how long nodes may take to put themselves back.
+const (
+	endTime     = time.Minute
+	restoreTime = 55 * time.Second
+)
 
 // listRuns answers at once, or when the runs are others than the caller knows.
 func (s *Server) listRuns(c *call) (any, error) {
@@ -64,6 +69,12 @@ func (s *Server) start(c *call, want campaigns.Start) (any, error) {
 	if err != nil {
 		return nil, refusedCampaign(want.Choice.Campaign, err)
 	}
+	if problems := ch.campaign.Room(func(int) bool { return true }); problems != nil {
+		return nil, refusedCampaign(want.Choice.Campaign, problems)
+	}
+	if err := s.missing(ch.campaign); err != nil {
+		return nil, refusedCampaign(want.Choice.Campaign, err)
+	}
 	if err := hold(c.ctx, s.steering); err != nil {
 		return nil, err
 	}
@@ -80,18 +91,50 @@ func (s *Server) start(c *call, want campaigns.Start) (any, error) {
 	}
 	rec := record{Campaign: ch.campaign.Name, Scale: ch.scale, Place: s.place, Trials: len(trials),
 		Begun: time.Now().UTC()}
-	if err := os.MkdirAll(own(s.board.dir, want.Name), 0o755); err != nil {
-		return nil, fmt.Errorf("keep the campaign of run %s: %w", want.Name, err)
-	}
-	file := filepath.Join(own(s.board.dir, want.Name), campaignFile)
-	if err := keys.WriteFile(file, ch.text, 0o644); err != nil {
+	if err := s.keep(want.Name, ch); err != nil {
 		return nil, err
 	}
 	if err := rec.write(s.board.dir, want.Name); err != nil { // last: with it the run is known
 		return nil, err
 	}
 	s.log.Info("run begun", "run", want.Name, "campaign", rec.Campaign, "scale", rec.Scale, "by", c.peer)
-	return s.drive(want.Name, rec)
+	return s.drive(want.Name, &rec)
+}
+
+// missing refuses a campaign with nodes that the fleet file does not name.
+func (s *Server) missing(c *plan.Campaign) error {
+	fl, err := fleet.Load(s.fleet)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if _, known := fl.Nodes[n.Name]; !known {
+			err = errors.Join(err, fmt.Errorf("the fleet file has no node %s: pair it", n.Name))
+		}
+	}
+	return err
+}
+
+// keep writes a run's campaign, and the files of movement that it names, into the run's folder.
+func (s *Server) keep(name string, ch chosen) error {
+	movement, err := ch.campaign.Movement()
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{campaignFile: ch.text}
+	for file, raw := range movement {
+		files[filepath.Join(movementFolder, file)] = raw
+	}
+	for file, raw := range files {
+		path := filepath.Join(own(s.board.dir, name), file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("keep the campaign of run %s: %w", name, err)
+		}
+		if err := keys.WriteFile(path, raw, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // same refuses a name that another campaign's run has, or another choice of the campaign.
@@ -121,7 +164,11 @@ func (s *Server) free(name string) error {
 		if c.name == name {
 			continue
 		}
-		if driven, err := s.board.isDriven(c.name); err != nil || !driven {
+		rec, err := readRecord(s.board.dir, c.name)
+		if err != nil {
+			return err
+		}
+		if driven, err := s.board.driven(c.name, rec); err != nil || !driven {
 			if err != nil {
 				return err
 			}
@@ -138,10 +185,19 @@ func (s *Server) free(name string) error {
 }
 
 // drive has a process drive a run, from its beginning or on.
-func (s *Server) drive(name string, rec record) (*campaigns.Run, error) {
+func (s *Server) drive(name string, rec *record) (*campaigns.Run, error) {
 	args := []string{"run", filepath.Join(own(s.board.dir, name), campaignFile), "--name=" + name, "--or-resume",
 		"--scale=" + rec.Scale, "--place=" + rec.Place, "--fleet=" + s.fleet, "--runs=" + s.board.dir}
-	if err := s.board.begin(name, args); err != nil {
+	if rec.Scale == "" { // somebody began it at the command line
+		args = []string{"run", "--resume=" + s.board.folder(name), "--fleet=" + s.fleet}
+	}
+	p, err := s.driver.Begin(args, filepath.Join(own(s.board.dir, name), outputFile))
+	if err != nil {
+		rec.Said = shortened(err.Error(), saidMost)
+		return nil, errors.Join(err, rec.write(s.board.dir, name))
+	}
+	rec.Process, rec.Told, rec.RestoreDue, rec.Said = &p, nil, false, ""
+	if err := rec.write(s.board.dir, name); err != nil {
 		return nil, err
 	}
 	return s.board.one(name)
@@ -181,55 +237,93 @@ func (s *Server) steer(c *call, do func(r *campaigns.Run, rec *record) error) (a
 // continue the schedule.
 func (s *Server) pause(c *call) (any, error) {
 	return s.steer(c, func(r *campaigns.Run, rec *record) error {
-		switch r.Phase {
-		case campaigns.Complete, campaigns.Ended:
+		if over(r) && !rec.RestoreDue {
 			return nil
-		case campaigns.Paused, campaigns.Failed:
-			if err := s.free(r.Name); err != nil { // another's nodes must not be put back
-				return err
-			}
 		}
-		s.log.Info("run paused", "run", r.Name, "by", c.peer)
-		return s.halt(c.ctx, r.Name, rec)
+		return s.halt(c, r, rec, rec.Ended)
 	})
 }
 
+func (s *Server) end(c *call) (any, error) {
+	return s.steer(c, func(r *campaigns.Run, rec *record) error {
+		if over(r) && !rec.RestoreDue {
+			return nil
+		}
+		return s.halt(c, r, rec, true)
+	})
+}
+
+// over reports whether a run can no more be resumed from a phone.
+func over(r *campaigns.Run) bool { return r.Phase == campaigns.Complete || r.Phase == campaigns.Ended }
+
 // halt interrupts who drives a run, and has its nodes put back: by themselves they would go
-// on. What goes wrong with a node is kept with the run.
-func (s *Server) halt(ctx context.Context, name string, rec *record) error {
-	if err := s.interrupt(ctx, name); err != nil {
+// on. Until they are, that is due, whatever ends this server meanwhile. What goes wrong with
+// a node is kept with the run.
+func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
+	if r.Phase != campaigns.Running {
+		if err := s.free(r.Name); err != nil { // another's nodes must not be put back
+			return err
+		}
+	}
+	nodes, err := s.nodes(r.Name, rec) // first: a process that is only starting may leave nothing that tells
+	if err != nil {
+		return err
+	}
+	rec.RestoreDue, rec.Said = true, dueAtPause
+	if end {
+		rec.Said = dueAtEnd
+	}
+	if err := rec.write(s.board.dir, r.Name); err != nil {
+		return err
+	}
+	if err := s.interrupt(c.ctx, r.Name, rec); err != nil {
+		return err
+	}
+	s.log.Info("run halted", "run", r.Name, "for_good", end, "by", c.peer)
+	rec.Process, rec.Ended = nil, end
+	if err := rec.write(s.board.dir, r.Name); err != nil {
 		return err
 	}
 	fl, err := fleet.Load(s.fleet)
 	if err != nil {
 		return err
 	}
-	rec.Said = shortened(strings.Join(s.restore(ctx, fl, s.board.nodes(name)), "\n"), saidMost)
-	return rec.write(s.board.dir, name)
+	ctx, cancel := context.WithTimeout(c.ctx, restoreTime)
+	defer cancel()
+	wrong := s.restore(ctx, fl, nodes)
+	rec.RestoreDue, rec.Said = len(wrong) > 0, shortened(strings.Join(wrong, "\n"), saidMost)
+	return rec.write(s.board.dir, r.Name)
 }
 
-// interrupt ends who drives a run, in order.
-func (s *Server) interrupt(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, endTime)
-	defer cancel()
-	p := s.board.process(name)
-	var err error
-	if p != nil {
-		err = p.Interrupt()
-	} else if driven, derr := s.board.isDriven(name); derr != nil || !driven {
-		return derr
-	} else {
-		err = s.driver.Interrupt(s.board.folder(name))
+// interrupt ends who drives a run, in order, and once: a process that is told twice is killed.
+func (s *Server) interrupt(ctx context.Context, name string, rec *record) error {
+	driven, err := s.board.driven(name, rec)
+	if err != nil || !driven {
+		return err
 	}
-	for err == nil {
-		driven, derr := s.board.isDriven(name)
-		if derr != nil || !driven {
-			return derr
+	var p Process
+	if rec.Process != nil && s.driver.Alive(*rec.Process) {
+		p = *rec.Process
+	} else if p, err = s.driver.Holder(s.board.folder(name)); err != nil {
+		return err
+	}
+	if rec.Told == nil || *rec.Told != p {
+		rec.Told = &p
+		if err := rec.write(s.board.dir, name); err != nil {
+			return err
 		}
+		if err := s.driver.Interrupt(p); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.endTime)
+	defer cancel()
+	for driven && err == nil {
 		if pause.For(ctx, lookEvery/10) != nil {
-			err = &wire.Error{Code: wire.CodeUnavailable, Message: fmt.Sprintf("run %s is told to end, and has not yet",
-				name), Cure: "ask again in a minute"}
+			return &wire.Error{Code: wire.CodeUnavailable, Message: fmt.Sprintf("run %s was told to end and is still "+
+				"at it", name), Cure: "ask again in a minute"}
 		}
+		driven, err = s.board.driven(name, rec)
 	}
 	return err
 }
@@ -246,35 +340,12 @@ func (s *Server) resume(c *call) (any, error) {
 		if err := s.free(r.Name); err != nil {
 			return err
 		}
-		rec.Said = ""
-		if err := rec.write(s.board.dir, r.Name); err != nil {
+		if err := rec.write(s.board.dir, r.Name); err != nil { // which makes the folder of the output, too
 			return err
 		}
 		s.log.Info("run resumed", "run", r.Name, "by", c.peer)
-		if rec.Scale != "" {
-			_, err := s.drive(r.Name, *rec)
-			return err
-		}
-		return s.board.begin(r.Name, []string{"run", "--resume=" + s.board.folder(r.Name), "--fleet=" + s.fleet})
-	})
-}
-
-func (s *Server) end(c *call) (any, error) {
-	return s.steer(c, func(r *campaigns.Run, rec *record) error {
-		if r.Phase == campaigns.Complete || r.Phase == campaigns.Ended && r.Said == "" {
-			return nil
-		}
-		if r.Phase != campaigns.Running {
-			if err := s.free(r.Name); err != nil {
-				return err
-			}
-		}
-		s.log.Info("run ended", "run", r.Name, "by", c.peer)
-		rec.Ended = true
-		if err := rec.write(s.board.dir, r.Name); err != nil { // first: it must not be resumed whatever happens
-			return err
-		}
-		return s.halt(c.ctx, r.Name, rec)
+		_, err := s.drive(r.Name, rec)
+		return err
 	})
 }
 
@@ -298,30 +369,43 @@ func restoreNodes(ctx context.Context, fl *fleet.Fleet, names []string) (wrong [
 			wrong = append(wrong, fmt.Sprintf("%s: not put back: %s", client.Node().Name, f))
 		}
 		if errs[i] != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: not told to stop: %v", client.Node().Name, errs[i]))
+			if _, refused := errors.AsType[*wire.Error](errs[i]); refused {
+				wrong = append(wrong, fmt.Sprintf("%s: not put back: %v", client.Node().Name, errs[i]))
+				continue
+			}
+			wrong = append(wrong, fmt.Sprintf("%s is out of reach: it goes on by itself. Go near and pause again.",
+				client.Node().Name))
 		}
 	}
 	return wrong
 }
 
-// isDriven reports whether any process drives a run.
-func (b *board) isDriven(name string) (bool, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.driven(name)
-}
-
-// nodes are those of a run's plan; none before its archive is there.
-func (b *board) nodes(name string) (out []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, err := b.again(name, true)
-	if err != nil || k == nil {
-		return nil
+// nodes are those of a run's plan; of the campaign that was kept, before its archive is there.
+func (s *Server) nodes(name string, rec *record) (out []string, err error) {
+	s.board.mu.Lock()
+	defer s.board.mu.Unlock()
+	k, err := s.board.again(name, true)
+	if err != nil {
+		return nil, err
 	}
-	for _, n := range k.archive.Info().Plan.Nodes {
-		out = append(out, n.Name)
+	if k != nil {
+		for _, n := range k.archive.Info().Plan.Nodes {
+			out = append(out, n.Name)
+		}
+	} else if rec.Scale != "" {
+		path := filepath.Join(own(s.board.dir, name), campaignFile)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the campaign of run %s: %w", name, err)
+		}
+		c, err := plan.ParseAt(path, text, rec.Scale)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range c.Nodes {
+			out = append(out, n.Name)
+		}
 	}
 	slices.Sort(out)
-	return out
+	return out, nil
 }

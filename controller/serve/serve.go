@@ -31,11 +31,13 @@ type Server struct {
 	place     string // of the runs that are begun
 	identity  keys.Identity
 	driver    Driver
+	endTime   time.Duration
 	log       *slog.Logger
 	board     *board
 	shelf     shelf
 	steering  chan struct{} // held by the one call that begins, pauses, resumes or ends a run
 	checking  chan struct{} // held by the one preflight
+	planning  chan struct{} // held by the one plan
 
 	mu      sync.Mutex
 	offered map[string]offered // by the path of a campaign's file
@@ -65,9 +67,10 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver,
+	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver, endTime: endTime,
 		log: c.Log, steering: make(chan struct{}, 1), checking: make(chan struct{}, 1),
-		offered: map[string]offered{}, preflight: askFleet, restore: restoreNodes}
+		planning: make(chan struct{}, 1),
+		offered:  map[string]offered{}, preflight: askFleet, restore: restoreNodes}
 	if _, err := s.files(); err != nil {
 		return nil, err
 	}
@@ -89,8 +92,18 @@ const (
 // connections of peers with a known key that may be open at a time.
 const connections = 64
 
-// Serve answers on listener (plain TCP; TLS is put on it here) until ctx ends. Runs go on.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// Serve answers on listener (plain TCP; TLS is put on it here) until ctx ends. Runs go on. It
+// waits for a call that steers one.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) (err error) {
+	lock, err := alone(s.board.dir)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { s.steering <- struct{}{} }() // for good: calls that wait for it do no more
+	if err := s.sweep(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	server := &http.Server{
 		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: headerTime,
@@ -111,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		}
 		closed <- err
 	})
-	err := server.Serve(door.Listen(listener, s.tls(), headerTime, connections, s.log))
+	err = server.Serve(door.Listen(listener, s.tls(), headerTime, connections, s.log))
 	if !stop() {
 		return <-closed
 	}

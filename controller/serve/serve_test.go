@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/internal/lock"
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -124,6 +127,9 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 
 func TestCampaignsAreOffered(t *testing.T) {
 	b := newBench(t)
+	if err := fleet.Revoke(b.keys(), "bravo"); err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]campaigns.Campaign{}
 	for _, c := range ask[campaigns.Campaigns](t, b, http.MethodGet, "/v1/campaigns", nil).Campaigns {
 		all[c.Name] = c
@@ -216,9 +222,7 @@ func TestARunIsBegunOnce(t *testing.T) {
 	if err := os.WriteFile(output, []byte(said), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.driver.running[name].Interrupt(); err != nil {
-		t.Fatal(err)
-	}
+	b.driver.ends(name)
 	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
 	if len(all) != 1 || all[0].Phase != campaigns.Failed || all[0].Said != "1 need is not met:\n  alpha: gps: no fix" {
 		t.Errorf("failed: %+v", all)
@@ -272,6 +276,118 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 	}
 }
 
+func TestAnEndThatTakesLongIsMadeUpFor(t *testing.T) {
+	b := newBench(t)
+	b.endTime = 50 * time.Millisecond
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.driver.slow = true
+	for range 2 {
+		b.refused(t, http.MethodPost, "/v1/runs/"+name+"/end", nil, wire.CodeUnavailable)
+	}
+	if len(b.driver.stopped) != 1 || len(b.restored) > 0 {
+		t.Errorf("interrupted %v, restored %v", b.driver.stopped, b.restored)
+	}
+	b.driver.ends(name)
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
+	if len(all) != 1 || !strings.Contains(all[0].Said, dueAtEnd) {
+		t.Errorf("its nodes may go on: %+v", all)
+	}
+	for range 2 { // no archive is there yet
+		r := b.steer(t, name, "end")
+		if r.Phase != campaigns.Ended || r.Said != "" || len(b.restored) != 1 ||
+			!slices.Equal(b.restored[0], []string{"alpha", "bravo"}) {
+			t.Errorf("ended: %+v, restored %v", r, b.restored)
+		}
+	}
+}
+
+func TestAProcessThatEndsByItselfIsTold(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.driver.ends(name)
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
+	if len(all) != 1 || all[0].Phase != campaigns.Failed || all[0].Said != byItself {
+		t.Errorf("killed: %+v", all)
+	}
+	if r := b.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || len(b.restored) != 1 {
+		t.Errorf("paused: %+v, restored %v", r, b.restored)
+	}
+}
+
+func TestOneServerHasAFolderOfRuns(t *testing.T) {
+	b := newBench(t)
+	other, err := New(Config{Fleet: b.fleet, Campaigns: b.campaigns, Runs: b.runs(), Driver: b.driver, Log: b.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil) // it serves
+	if err := other.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "another `fieldmesh serve`") {
+		t.Errorf("a second: %v", err)
+	}
+}
+
+func TestFilesOfMovementAreKeptWithARun(t *testing.T) {
+	b := newBench(t)
+	text, err := os.ReadFile("../../campaigns/variants-grid.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(b.campaigns, "walk.yaml")
+	for file, data := range map[string]string{path: string(text),
+		filepath.Join(b.campaigns, "movement", "walk.tcl"): "# nobody moves\n"} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := plan.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Field.Mobility.File = "movement/walk.tcl"
+	if err := b.keep("walk-1", chosen{text: text, campaign: c}); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(own(b.runs(), "walk-1"), "movement", "walk.tcl")
+	if data, err := os.ReadFile(kept); err != nil || string(data) != "# nobody moves\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// The lock of a run is found at who holds it, not at who only has it open.
+func TestTheHolderOfALockIsFound(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, archive.LockFile)
+	open, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if p, err := (Programs{}).Holder(dir); err == nil {
+		t.Errorf("found %+v, which only has it open", p)
+	}
+	held, err := lock.Hold(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	p, err := Programs{}.Holder(dir)
+	if err != nil || p.PID != os.Getpid() || !(Programs{}).Alive(p) {
+		t.Errorf("found %+v, %v", p, err)
+	}
+	if p.Ticks++; (Programs{}).Alive(p) {
+		t.Error("a process of the same number that began at another time is taken for it")
+	}
+}
+
 func TestAServerThatComesLaterKnowsTheRuns(t *testing.T) {
 	b := newBench(t)
 	for i, name := range []string{"phones-1", "phones-2"} {
@@ -282,7 +398,7 @@ func TestAServerThatComesLaterKnowsTheRuns(t *testing.T) {
 		}
 	}
 	before := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Version
-	b.driver.foreign["phones-2"] = true // by a process that the first server began
+	b.end()
 	b.Server = b.serve(t)
 	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil)
 	if len(all.Runs) != 2 || all.Runs[0].Name != "phones-2" || all.Runs[0].Phase != campaigns.Running ||
@@ -291,7 +407,7 @@ func TestAServerThatComesLaterKnowsTheRuns(t *testing.T) {
 	}
 	b.refused(t, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-3", Choice: few}, wire.CodeConflict)
 	if r := b.steer(t, "phones-2", "pause"); r.Phase != campaigns.Paused || !slices.Equal(b.driver.stopped,
-		[]string{"phones-2"}) {
+		[]string{"phones-1", "phones-2"}) {
 		t.Errorf("paused: %+v, stopped %v", r, b.driver.stopped)
 	}
 }

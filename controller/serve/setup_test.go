@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,8 +32,8 @@ import (
 // offeredNames are the shipped campaigns that the bench has: those that are read at once.
 var offeredNames = []string{"reference-tcp", "variants-grid", "velocity", "velocity-phones", "velocity-powered"}
 
-// bench is a server with shipped campaigns and a fleet of the node alpha, an experimenter's
-// phone and another. Nobody drives: what is begun is noted.
+// bench is a server with shipped campaigns and a fleet of the nodes alpha and bravo, an
+// experimenter's phone and another. Nobody drives: what is begun is noted.
 type bench struct {
 	*Server
 	dir      string
@@ -43,59 +45,77 @@ type bench struct {
 	restored [][]string // the nodes of each call
 	wrong    []string   // what the next one says
 	identity keys.Identity
+	end      func() // of the server
 }
 
 // noted is a Driver that notes what it is told.
 type noted struct {
 	mu      sync.Mutex
 	begun   [][]string
-	running map[string]*idle // by the folder
-	foreign map[string]bool  // folders that processes of others drive
-	stopped []string         // folders
-}
-
-// idle is a process that drives nothing until it is interrupted.
-type idle struct {
-	ended chan struct{}
-	once  sync.Once
-}
-
-func (p *idle) Ended() <-chan struct{} { return p.ended }
-
-func (p *idle) Interrupt() error {
-	p.once.Do(func() { close(p.ended) })
-	return nil
+	running map[string]Process // by the run
+	foreign map[string]Process // that others began
+	stopped []string           // runs
+	slow    bool               // who is interrupted does not end
 }
 
 func (d *noted) Begin(args []string, output string) (Process, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := &idle{ended: make(chan struct{})}
 	d.begun = append(d.begun, args)
+	p := Process{PID: len(d.begun), Ticks: 1}
 	d.running[filepath.Base(filepath.Dir(output))] = p
 	return p, os.WriteFile(output, nil, 0o644)
+}
+
+func (d *noted) Alive(p Process) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(slices.Collect(maps.Values(d.running)), p)
 }
 
 func (d *noted) Driven(dir string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.foreign[filepath.Base(dir)], nil
+	_, foreign := d.foreign[filepath.Base(dir)]
+	return foreign, nil
 }
 
-func (d *noted) Interrupt(dir string) error {
+func (d *noted) Holder(dir string) (Process, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.foreign[filepath.Base(dir)] {
-		return errors.New("nobody drives it")
+	if p, foreign := d.foreign[filepath.Base(dir)]; foreign {
+		return p, nil
 	}
-	d.stopped = append(d.stopped, filepath.Base(dir))
-	delete(d.foreign, filepath.Base(dir))
+	return Process{}, errors.New("nobody drives it")
+}
+
+func (d *noted) Interrupt(of Process) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, all := range []map[string]Process{d.running, d.foreign} {
+		for name, p := range all {
+			if p != of {
+				continue
+			}
+			d.stopped = append(d.stopped, name)
+			if !d.slow {
+				delete(all, name)
+			}
+		}
+	}
 	return nil
+}
+
+// ends has the process of a run end by itself.
+func (d *noted) ends(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.running, name)
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{dir: t.TempDir(), driver: &noted{running: map[string]*idle{}, foreign: map[string]bool{}}}
+	b := &bench{dir: t.TempDir(), driver: &noted{running: map[string]Process{}, foreign: map[string]Process{}}}
 	var err error
 	if b.identity, err = fleet.Init(b.keys()); err != nil {
 		t.Fatal(err)
@@ -115,9 +135,11 @@ func newBench(t *testing.T) *bench {
 	b.phone = b.pair(t, "phone", true)
 	b.plain = b.pair(t, "onlooker", false)
 	node := testnet.Identity(t, "alpha")
-	entry := fleet.Node{Name: "alpha", Address: "127.0.0.1:1", Pin: node.Pin}
-	if _, err := fleet.AdmitNode(b.keys(), entry); err != nil {
-		t.Fatal(err)
+	for _, entry := range []fleet.Node{{Name: "alpha", Address: "127.0.0.1:1", Pin: node.Pin},
+		{Name: "bravo", Address: "127.0.0.1:2", Pin: testnet.Identity(t, "bravo").Pin}} {
+		if _, err := fleet.AdmitNode(b.keys(), entry); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b.node = b.client(t, node)
 	b.Server = b.serve(t)
@@ -170,7 +192,14 @@ func (b *bench) serve(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	b.at = l.Addr().String()
-	testnet.Background(t, func(ctx context.Context) error { return s.Serve(ctx, l) })
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	testnet.Background(t, func(testing context.Context) error {
+		defer close(ended)
+		defer context.AfterFunc(testing, cancel)()
+		return s.Serve(ctx, l)
+	})
+	b.end = func() { cancel(); <-ended }
 	return s
 }
 

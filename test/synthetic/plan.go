@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -16,6 +17,7 @@ var P1Speeds = []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}
 // Options shape a run of speed × section. The zero value of each is described
 // beside it.
 type Options struct {
+	Scale       *plan.Scale // nil: the campaign as its file has it
 	Seed        uint64
 	Campaign    string    // "velocity"
 	Paper       string    // whose question the campaign puts; nobody's

@@ -21,7 +21,7 @@ func Info(o Options) archive.RunInfo {
 	p := Plan(o)
 	info := archive.RunInfo{
 		Run: p.Run, Campaign: p.Campaign, CreatedWall: time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC), Seed: o.Seed,
-		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p,
+		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p, Scale: o.Scale,
 		Site: map[string]string{"weather": "dry, 12 °C", "antenna": "internal <5 dBi>"},
 	}
 	if o.Paper != "" {

@@ -26,6 +26,12 @@ const scaleName = "chosen"
 // whyMost is how many characters a scale may say why it is.
 const whyMost = 2000
 
+// chosenBy begins what a scale says of itself that was made of a choice.
+const chosenBy = "Chosen by the experimenter: "
+
+// Is reports whether a scale was made of a choice.
+func Is(s *plan.Scale) bool { return s != nil && strings.HasPrefix(s.Why, chosenBy) }
+
 // Choice is what differs from a campaign at a scale; zero: nothing.
 type Choice struct {
 	Scale       string    // "" is the full campaign
@@ -120,7 +126,7 @@ func (ch Choice) overlay(c *plan.Campaign) (overlay yaml.MapSlice, why string, e
 			Value: yaml.MapSlice{{Key: "repetitions", Value: ch.Repetitions}}})
 		said = append(said, fmt.Sprintf("the repetitions are %d instead of %d", ch.Repetitions, own))
 	}
-	why = "Chosen by the experimenter: " + strings.Join(said, "; ") + "."
+	why = chosenBy + strings.Join(said, "; ") + "."
 	if c.Scale != nil {
 		why += fmt.Sprintf(" Else it is the scale %s. %s", c.Scale.Name, c.Scale.Why)
 	}

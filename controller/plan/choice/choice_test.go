@@ -64,7 +64,7 @@ func TestAChoiceIsAScale(t *testing.T) {
 			t.Errorf("%s %+v: %v", c.campaign, c.choice, err)
 			continue
 		}
-		if scale != "chosen" || got.Scale == nil || !strings.Contains(got.Scale.Why, c.why) {
+		if scale != "chosen" || !choice.Is(got.Scale) || !strings.Contains(got.Scale.Why, c.why) {
 			t.Errorf("%s %+v: scale %q says %+v", c.campaign, c.choice, scale, got.Scale)
 		}
 		if c.speeds != nil && !slices.Equal(speeds(t, got), c.speeds) {
