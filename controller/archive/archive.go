@@ -356,12 +356,10 @@ func (i RunInfo) fits() error {
 }
 
 // takeLock holds the run for this process; the kernel frees it at its end.
-func (a *Archive) takeLock() error {
-	f, err := lock.Hold(filepath.Join(a.dir, LockFile))
-	if errors.Is(err, lock.ErrHeld) {
+func (a *Archive) takeLock() (err error) {
+	if a.lock, err = lock.Hold(filepath.Join(a.dir, LockFile)); errors.Is(err, lock.ErrHeld) {
 		return ErrLocked
 	}
-	a.lock = f
 	return err
 }
 

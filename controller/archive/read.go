@@ -175,11 +175,7 @@ func (a *Archive) recordFiles(k wire.TrialKey) ([]string, error) {
 func (a *Archive) Recorded(k wire.TrialKey) (bytes int64, err error) {
 	files, err := a.recordFiles(k)
 	for _, rel := range files {
-		info, serr := os.Stat(filepath.Join(a.dir, rel))
-		if serr != nil {
-			return 0, fmt.Errorf("measure %s: %w", rel, serr)
-		}
-		bytes += info.Size()
+		bytes += a.disk.size(rel)
 	}
 	return bytes, err
 }

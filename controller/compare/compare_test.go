@@ -119,7 +119,8 @@ func TestTwoChoicesOfOneNameAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "the speeds are 2.8 m/s. The second: the rep") {
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes,
+		"the speeds are 2.8 m/s. The second: the repetitions are 2.") {
 		t.Errorf("%s", notes)
 	}
 }

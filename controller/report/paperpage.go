@@ -123,7 +123,8 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
 				doubt := "The campaign's file has changed since; what ships now was not driven."
 				if choice.Is(d.Info.Scale) {
-					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " + d.Info.Scale.Why
+					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " +
+						d.Info.Scale.Why
 				}
 				one.Doubts = append(one.Doubts, doubt)
 				break

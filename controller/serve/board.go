@@ -277,8 +277,12 @@ func (b *board) phase(name string, k *knownRun, rec *record, driven bool) (phase
 	if err != nil || why == "" {
 		return campaigns.Paused, rec.Said, err
 	}
+	phase = campaigns.Failed
+	if why == byItself {
+		phase = campaigns.Paused
+	}
 	if rec.RestoreDue {
 		why = rec.Said + "\n" + why
 	}
-	return campaigns.Failed, shortened(why, saidMost), nil
+	return phase, shortened(why, saidMost), nil
 }

@@ -108,8 +108,8 @@ func (Programs) Holder(dir string) (Process, error) {
 			return Process{pid, begun}, nil
 		}
 	}
-	return Process{}, &wire.Error{Code: wire.CodeConflict, Message: "the process that drives the run cannot be found: " +
-		"it may be another user's", Cure: "end it by Ctrl-C where it was started"}
+	return Process{}, &wire.Error{Code: wire.CodeConflict, Message: "the process that drives the run cannot be " +
+		"found: it may be another user's", Cure: "end it by Ctrl-C where it was started"}
 }
 
 // locked is what the kernel says of a descriptor through which a file is locked for writing.

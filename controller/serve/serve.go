@@ -67,10 +67,9 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver, endTime: endTime,
-		log: c.Log, steering: make(chan struct{}, 1), checking: make(chan struct{}, 1),
-		planning: make(chan struct{}, 1),
-		offered:  map[string]offered{}, preflight: askFleet, restore: restoreNodes}
+	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver,
+		endTime: endTime, log: c.Log, steering: make(chan struct{}, 1), checking: make(chan struct{}, 1),
+		planning: make(chan struct{}, 1), offered: map[string]offered{}, preflight: askFleet, restore: restoreNodes}
 	if _, err := s.files(); err != nil {
 		return nil, err
 	}

@@ -308,7 +308,7 @@ func TestAProcessThatEndsByItselfIsTold(t *testing.T) {
 	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
 	b.driver.ends(name)
 	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
-	if len(all) != 1 || all[0].Phase != campaigns.Failed || all[0].Said != byItself {
+	if len(all) != 1 || all[0].Phase != campaigns.Paused || all[0].Said != byItself {
 		t.Errorf("killed: %+v", all)
 	}
 	if r := b.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || len(b.restored) != 1 {
