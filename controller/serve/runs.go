@@ -24,10 +24,11 @@ import (
 )
 
 // endTime is how long a process may take to end in order: it may have a report to write.
-// restoreTime is how long nodes may take to put themselves back.
+// restoreTime is how long nodes may take to put themselves back; steerTime bounds the whole.
 const (
-	endTime     = time.Minute
-	restoreTime = 55 * time.Second
+	endTime     = 35 * time.Second
+	restoreTime = 45 * time.Second
+	steerTime   = 85 * time.Second
 )
 
 // listRuns answers at once, or when the runs are others than the caller knows.
@@ -205,6 +206,9 @@ func (s *Server) drive(name string, rec *record) (*campaigns.Run, error) {
 
 // steer has one call at a time do something to a run.
 func (s *Server) steer(c *call, do func(r *campaigns.Run, rec *record) error) (any, error) {
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithTimeout(c.ctx, steerTime)
+	defer cancel()
 	if err := hold(c.ctx, s.steering); err != nil {
 		return nil, err
 	}
