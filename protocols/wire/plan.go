@@ -349,7 +349,7 @@ type Conditions struct {
 	WidthM *float64 `json:"width_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
 	// height of the area, in random_waypoint and setdest
 	HeightM *float64 `json:"height_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"rule=side()"`
-	// least speed of a trip, in random_waypoint
+	// least speed of a trip, in random_waypoint and setdest
 	SpeedMinMps *float64 `json:"speed_min_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
 	// greatest speed of a trip, in random_waypoint and setdest
 	SpeedMaxMps *float64 `json:"speed_max_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`

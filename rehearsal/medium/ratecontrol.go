@@ -20,15 +20,15 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 	switch {
 	case fixed >= 0:
 		return func(*rand.Rand) rateControl { return ratecontrol.Fixed(fixed - p.FirstData) }
-	case c.cfg.RateControl != rateControlSNR:
-		var airtime []time.Duration
-		for i := range p.Modes[p.FirstData:] {
-			airtime = append(airtime, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes))
-		}
-		return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(airtime, p.HT != nil, n, rng) }
+	case c.cfg.RateControl == rateControlSNR:
+		minSNR := p.MinSNRs()
+		return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }
 	}
-	minSNR := p.MinSNRs()
-	return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }
+	var airtime []time.Duration
+	for i := range p.Modes[p.FirstData:] {
+		airtime = append(airtime, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes))
+	}
+	return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(airtime, p.HT != nil, n, rng) }
 }
 
 // rateControl chooses the rates of one station's unicast data frames, of which 0 is the slowest.
