@@ -267,7 +267,10 @@ func (b *board) phase(name string, k *knownRun, rec *record, driven bool) (phase
 	case driven:
 		return campaigns.Running, "", nil
 	case k != nil && k.archive.Finished():
-		return campaigns.Complete, "", nil
+		if rec != nil && rec.RestoreDue {
+			said = rec.Said
+		}
+		return campaigns.Complete, said, nil
 	case rec == nil:
 		return campaigns.Paused, "", nil
 	case rec.Ended:

@@ -70,6 +70,23 @@ func TestOnlyAnExperimentersPhoneIsAnswered(t *testing.T) {
 	}
 }
 
+func TestAFleetFileThatCannotBeReadIsSaid(t *testing.T) {
+	b := newBench(t)
+	path := filepath.Join(b.keys(), fleet.FileName)
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, whole[:len(whole)/2], 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.refused(t, http.MethodGet, "/v1/campaigns", nil, wire.CodeUnavailable)
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask[campaigns.Campaigns](t, b, http.MethodGet, "/v1/campaigns", nil)
+}
+
 //attack:phone a phone that is revoked while it waits for news of the runs | it is asked for again before it is answered
 func TestAPhoneThatIsRevokedWhileItWaitsIsToldNothing(t *testing.T) {
 	b := newBench(t)
@@ -313,6 +330,33 @@ func TestAProcessThatEndsByItselfIsTold(t *testing.T) {
 	}
 	if r := b.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || len(b.restored) != 1 {
 		t.Errorf("paused: %+v, restored %v", r, b.restored)
+	}
+}
+
+func TestNodesOfACompleteRunThatAreNotPutBackAreTold(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.driver.ends(name)
+	a, err := synthetic.Build(filepath.Join(b.runs(), name), synthetic.Options{Seed: 1, Repetitions: 1,
+		Place: archive.PlaceRoad, Speeds: []float64{2.8, 5.6}})
+	if err == nil {
+		err = a.Finish()
+	}
+	rec, readErr := readRecord(b.runs(), name)
+	if err = errors.Join(err, readErr); err != nil {
+		t.Fatal(err)
+	}
+	rec.RestoreDue, rec.Said = true, "bravo is out of reach"
+	if err := rec.write(b.runs(), name); err != nil {
+		t.Fatal(err)
+	}
+	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
+	if len(all) != 1 || all[0].Phase != campaigns.Complete || all[0].Said != rec.Said {
+		t.Errorf("%+v", all)
+	}
+	if r := b.steer(t, name, "pause"); r.Phase != campaigns.Complete || r.Said != "" || len(b.restored) != 1 {
+		t.Errorf("put back: %+v, restored %v", r, b.restored)
 	}
 }
 
