@@ -10,12 +10,17 @@ import dev.fieldmesh.core.agent.join
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.RunRequest
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.BeforeClass
 import java.io.File
 import java.nio.file.Files
 import java.security.MessageDigest
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit
 import kotlin.test.AfterTest
 import kotlin.test.Test
 import kotlin.test.assertEquals
@@ -23,6 +28,7 @@ import kotlin.test.assertFailsWith
 import kotlin.test.assertFalse
 import kotlin.test.assertNotNull
 import kotlin.test.assertNull
+import kotlin.test.assertTrue
 
 /** Against a TLS server of the JDK; the real `fieldmesh serve` has a profile of its own. */
 class ControllerClientTest {
@@ -97,6 +103,40 @@ class ControllerClientTest {
         val other = File(folder, "velocity-2/report.html")
         assertFailsWith<AgentException.Refused> { client.fetch("velocity-2", "report.html", other) }
         assertFalse(other.exists())
+    }
+
+    @Test
+    fun `a file that cannot be kept is told apart from a controller that does not answer`() = runBlocking {
+        answer = { it.send(200, "<html></html>") }
+        File(folder, "velocity-1").writeText("no folder")
+        val to = File(folder, "velocity-1/report.html")
+        assertFailsWith<AgentException.Unstored> { client.fetch("velocity-1", "report.html", to) }
+        assertTrue(File(folder, "velocity-2/report.html/taken").mkdirs())
+        val taken = File(folder, "velocity-2/report.html")
+        assertFailsWith<AgentException.Unstored> { client.fetch("velocity-2", "report.html", taken) }
+        assertEquals(listOf("report.html"), File(folder, "velocity-2").list()?.toList(), "no part of it stays")
+    }
+
+    @Test
+    fun `a fetch that is cancelled ends at once, and leaves nothing`() = runBlocking {
+        val begun = CountDownLatch(1)
+        val over = CountDownLatch(1)
+        answer = {
+            it.sendResponseHeaders(200, 100)
+            it.responseBody.write("half".toByteArray())
+            it.responseBody.flush()
+            begun.countDown()
+            over.await(20, TimeUnit.SECONDS)
+            it.close()
+        }
+        val to = File(folder, "velocity-1/report.html")
+        val fetching = launch(Dispatchers.IO) { client.fetch("velocity-1", "report.html", to) }
+        assertTrue(begun.await(10, TimeUnit.SECONDS))
+        val cancelled = System.nanoTime()
+        fetching.cancelAndJoin()
+        while (to.parentFile.list().orEmpty().isNotEmpty() && System.nanoTime() - cancelled < 10e9) delay(10)
+        assertEquals(emptyList(), to.parentFile.list().orEmpty().toList())
+        over.countDown()
     }
 
     @Test

@@ -22,6 +22,7 @@ import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.runTest
 import java.io.File
+import java.io.IOException
 import java.nio.file.Files
 import java.time.LocalDateTime
 import kotlin.test.AfterTest
@@ -46,6 +47,8 @@ class ExperimentTest {
         folder.deleteRecursively()
     }
 
+    private var time = NOON
+
     private val processes = mutableListOf<CoroutineScope>()
 
     /** In virtual time; no process of the app outlives the test, which would go on for ever. */
@@ -62,7 +65,7 @@ class ExperimentTest {
     /** One life of the app's process, in which somebody looks at the screen. */
     private inner class Life(test: TestScope) {
         private val scope = test.process()
-        val app = Experiment(scope, shelf, { NOON }, folder) { controller }
+        val app = Experiment(scope, shelf, { time }, folder) { controller }
         val state get() = app.state.value
 
         init {
@@ -297,6 +300,87 @@ class ExperimentTest {
         assertEquals("ended", next.state.run?.phase)
         assertNull(next.state.wish("velocity-1"))
         next.end()
+    }
+
+    @Test
+    fun `a wish that is refused for now is told, asked for again, and holds up no other`() = living {
+        val life = experimenter()
+        controller.runs = listOf(sampleRun("velocity-2"), sampleRun("velocity-1"))
+        controller.busy = setOf("velocity-1")
+        life.app.steer("velocity-1", Steer.END)
+        advanceTimeBy(5000)
+        assertEquals("unavailable", assertIs<AgentException.Refused>(life.state.refused).error.code)
+        assertEquals(Steer.END, life.state.wish("velocity-1"))
+        life.app.steer("velocity-2", Steer.PAUSE)
+        advanceTimeBy(1000)
+        assertEquals(listOf("pause velocity-2"), controller.steered)
+        advanceTimeBy(20_000)
+        assertNotNull(life.state.refused)
+        controller.busy = emptySet()
+        advanceTimeBy(60_000)
+        assertEquals(listOf("pause velocity-2", "end velocity-1"), controller.steered)
+        assertNull(life.state.refused)
+        life.end()
+    }
+
+    @Test
+    fun `a start that waited too long is not made, and a pause is`() = living {
+        val life = ready()
+        controller.runs = listOf(sampleRun("velocity-1"))
+        controller.isAway = true
+        life.app.start()
+        life.app.steer("velocity-1", Steer.PAUSE)
+        advanceTimeBy(1000)
+        life.end()
+        time = NOON.plusMinutes(11)
+        controller.isAway = false
+        val next = Life(this)
+        advanceTimeBy(1000)
+        assertEquals("velocity-1129-120000", assertIs<AgentException.TooOld>(next.state.refused).run)
+        assertEquals(emptyList(), next.state.wishes)
+        assertEquals(emptyList(), controller.started)
+        assertEquals(listOf("pause velocity-1"), controller.steered)
+        next.end()
+    }
+
+    @Test
+    fun `a call that takes too long does not tell that the controller is lost, which is followed`() = living {
+        val life = experimenter()
+        controller.steerTimesOut = true
+        life.app.steer("velocity-1", Steer.PAUSE)
+        advanceTimeBy(100)
+        assertEquals(ControllerLink.UP, life.state.link)
+        life.end()
+    }
+
+    @Test
+    fun `a file that this phone cannot keep is told, and not fetched for ever`() = living {
+        controller.runs = listOf(sampleRun("velocity-1"))
+        val life = experimenter()
+        life.app.open("velocity-1")
+        advanceTimeBy(1000)
+        controller.fetchFault = AgentException.Unstored(IOException("No space left on device"))
+        life.app.fetch("report.html", toOpen = true)
+        advanceTimeBy(1000)
+        assertIs<AgentException.Unstored>(life.state.refused)
+        assertNull(life.state.fetching)
+        assertEquals(ControllerLink.UP, life.state.link)
+        life.end()
+    }
+
+    @Test
+    fun `a key that cannot be read is told, and the controller asked when it can`() = living {
+        var fault: AgentException? = AgentException.NoKey(IOException("the key store is broken"))
+        val scope = process()
+        val app = Experiment(scope, shelf, { NOON }, folder) { fault?.let { throw it } ?: controller }
+        scope.launch { app.watch() }
+        app.pair(at)
+        advanceTimeBy(1000)
+        assertIs<AgentException.NoKey>(app.state.value.refused)
+        assertEquals(ControllerLink.CONNECTING, app.state.value.link)
+        fault = null
+        advanceTimeBy(10_000)
+        assertEquals(ControllerLink.UP, app.state.value.link)
     }
 
     @Test

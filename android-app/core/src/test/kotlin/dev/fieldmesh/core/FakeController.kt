@@ -40,6 +40,11 @@ class FakeController : ControllerApi {
     var refusal: AgentException? = null
     var planFault: WireError? = null
     var startFault: WireError? = null
+
+    /** Runs that cannot be steered for now. */
+    var busy = emptySet<String>()
+    var steerTimesOut = false
+    var fetchFault: AgentException? = null
     var runs = emptyList<Run>()
     var version = 1uL
     var needs = listOf(Need("alpha", "radio", "met", "wlan0"))
@@ -110,6 +115,8 @@ class FakeController : ControllerApi {
 
     private fun steer(how: String, name: String, phase: String): Run {
         answer(how)
+        if (steerTimesOut) throw AgentException.Unreachable(IOException("timeout"))
+        if (name in busy) throw AgentException.Refused(WireError("unavailable", "run $name is still at it"))
         steered += "$how $name"
         runs = runs.map { if (it.name == name) it.copy(phase = phase) else it }
         version++
@@ -123,6 +130,7 @@ class FakeController : ControllerApi {
 
     override suspend fun fetch(run: String, file: String, to: File) {
         answer("fetch")
+        fetchFault?.let { throw it }
         to.parentFile.mkdirs()
         to.writeText("$file of $run")
     }

@@ -3,10 +3,14 @@ package dev.fieldmesh.device
 import android.security.keystore.KeyGenParameterSpec
 import android.security.keystore.KeyProperties
 import dev.fieldmesh.core.agent.Identity
+import java.io.IOException
 import java.math.BigInteger
+import java.security.GeneralSecurityException
 import java.security.KeyPairGenerator
 import java.security.KeyStore
+import java.security.KeyStoreException
 import java.security.PrivateKey
+import java.security.ProviderException
 import java.security.cert.X509Certificate
 import java.security.spec.ECGenParameterSpec
 import java.time.Instant
@@ -18,12 +22,20 @@ private const val ALIAS = "fieldmesh"
 
 /**
  * The app's key: P-256, made in the Android Keystore at the first call. Its
- * private half never leaves it; it goes with the app's data.
+ * private half never leaves it; it goes with the app's data. What is wrong with
+ * the store is a [GeneralSecurityException].
  */
-fun keystoreIdentity(): Identity {
+fun keystoreIdentity(): Identity = try {
     val store = KeyStore.getInstance(STORE).apply { load(null) }
     if (!store.containsAlias(ALIAS)) makeKey()
-    return Identity(store.getCertificate(ALIAS) as X509Certificate, store.getKey(ALIAS, null) as PrivateKey)
+    val certificate = store.getCertificate(ALIAS) as? X509Certificate
+    val key = store.getKey(ALIAS, null) as? PrivateKey
+    if (certificate == null || key == null) throw KeyStoreException("the key store has no key of the app")
+    Identity(certificate, key)
+} catch (e: ProviderException) {
+    throw KeyStoreException(e.message, e)
+} catch (e: IOException) {
+    throw KeyStoreException(e.message, e)
 }
 
 /** Deletes the key; the next pairing makes another. */

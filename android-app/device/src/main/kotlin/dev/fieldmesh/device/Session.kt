@@ -170,7 +170,11 @@ class Session(
 
     private fun begin(with: Pairing) {
         following?.cancel()
-        val node = caller.client(with)
+        val node = try {
+            caller.client(with)
+        } catch (_: AgentException.NoKey) {
+            return // the Pair screen shows that there is no key
+        }
         client = node
         instrument.connecting()
         outbox.pending.filter { it.note == MARK }.forEach { instrument.mark(it.toMark(saved = false)) }

@@ -27,15 +27,17 @@ class SharedFiles : ContentProvider() {
         return ParcelFileDescriptor.open(fileOf(uri), ParcelFileDescriptor.MODE_READ_ONLY)
     }
 
-    /** Its name and size, as those ask who take a file. */
+    /** Its name and size, as those ask who take a file; nothing of one that is gone. */
     override fun query(uri: Uri, wanted: Array<String>?, where: String?, with: Array<String>?, order: String?): Cursor {
-        val file = fileOf(uri)
-        val known = mapOf<String, Any>(
-            OpenableColumns.DISPLAY_NAME to file.name,
-            OpenableColumns.SIZE to file.length(),
-        )
-        val columns = wanted?.filter(known::containsKey) ?: known.keys.toList()
-        return MatrixCursor(columns.toTypedArray(), 1).apply { addRow(columns.map(known::getValue)) }
+        val columns = wanted?.filter(COLUMNS::contains) ?: COLUMNS
+        val rows = MatrixCursor(columns.toTypedArray(), 1)
+        val file = try {
+            fileOf(uri)
+        } catch (_: FileNotFoundException) {
+            return rows
+        }
+        rows.addRow(columns.map { if (it == OpenableColumns.SIZE) file.length() else file.name })
+        return rows
     }
 
     private fun fileOf(uri: Uri): File {
@@ -53,6 +55,8 @@ class SharedFiles : ContentProvider() {
     override fun delete(uri: Uri, where: String?, with: Array<String>?) = throw UnsupportedOperationException()
 
     companion object {
+        private val COLUMNS = listOf(OpenableColumns.DISPLAY_NAME, OpenableColumns.SIZE)
+
         /** Where a file lies that may be shared. */
         fun folder(context: Context) = File(context.cacheDir, "shared")
 

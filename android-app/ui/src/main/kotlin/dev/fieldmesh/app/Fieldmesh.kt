@@ -55,6 +55,7 @@ import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
 import java.io.File
 import java.io.IOException
 import java.security.GeneralSecurityException
@@ -185,9 +186,9 @@ open class Fieldmesh :
         agent.pairing?.let(session::pair)
     }
 
-    /** Ends the pairing of this phone's node, and that of the app with it. */
+    /** Ends the pairing of this phone's node, and that of the app with it; an experimenter stays one. */
     fun forgetOwnNode() {
-        if (session.pairing == agent.pairing) unpair()
+        agent.pairing?.let { if (it == session.pairing) session.unpair() }
         agent.forget()
         begunAgain.update { it + 1 }
     }
@@ -247,7 +248,8 @@ open class Fieldmesh :
     open fun follow(node: AgentClient): Flow<Heard> = AgentLink(node, nowNs).follow()
 
     /** The controller that serves experimenters at [at]. */
-    protected open fun serving(caller: Caller, at: Pairing): ControllerApi = caller.controller(at)
+    protected open suspend fun serving(caller: Caller, at: Pairing): ControllerApi =
+        withContext(Dispatchers.IO) { caller.controller(at) } // the key store takes its time
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default

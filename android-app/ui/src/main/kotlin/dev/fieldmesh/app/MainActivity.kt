@@ -78,6 +78,9 @@ class MainActivity : Activity() {
     private var tab = Tab.DRIVE
     private lateinit var screen: Screen
 
+    /** What a first tap was of, and what takes its question back. */
+    private class Asked(val of: Any, val back: Runnable)
+
     private enum class Tab(val button: Int, val layout: Int) {
         EXPERIMENT(R.id.tab_experiment, R.layout.experiment),
         DRIVE(R.id.tab_drive, R.layout.drive),
@@ -207,7 +210,7 @@ class MainActivity : Activity() {
     private fun onRestore(button: TextView) {
         val phase = app.session.state.value.drive.phase
         if (phase == Phase.ARMED || phase == Phase.RUNNING) {
-            twice(button, R.string.restore, R.string.restore_sure, ::restore)
+            twice(button, R.string.restore, R.string.restore_sure, act = ::restore)
         } else {
             restore()
         }
@@ -233,23 +236,22 @@ class MainActivity : Activity() {
     }
 
     /**
-     * A first tap asks, a second one within three seconds acts: no dialog, which a thumb in a moving car
-     * would miss.
+     * A first tap asks, a second one within three seconds that is of the same thing acts: no dialog, which a thumb
+     * in a moving car would miss.
      */
-    private fun twice(button: TextView, usual: Int, sure: Int, act: () -> Unit) {
-        val asked = button.getTag(R.id.link) as? Runnable
+    private fun twice(button: TextView, usual: Int, sure: Int, of: Any = Unit, act: () -> Unit) {
+        val asked = button.getTag(R.id.link) as? Asked
         if (asked != null) {
-            button.removeCallbacks(asked)
-            asked.run()
-            act()
-            return
+            button.removeCallbacks(asked.back)
+            asked.back.run()
+            if (asked.of == of) return act()
         }
         val back = Runnable {
             button.setText(usual)
             button.setTag(R.id.link, null)
         }
         button.setText(sure)
-        button.setTag(R.id.link, back)
+        button.setTag(R.id.link, Asked(of, back))
         button.postDelayed(back, SURE_MS)
     }
 
@@ -365,7 +367,7 @@ class MainActivity : Activity() {
         override fun open(run: String?) = app.experiment.open(run)
 
         override fun steer(run: String, how: Steer, button: TextView) = when (how) {
-            Steer.END -> twice(button, R.string.exp_end, R.string.exp_end_sure) { app.experiment.steer(run, how) }
+            Steer.END -> twice(button, R.string.exp_end, R.string.exp_end_sure, run) { app.experiment.steer(run, how) }
             Steer.START, Steer.PAUSE, Steer.RESUME -> app.experiment.steer(run, how)
         }
 
@@ -426,6 +428,7 @@ class MainActivity : Activity() {
     private fun joinText(e: AgentException): String = when (e) {
         is AgentException.Refused -> e.error.message + (e.error.cure?.let { "\n$it" } ?: "")
         is AgentException.WrongNode -> getString(R.string.pair_other_controller)
+        is AgentException.NoKey -> getString(R.string.exp_no_key, e.message.orEmpty())
         else -> getString(R.string.pair_no_controller)
     }
 
@@ -564,7 +567,7 @@ class MainActivity : Activity() {
         }
 
         override fun unpair(button: TextView) {
-            if (pairing == app.agent.pairing) {
+            if (pairing != null && pairing == app.agent.pairing) {
                 return twice(button, R.string.pair_undo, R.string.own_forget_sure) { unpaired(app::forgetOwnNode) }
             }
             unpaired(app::unpair)

@@ -11,6 +11,7 @@ import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.sampleRun
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
 import dev.fieldmesh.device.SharedFiles
@@ -83,6 +84,11 @@ class ExperimentTest {
         press(R.id.pair)
     }
 
+    private fun type(speed: String) {
+        activity.findViewById<EditText>(R.id.speed_text).setText(speed)
+        press(R.id.speed_add)
+    }
+
     private fun ready() {
         paired()
         press(R.id.tab_experiment)
@@ -110,8 +116,9 @@ class ExperimentTest {
         assertEquals("8 trials, about 12 min, 2.0 km of driving", text(R.id.plan))
         assertEquals(listOf("10.1", "20.2"), List(rows(R.id.speeds)) { (row(R.id.speeds, it) as CheckBox).text })
         touch(R.id.speeds, 0)
-        activity.findViewById<EditText>(R.id.speed_text).setText("50")
-        press(R.id.speed_add)
+        type("0")
+        assertEquals(app.getString(R.string.exp_speed_bad), activity.findViewById<EditText>(R.id.speed_text).error)
+        type("50")
         press(R.id.fewer)
         assertEquals("4 trials, about 6 min, 1.0 km of driving", text(R.id.plan))
         assertFalse(activity.findViewById<View>(R.id.start).isEnabled)
@@ -150,6 +157,63 @@ class ExperimentTest {
     }
 
     @Test
+    fun `a speed that is offered is not driven twice`() {
+        ready()
+        touch(R.id.speeds, 1)
+        type("20.2") // 5.611 m/s; 5.6 is offered, and shown so
+        type("10.1")
+        type("30")
+        assertEquals(listOf(2.8, 5.6, 8.333), app.experiment.state.value.choice?.speedsMps)
+    }
+
+    @Test
+    fun `nodes that are still to be put back are, whatever the run's phase is`() {
+        paired()
+        press(R.id.tab_experiment)
+        for (phase in listOf("paused", "failed", "ended", "complete")) {
+            controller.runs = listOf(sampleRun("velocity-$phase", phase).copy(said = "bravo is out of reach"))
+            controller.version++
+            idle(30)
+            touch(R.id.present, 0)
+            assertEquals(app.getString(R.string.exp_put_back), text(R.id.pause))
+            press(R.id.pause)
+            assertEquals("pause velocity-$phase", controller.steered.last())
+            press(R.id.to_list_too)
+        }
+        controller.runs = listOf(sampleRun("velocity-1", "complete"))
+        controller.version++
+        idle(30)
+        touch(R.id.runs, 0)
+        assertFalse(sees(R.id.pause))
+    }
+
+    @Test
+    fun `a second tap ends the run that the first was of`() {
+        paired()
+        press(R.id.tab_experiment)
+        controller.runs = listOf(sampleRun("velocity-2"), sampleRun("velocity-1"))
+        controller.version++
+        idle(30)
+        touch(R.id.present, 0)
+        activity.findViewById<View>(R.id.end).performClick()
+        app.experiment.open("velocity-1")
+        idle()
+        press(R.id.end)
+        assertEquals(emptyList(), controller.steered)
+        press(R.id.end)
+        assertEquals(listOf("end velocity-1"), controller.steered)
+    }
+
+    @Test
+    fun `an experimenter's phone without a node is unpaired by one tap`() {
+        opened()
+        app.experiment.pair(at)
+        press(R.id.tab_pair)
+        press(R.id.unpair)
+        assertNull(app.experiment.pairing)
+    }
+
+    @Test
     fun `only files that are shared are given away, and only to be read`() {
         val folder = SharedFiles.folder(app).apply { mkdirs() }
         File(folder, "report.html").writeText("a report")
@@ -159,6 +223,8 @@ class ExperimentTest {
         assertTrue(known.moveToFirst())
         assertEquals("report.html" to 8L, known.getString(0) to known.getLong(1))
         known.close()
+        val gone = Uri.parse("content://dev.fieldmesh.app.files/gone.html")
+        assertEquals(0, app.contentResolver.query(gone, null, null, null, null)?.use { it.count })
         for (path in listOf("../../files/secret", "%2e%2e/%2e%2e/files/secret", "..%2f..%2ffiles%2fsecret", "", "no")) {
             val other = Uri.parse("content://dev.fieldmesh.app.files/$path")
             assertFailsWith<FileNotFoundException>(path) { app.contentResolver.openFileDescriptor(other, "r") }

@@ -263,6 +263,8 @@ class NodeTest {
         val activity = opened()
         activity.type(CODE)
         runs()
+        val controller = Pairing("127.0.0.2", 7448, Pin("cd".repeat(32)))
+        app.experiment.pair(controller)
         activity.press(R.id.unpair)
         assertEquals(ofOwn, app.session.pairing)
         assertEquals(
@@ -272,6 +274,7 @@ class NodeTest {
         activity.press(R.id.unpair)
         assertNull(app.session.pairing)
         assertFalse(app.agent.isPaired)
+        assertEquals(controller, app.experiment.pairing, "an experimenter's role is not the node's")
         awaitsKeys()
         service.destroy()
     }

@@ -101,7 +101,7 @@ class ScreensTest {
             for ((state, value) in states(name).filterKeys {
                 name != "experiment" || variant !in UNITS || it in SPEEDS
             }) {
-                experiment = experiments[state] ?: ExperimentState(isExperimenter = state != "unpaired")
+                experiment = experiments[state] ?: ExperimentState(SOMEWHERE.takeIf { state != "unpaired" })
                 draw("$name-$state-$variant", name, make, value)
             }
         }
@@ -151,10 +151,18 @@ class ScreensTest {
         "experiment-unready-light" to listOf(
             "1 need is not met:",
             "bravo, radio: there is no interface wlan0",
-            "Do what is said for each need above, then check again.",
+            "Fix each item above, then check again.",
         ),
         "experiment-chosen-light" to listOf("4 trials, about 7 min, 1.5 km of driving", "Check all nodes first."),
         "experiment-complete-light" to listOf("60.1 km/h", "9.1 Mbit/s, 4 results", "Open the report"),
+        "experiment-lost-light" to listOf(
+            "The controller 192.168.50.2:7448 does not answer. Check whether fieldmesh serve is running on it, and " +
+                "whether this phone is on its network.",
+        ),
+        "experiment-list-light" to listOf("bravo is out of reach: it goes on by itself."),
+        "experiment-slow-light" to listOf("41.5 kbit/s, 1 result"),
+        "experiment-full-light" to
+            listOf("There is no room on this phone for the file. Free some, then fetch it again."),
         "experiment-complete-mph" to listOf("6.3 mph"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),
@@ -253,6 +261,7 @@ class ScreensTest {
     )
 
     private companion object {
+        val SOMEWHERE = Pairing("192.168.50.2", 7448, Pin("cd".repeat(32)))
         val UNITS = setOf("mph", "mps")
 
         /** The states of the screen for campaigns that show speeds. */
@@ -312,7 +321,7 @@ class ScreensTest {
     private class Paired(yes: Boolean) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))
         override val pairing = if (yes) Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) else null
-        override val controller = if (yes) Pairing("192.168.50.2", 7448, Pin("cd".repeat(32))) else null
+        override val controller = SOMEWHERE.takeIf { yes }
         override val canScan = true
 
         override fun pair(with: Pairing) = Unit

@@ -1,6 +1,8 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.CampaignState
 import dev.fieldmesh.core.app.Mark
@@ -38,6 +40,7 @@ import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
 import java.io.File
+import java.io.IOException
 import kotlin.math.sin
 
 private fun golden(name: String) = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
@@ -157,8 +160,12 @@ private val offered = listOf(
     ),
 )
 
+private val serves = Pairing("192.168.50.2", 7448, Pin("cd".repeat(32)))
+
 private val known =
-    ExperimentState(isExperimenter = true, link = ControllerLink.UP, campaigns = offered, runs = emptyList())
+    ExperimentState(serves, ControllerLink.UP, campaigns = offered, runs = emptyList())
+
+private const val DUE = "bravo is out of reach: it goes on by itself.\nGo near and pause again."
 
 private fun runOf(phase: String) = Run(
     "velocity-1129-141233",
@@ -207,9 +214,15 @@ private val files = listOf(
 /** Every state that the screen for campaigns may be in. */
 val experiments: Map<String, ExperimentState> = mapOf(
     "other" to ExperimentState(),
-    "asking" to ExperimentState(isExperimenter = true),
+    "asking" to ExperimentState(serves),
     "none" to known.copy(campaigns = emptyList()),
-    "list" to known.copy(runs = listOf(runOf("running"), runOf("complete").copy(name = "velocity-1128-101500"))),
+    "list" to known.copy(
+        runs = listOf(
+            runOf("running"),
+            runOf("ended").copy(name = "velocity-1129-090000", said = DUE),
+            runOf("complete").copy(name = "velocity-1128-101500"),
+        ),
+    ),
     "lost" to known.copy(link = ControllerLink.LOST),
     "revoked" to known.copy(link = ControllerLink.NOT_EXPERIMENTER),
     "planning" to known.copy(choice = Choice("velocity")),
@@ -239,6 +252,16 @@ val experiments: Map<String, ExperimentState> = mapOf(
     "failed" to known.copy(
         runs = listOf(runOf("failed").copy(said = "alpha: connection refused\nstart its agent: fieldmesh-agent up")),
         opened = "velocity-1129-141233",
+    ),
+    "ended" to known.copy(runs = listOf(runOf("ended").copy(said = DUE)), opened = "velocity-1129-141233"),
+    "slow" to known.copy(
+        runs = listOf(runOf("paused").copy(sheet = Sheet(listOf(SpeedMean(2.8, 41_500.0, 1))))),
+        opened = "velocity-1129-141233",
+    ),
+    "full" to known.copy(
+        runs = listOf(runOf("paused")),
+        opened = "velocity-1129-141233",
+        refused = AgentException.Unstored(IOException("write failed: ENOSPC (No space left on device)")),
     ),
     "complete" to known.copy(
         runs = listOf(runOf("complete")),

@@ -39,7 +39,7 @@ class TestApp : Fieldmesh() {
     /** The controller that serves experimenters. */
     val serving = FakeController()
 
-    override fun serving(caller: Caller, at: Pairing) = serving
+    override suspend fun serving(caller: Caller, at: Pairing) = serving
 
     /** What its node tells. */
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)

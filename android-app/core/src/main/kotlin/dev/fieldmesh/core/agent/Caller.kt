@@ -1,17 +1,24 @@
 package dev.fieldmesh.core.agent
 
 import kotlinx.coroutines.CoroutineDispatcher
+import java.security.GeneralSecurityException
 
 /** This app as nodes and controllers meet it: by its key, over the way that [way] tells at the moment of a call. */
 class Caller(private val identity: () -> Identity, private val io: CoroutineDispatcher, private val way: () -> Way) {
     /** A node on this phone itself is called over none of its networks. */
-    fun client(node: Pairing) = AgentClient(node, identity(), io, wayTo(node))
+    fun client(node: Pairing) = AgentClient(node, own(), io, wayTo(node))
 
     /** So is a controller, as in Termux. */
-    fun controller(at: Pairing) = ControllerClient(at, identity(), io, wayTo(at))
+    fun controller(at: Pairing) = ControllerClient(at, own(), io, wayTo(at))
+
+    private fun own(): Identity = try {
+        identity()
+    } catch (e: GeneralSecurityException) {
+        throw AgentException.NoKey(e)
+    }
 
     private fun wayTo(peer: Pairing): () -> Way = if (peer.host == Pairing.LOOPBACK) ({ Way.PREFERRED }) else way
 
     /** See [join]. */
-    suspend fun join(code: PairingCode): Admission = join(code, identity(), io, way())
+    suspend fun join(code: PairingCode): Admission = join(code, own(), io, way())
 }

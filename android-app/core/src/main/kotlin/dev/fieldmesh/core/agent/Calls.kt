@@ -24,7 +24,6 @@ import java.io.IOException
 import java.time.Duration
 import javax.net.ssl.SSLException
 import javax.net.ssl.X509TrustManager
-import kotlin.coroutines.resume
 import kotlin.coroutines.resumeWithException
 
 internal val JSON = "application/json".toMediaType()
@@ -45,6 +44,17 @@ sealed class AgentException(message: String, cause: Throwable? = null) : IOExcep
 
     /** The answer is not what the schema says. */
     class BadAnswer(cause: Throwable) : AgentException("read the node's answer: ${cause.message}", cause)
+
+    /** What came could not be kept on this phone. */
+    class Unstored(cause: IOException) : AgentException("keep a file: ${cause.message}", cause) {
+        val isFull: Boolean get() = message.orEmpty().let { "ENOSPC" in it || "No space left" in it }
+    }
+
+    /** This phone's own key cannot be read. */
+    class NoKey(cause: Throwable) : AgentException(cause.message ?: cause.javaClass.simpleName, cause)
+
+    /** What was asked for a [run] is too old to be sent without asking. */
+    class TooOld(val run: String) : AgentException("run $run was asked for too long ago")
 }
 
 /** Calls to one node or controller, each over the way of its moment. Every call can be cancelled. */
@@ -84,6 +94,11 @@ internal class Calls(
         client.exchange(request, read)
     }
 
+    /** A call whose answer may take as long as it goes on: [longerMs] and the usual time are of its silence alone. */
+    suspend fun <T> stream(request: Request, longerMs: Long, read: (Response) -> T): T = withContext(io) {
+        clients.now().longer(longerMs).newBuilder().callTimeout(Duration.ZERO).build().exchange(request, read)
+    }
+
     /** A call that is given up after [limit]. */
     suspend fun <T> hurried(request: Request, limit: Duration, read: (Response) -> T): T = withContext(io) {
         clients.now().newBuilder().callTimeout(limit).build().exchange(request, read)
@@ -97,9 +112,9 @@ private fun OkHttpClient.longer(ms: Long): OkHttpClient {
 
 internal fun Response.text(): String = body?.string().orEmpty()
 
-/** Sends a request and has its answer read. What goes wrong is an [AgentException]. */
+/** Sends a request and has its answer read, on a thread of the client. What goes wrong is an [AgentException]. */
 internal suspend fun <T> OkHttpClient.exchange(request: Request, read: (Response) -> T): T = try {
-    newCall(request).await().use { response ->
+    newCall(request).await { response ->
         if (response.code != 200) throw refusal(response.code, response.text())
         read(response)
     }
@@ -157,11 +172,12 @@ internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Du
         .callTimeout(timeout)
         .build()
 
-private suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
+/** A call that is cancelled is so also while its answer is read. */
+private suspend fun <T> Call.await(read: (Response) -> T): T = suspendCancellableCoroutine { continuation ->
     continuation.invokeOnCancellation { cancel() }
     enqueue(object : Callback {
         override fun onResponse(call: Call, response: Response) =
-            continuation.resume(response) { _, late, _ -> late.close() }
+            continuation.resumeWith(runCatching { response.use(read) })
 
         override fun onFailure(call: Call, e: IOException) {
             if (continuation.isActive) continuation.resumeWithException(e)

@@ -11,6 +11,7 @@ import dev.fieldmesh.core.wire.Runs
 import kotlinx.coroutines.CoroutineDispatcher
 import java.io.File
 import java.io.IOException
+import java.io.InputStream
 import java.time.Duration
 
 /** What an experimenter asks of the controller. Every call is idempotent. */
@@ -67,12 +68,34 @@ class ControllerClient(
     override suspend fun files(run: String): RunFiles = calls.call(calls.get("v1/runs/$run/files"), MAKES_FILES_MS)
 
     override suspend fun fetch(run: String, file: String, to: File) {
-        calls.exchange(calls.get("v1/runs/$run/files/$file"), MAKES_FILES_MS) { response ->
-            val part = File(to.path + ".part")
-            part.parentFile?.mkdirs()
-            part.outputStream().use { response.body?.byteStream()?.copyTo(it) }
-            if (!part.renameTo(to)) throw IOException("$to cannot be replaced")
+        calls.stream(calls.get("v1/runs/$run/files/$file"), MAKES_FILES_MS) { response ->
+            val part = here {
+                to.parentFile?.mkdirs()
+                File.createTempFile("part", null, to.parentFile) // a call that was cancelled may still write its own
+            }
+            try {
+                response.body?.byteStream()?.let { body -> copy(body, part) }
+                here { if (!part.renameTo(to)) throw IOException("$to cannot be replaced") }
+            } finally {
+                part.delete()
+            }
         }
+    }
+
+    private fun copy(body: InputStream, to: File) = here { to.outputStream() }.use { out ->
+        val buffer = ByteArray(DEFAULT_BUFFER_SIZE)
+        while (true) {
+            val n = body.read(buffer)
+            if (n < 0) break
+            here { out.write(buffer, 0, n) }
+        }
+    }
+
+    /** Work on this phone's own storage. */
+    private fun <T> here(work: () -> T): T = try {
+        work()
+    } catch (e: IOException) {
+        throw AgentException.Unstored(e)
     }
 
     private companion object {

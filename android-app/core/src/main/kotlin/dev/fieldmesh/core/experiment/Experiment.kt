@@ -11,13 +11,16 @@ import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
 import kotlinx.coroutines.flow.collectLatest
+import kotlinx.coroutines.flow.distinctUntilChanged
 import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.launch
@@ -26,6 +29,7 @@ import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import java.io.File
 import java.time.LocalDateTime
+import java.time.ZoneOffset
 import java.time.format.DateTimeFormatter
 import java.util.Locale
 
@@ -51,9 +55,8 @@ class Experiment(
     private val shelf: Shelf,
     private val now: () -> LocalDateTime,
     private val folder: File,
-    private val connect: (Pairing) -> ControllerApi,
+    private val connect: suspend (Pairing) -> ControllerApi,
 ) {
-    private val controller = MutableStateFlow<Pairing?>(null)
     private var api: ControllerApi? = null
     private val shown = MutableStateFlow(ExperimentState())
     private val came = Channel<Fetched>(Channel.UNLIMITED)
@@ -63,10 +66,19 @@ class Experiment(
     private var listing: Job? = null
     private var fetching: Job? = null
 
+    /** The wish that is on its way. */
+    private var asking: Wish? = null
+
+    /** What was last told of a wish that is asked for again. */
+    private var postponed: AgentException? = null
+
+    /** How many follow the controller: what they hear of it is what its link is. */
+    private var followers = 0
+
     val state: StateFlow<ExperimentState> = shown.asStateFlow()
 
     /** The controller that this phone is an experimenter's of. */
-    val pairing: Pairing? get() = controller.value
+    val pairing: Pairing? get() = shown.value.controller
 
     /** Files that have come; each is told once. */
     val fetched: Flow<Fetched> = came.receiveAsFlow()
@@ -86,19 +98,23 @@ class Experiment(
         listOf(planning, checking, delivering, listing, fetching).forEach { it?.cancel() }
         shown.value = ExperimentState()
         api = null
-        controller.value = null
+        asking = null
         with?.let(::begin)
         save()
     }
 
-    private fun begin(with: Pairing) {
-        api = connect(with)
-        shown.update { it.copy(isExperimenter = true) }
-        controller.value = with
-    }
+    private fun begin(with: Pairing) = shown.update { it.copy(controller = with) }
 
     /** Follows campaigns and runs, for as long as somebody looks at them. */
-    suspend fun watch() = controller.collectLatest { if (it != null) follow() }
+    suspend fun watch() = shown.map { it.controller }.distinctUntilChanged().collectLatest {
+        if (it == null) return@collectLatest
+        followers++
+        try {
+            follow()
+        } finally {
+            followers--
+        }
+    }
 
     private suspend fun follow() {
         var known: ULong? = null
@@ -106,15 +122,15 @@ class Experiment(
         if (planning?.isActive != true && shown.value.planned == null) plan()
         while (true) {
             try {
-                val campaigns = call { campaigns() }.campaigns
+                val campaigns = call(isFollower = true) { campaigns() }.campaigns
                 shown.update { it.copy(campaigns = campaigns) }
-                val runs = call { runs(known, LOOK_MS) }
+                val runs = call(isFollower = true) { runs(known, LOOK_MS) }
                 known = runs.version
                 take(runs.runs)
                 wait = FIRST_RETRY_MS
             } catch (e: AgentException) {
                 known = null
-                if (shown.value.link == ControllerLink.UP) shown.update { it.copy(refused = e) }
+                if (isUntold(e)) shown.update { it.copy(refused = e) }
                 delay(wait)
                 wait = (wait * 2).coerceAtMost(LAST_RETRY_MS)
             }
@@ -179,7 +195,7 @@ class Experiment(
                 val found = insist { preflight(choice) }
                 shown.update { it.copy(preflight = found) }
             } finally {
-                if (shown.value.choice == choice) shown.update { it.copy(isChecking = false) }
+                if (checking === currentCoroutineContext()[Job]) shown.update { it.copy(isChecking = false) }
             }
         }
     }
@@ -189,7 +205,7 @@ class Experiment(
         val state = shown.value
         if (state.hindrance != null) return
         val choice = state.choice ?: return
-        wish(Wish(Steer.START, nameFor(choice, state.runs.orEmpty()), choice))
+        wish(Wish(Steer.START, nameFor(choice, state.runs.orEmpty()), choice, seconds()))
     }
 
     private fun nameFor(choice: Choice, runs: List<Run>): String {
@@ -202,37 +218,61 @@ class Experiment(
     /** Takes back a start that the controller has not answered. It may have heard it: the runs tell then. */
     fun takeBack() {
         val wish = shown.value.starting ?: return
-        delivering?.cancel()
         drop(wish)
         deliver()
     }
 
     /** Pauses, resumes or ends a run. */
-    fun steer(run: String, how: Steer) = wish(Wish(how, run))
+    fun steer(run: String, how: Steer) = wish(Wish(how, run, wishedS = seconds()))
+
+    private fun seconds() = now().toEpochSecond(ZoneOffset.UTC)
 
     /** The newest wish for a run stands. */
     private fun wish(new: Wish) {
-        val isOnItsWay = shown.value.wishes.firstOrNull()?.run == new.run
-        if (isOnItsWay) delivering?.cancel()
         shown.update { s -> s.copy(wishes = s.wishes.filter { it.run != new.run } + new, refused = null) }
         save()
-        if (isOnItsWay || delivering?.isActive != true) deliver()
+        if (asking == null || asking?.run == new.run) deliver()
     }
 
+    /** A wish that the controller cannot grant yet goes behind the others. */
     private fun deliver() {
+        delivering?.cancel()
         delivering = ask {
-            while (true) {
-                val wish = shown.value.wishes.firstOrNull() ?: break
-                try {
-                    val run = insist { grant(wish) }
-                    drop(wish)
-                    took(wish, run)
-                } catch (e: AgentException) {
-                    drop(wish)
-                    shown.update { it.copy(refused = e) }
+            val later = mutableSetOf<Wish>()
+            var wait = FIRST_RETRY_MS
+            while (shown.value.wishes.isNotEmpty()) {
+                val wish = shown.value.wishes.find { it !in later }
+                if (wish != null) {
+                    if (!deliver(wish)) later += wish
+                    continue
                 }
+                delay(wait)
+                wait = (wait * 2).coerceAtMost(LONGEST_MS)
+                later.clear()
             }
         }
+    }
+
+    /** False where it has to be asked for again. */
+    private suspend fun deliver(wish: Wish): Boolean {
+        asking = wish
+        try {
+            val run = insist(::isAway) {
+                checkAge(wish)
+                grant(wish)
+            }
+            drop(wish)
+            took(wish, run)
+        } catch (e: AgentException) {
+            val isLater = passes(e)
+            if (!isLater) drop(wish)
+            if (isLater) postponed = e
+            shown.update { it.copy(refused = e) }
+            return !isLater
+        } finally {
+            if (asking === wish) asking = null
+        }
+        return true
     }
 
     private suspend fun ControllerApi.grant(wish: Wish): Run = when (wish.steer) {
@@ -240,6 +280,12 @@ class Experiment(
         Steer.PAUSE -> pause(wish.run)
         Steer.RESUME -> resume(wish.run)
         Steer.END -> end(wish.run)
+    }
+
+    /** Nobody who has gone away has nodes begin. */
+    private fun checkAge(wish: Wish) {
+        val ageS = wish.wishedS?.let { seconds() - it } ?: Long.MAX_VALUE
+        if (wish.steer in BEGINS && ageS !in 0..OLD_S) throw AgentException.TooOld(wish.run)
     }
 
     private fun took(wish: Wish, run: Run) {
@@ -252,7 +298,7 @@ class Experiment(
     }
 
     private fun drop(wish: Wish) {
-        shown.update { it.copy(wishes = it.wishes - wish) }
+        shown.update { s -> s.copy(wishes = s.wishes - wish, refused = s.refused.takeIf { it !== postponed }) }
         save()
     }
 
@@ -302,7 +348,7 @@ class Experiment(
                 insist { fetch(run, file, to) }
                 came.send(Fetched(to, toOpen))
             } finally {
-                if (shown.value.fetching == file) shown.update { it.copy(fetching = null) }
+                if (fetching === currentCoroutineContext()[Job]) shown.update { it.copy(fetching = null) }
             }
         }
     }
@@ -317,13 +363,16 @@ class Experiment(
     }
 
     /** Asks until the controller answers, whatever it answers. */
-    private suspend fun <T> insist(what: suspend ControllerApi.() -> T): T {
+    private suspend fun <T> insist(
+        goesOn: (AgentException) -> Boolean = ::passes,
+        what: suspend ControllerApi.() -> T,
+    ): T {
         var wait = FIRST_RETRY_MS
         while (true) {
             try {
-                return call(what)
+                return call(what = what)
             } catch (e: AgentException) {
-                if (!passes(e)) throw e
+                if (!goesOn(e)) throw e
             }
             delay(FIRST_RETRY_MS)
             // Whoever hears the controller first wakes the others.
@@ -333,30 +382,41 @@ class Experiment(
         }
     }
 
-    private fun passes(e: AgentException) = when (e) {
-        is AgentException.Unreachable, is AgentException.WrongNode -> true
-        is AgentException.Refused -> e.error.code in AGAIN
-        is AgentException.NotPaired, is AgentException.BadAnswer -> false
-    }
+    /** Whether the link's state does not say it. */
+    private fun isUntold(e: AgentException) = e is AgentException.NoKey || shown.value.link == ControllerLink.UP
 
-    private suspend fun <T> call(what: suspend ControllerApi.() -> T): T = try {
-        val answer = checkNotNull(api) { "no controller is paired" }.what()
+    private fun isAway(e: AgentException) = e is AgentException.Unreachable || e is AgentException.WrongNode
+
+    private fun passes(e: AgentException) =
+        isAway(e) || e is AgentException.NoKey || e is AgentException.Refused && e.error.code in AGAIN
+
+    private suspend fun <T> call(isFollower: Boolean = false, what: suspend ControllerApi.() -> T): T = try {
+        val answer = connected().what()
         shown.update { it.copy(link = ControllerLink.UP) }
         answer
     } catch (e: AgentException) {
+        val before = shown.value.link
         val link = when (e) {
-            is AgentException.Unreachable -> ControllerLink.LOST
+            // Somebody who follows hears of it, too: a single call may only have taken too long.
+            is AgentException.Unreachable -> if (isFollower || followers == 0) ControllerLink.LOST else before
             is AgentException.WrongNode -> ControllerLink.WRONG_CONTROLLER
             is AgentException.NotPaired -> ControllerLink.NOT_EXPERIMENTER
-            is AgentException.Refused, is AgentException.BadAnswer -> ControllerLink.UP
+            is AgentException.Refused, is AgentException.BadAnswer, is AgentException.Unstored -> ControllerLink.UP
+            is AgentException.NoKey, is AgentException.TooOld -> before
         }
         shown.update { it.copy(link = link) }
         throw e
     }
 
+    private suspend fun connected(): ControllerApi {
+        api?.let { return it }
+        val at = checkNotNull(pairing) { "no controller is paired" }
+        return connect(at).also { if (pairing == at) api = it }
+    }
+
     private fun save() {
         val s = shown.value
-        val kept = Kept(pairing?.toString(), s.choice, s.opened, s.wishes)
+        val kept = Kept(s.controller?.toString(), s.choice, s.opened, s.wishes)
         shelf.save(WireJson.encodeToString(Kept.serializer(), kept))
     }
 
@@ -377,6 +437,10 @@ class Experiment(
 
         /** Codes of refusals that pass by themselves. */
         val AGAIN = setOf("busy", "unavailable", "too_slow")
+
+        /** What has nodes begin, and how old that may be. */
+        val BEGINS = setOf(Steer.START, Steer.RESUME)
+        const val OLD_S = 600L
 
         const val REPETITIONS_MAX = 100
         const val SETTLES_MS = 300L

@@ -1,6 +1,7 @@
 package dev.fieldmesh.core.experiment
 
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
@@ -16,17 +17,20 @@ enum class ControllerLink { CONNECTING, UP, LOST, WRONG_CONTROLLER, NOT_EXPERIME
 /** What a person may want of a run. */
 enum class Steer { START, PAUSE, RESUME, END }
 
-/** What a person wants of the run of a name, until the controller has answered; [choice] is what is started. */
+/**
+ * What a person wants of the run of a name, until the controller has answered; [choice] is what is started, and
+ * [wishedS] when it was asked for, in seconds of the phone's clock.
+ */
 @Serializable
-data class Wish(val steer: Steer, val run: String, val choice: Choice? = null)
+data class Wish(val steer: Steer, val run: String, val choice: Choice? = null, val wishedS: Long? = null)
 
 /** Why a choice cannot be started now. */
 enum class Hindrance { UNPLANNED, REFUSED, NODES_MISSING, UNCHECKED, UNREADY, RUN_UNDER_WAY, STARTING }
 
 /** All that the screen for campaigns shows. */
 data class ExperimentState(
-    /** Whether this phone was paired as an experimenter's. */
-    val isExperimenter: Boolean = false,
+    /** The controller that this phone is an experimenter's of; null: of none. */
+    val controller: Pairing? = null,
     val link: ControllerLink = ControllerLink.CONNECTING,
     /** Null before the controller has told them. */
     val campaigns: List<Campaign>? = null,
@@ -50,6 +54,7 @@ data class ExperimentState(
     /** Why what was asked for last was not done. */
     val refused: AgentException? = null,
 ) {
+    val isExperimenter: Boolean get() = controller != null
     val campaign: Campaign? get() = choice?.let { c -> campaigns?.find { it.name == c.campaign } }
     val run: Run? get() = opened?.let { name -> runs?.find { it.name == name } }
     val underWay: Run? get() = runs?.find { it.phase == "running" }

@@ -92,7 +92,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
             }
             val newest = trial.newest
             val result = newest?.reason?.let(Speeds(context, unit())::reason)
-                ?: newest?.throughputBps?.let { context.getString(R.string.megabits, it / 1e6) }
+                ?: newest?.throughputBps?.let(context::bitRate)
             return listOfNotNull(attempts, result).joinToString(": ")
         }
     }

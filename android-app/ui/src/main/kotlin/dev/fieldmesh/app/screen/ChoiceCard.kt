@@ -35,8 +35,16 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
     }
 
     private fun add() {
-        val speed = typed.text.toString().replace(',', '.').toDoubleOrNull()?.takeIf { it > 0 } ?: return
-        actions.speed(actions.unit.inMps(speed), true)
+        val speed = typed.text.toString().replace(',', '.').toDoubleOrNull()?.takeIf { it > 0 && it.isFinite() }
+        if (speed == null) {
+            typed.error = context.getString(R.string.exp_speed_bad)
+            return
+        }
+        val mps = actions.unit.inMps(speed)
+        val words = Speeds(context, actions.unit)
+        // Shown alike, it is the same to a person, who would drive it twice.
+        val offered = actions.experiment.speeds.keys.find { words.fine(it) == words.fine(mps) }
+        actions.speed(offered ?: mps, true)
         typed.text.clear()
     }
 

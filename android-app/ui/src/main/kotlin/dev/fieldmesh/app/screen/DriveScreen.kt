@@ -120,7 +120,7 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
         val mbit = d.throughput.map { it.copy(value = it.value / 1e6) }
         view.findViewById<ChartView>(R.id.throughput).show(
             context.getString(R.string.throughput),
-            mbit.lastOrNull()?.let { context.getString(R.string.megabits, it.value) } ?: nothing,
+            d.throughput.lastOrNull()?.let { context.bitRate(it.value) } ?: nothing,
             mbit,
             0.0,
             1.0,

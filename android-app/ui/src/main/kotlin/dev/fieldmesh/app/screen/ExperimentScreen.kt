@@ -52,6 +52,7 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
     private val campaigns = Cards<Campaign>(view.findViewById(R.id.campaigns), R.layout.experiment_card)
     private val runs = Cards<Run>(view.findViewById(R.id.runs), R.layout.experiment_card)
     private var shown: Any? = null
+    private var place: Any? = null
 
     override fun show(state: AppState) {
         val now = actions.experiment
@@ -74,10 +75,13 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
             isChoice -> choice.show(now)
             else -> showList(now)
         }
+        val newestPlace = now.opened ?: now.choice?.campaign
+        if (place != newestPlace) view.scrollTo(0, 0)
+        place = newestPlace
     }
 
     private fun showList(now: ExperimentState) {
-        val (open, closed) = now.runs.orEmpty().partition { it.phase in OPEN }
+        val (open, closed) = now.runs.orEmpty().partition { it.phase in OPEN || it.said != null }
         fillRuns(present, open)
         fillRuns(runs, closed)
         view.see(R.id.runs_title, closed.isNotEmpty())
@@ -89,6 +93,7 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
                 text = trouble ?: context.getString(R.string.exp_available)
                 setTextColor(context.getColor(if (trouble == null) R.color.accent else R.color.bad))
             }
+            card.tell(R.id.said, null)
             card.setOnClickListener { actions.choose(campaign.name) }
         }
     }
@@ -96,18 +101,19 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
     private fun fillRuns(cards: Cards<Run>, list: List<Run>) = cards.fill(list) { card, run ->
         card.findViewById<TextView>(R.id.name).text = run.name
         card.findViewById<TextView>(R.id.standing).text = context.standing(run)
+        card.tell(R.id.said, run.said?.lineSequence()?.first())
         card.setOnClickListener { actions.open(run.name) }
     }
 
     private companion object {
-        val OPEN = setOf("running", "paused")
+        val OPEN = setOf("running", "paused", "failed")
     }
 }
 
 private fun Context.linkText(now: ExperimentState): String? = when {
     !now.isExperimenter -> getString(R.string.exp_how)
     now.link == ControllerLink.CONNECTING -> getString(R.string.exp_connecting)
-    now.link == ControllerLink.LOST -> getString(R.string.exp_lost)
+    now.link == ControllerLink.LOST -> getString(R.string.exp_lost, now.controller?.run { "$host:$port" }.orEmpty())
     now.link == ControllerLink.WRONG_CONTROLLER -> getString(R.string.exp_wrong)
     now.link == ControllerLink.NOT_EXPERIMENTER -> getString(R.string.exp_forbidden)
     else -> null
@@ -117,6 +123,10 @@ private fun Context.linkText(now: ExperimentState): String? = when {
 internal fun Context.refusalText(e: AgentException, speeds: Speeds): String? = when (e) {
     is AgentException.Refused -> speeds.inWords(listOfNotNull(e.error.message, e.error.cure).joinToString("\n"))
     is AgentException.BadAnswer -> getString(R.string.exp_bad_answer)
+    is AgentException.Unstored ->
+        if (e.isFull) getString(R.string.exp_full) else getString(R.string.exp_unstored, e.cause?.message.orEmpty())
+    is AgentException.NoKey -> getString(R.string.exp_no_key, e.message.orEmpty())
+    is AgentException.TooOld -> getString(R.string.exp_too_old, e.run)
     is AgentException.Unreachable, is AgentException.WrongNode, is AgentException.NotPaired -> null
 }
 

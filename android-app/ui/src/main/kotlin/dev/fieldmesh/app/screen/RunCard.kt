@@ -31,14 +31,21 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         view.tell(R.id.run_said, run?.said)
         val wish = now.opened?.let(now::wish)
         view.tell(R.id.run_wish, wish?.let { context.getString(ASKED.getValue(it)) })
-        val can = run?.takeIf { it.place != REHEARSAL && wish != Steer.END }
-        val phase = can?.phase
-        view.see(R.id.pause, phase == "running" && wish != Steer.PAUSE)
-        view.see(R.id.resume, phase in RESUMABLE && wish != Steer.RESUME)
-        // A node of an ended run that could not be put back is tried again.
-        view.see(R.id.end, phase == "running" || phase in RESUMABLE || phase == "ended" && can?.said != null)
+        showSteering(run?.takeIf { it.place != REHEARSAL }, wish)
         showResults(run)
         showFiles(now)
+    }
+
+    private fun showSteering(run: Run?, wish: Steer?) {
+        val isRunning = run?.phase == "running"
+        val isResumable = run?.phase in RESUMABLE
+        // Nodes that could not be put back, or may go on, are put back by a pause whatever the run's phase is.
+        val mayGoOn = run?.phase == "failed" || run?.said != null || wish == Steer.RESUME
+        val isHalting = wish == Steer.PAUSE || wish == Steer.END
+        view.findViewById<TextView>(R.id.pause).setText(if (isRunning) R.string.exp_pause else R.string.exp_put_back)
+        view.see(R.id.pause, (isRunning || mayGoOn) && !isHalting)
+        view.see(R.id.resume, isResumable && wish != Steer.RESUME && wish != Steer.END)
+        view.see(R.id.end, isRunning || isResumable)
     }
 
     private fun phaseText(run: Run): String {
@@ -50,7 +57,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         val words = Speeds(context, actions.unit)
         val lines = run?.sheet?.speeds.orEmpty().map {
             val n = context.resources.getQuantityString(R.plurals.exp_attempts, it.n, it.n)
-            val result = context.getString(R.string.megabits, it.meanBps / 1e6)
+            val result = context.bitRate(it.meanBps)
             "${words.fine(it.speedMps)} ${words.symbol}" to "$result, $n"
         }
         view.see(R.id.results_title, lines.isNotEmpty())

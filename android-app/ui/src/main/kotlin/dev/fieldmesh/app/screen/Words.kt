@@ -158,6 +158,13 @@ internal fun duration(seconds: Double): String {
     return if (minutes < 60) "$minutes min" else "%d h %02d min".format(minutes / 60, minutes % 60)
 }
 
+/** A throughput; one that is small is not rounded to nothing. */
+internal fun Context.bitRate(bps: Double): String = if (bps > 0 && bps < 1e5) {
+    getString(R.string.kilobits, bps / 1e3)
+} else {
+    getString(R.string.megabits, bps / 1e6)
+}
+
 /** What the phone's voice lacks, and what to do about it; null for nothing. */
 internal fun Context.voiceText(voice: VoiceState): String? = when (voice) {
     VoiceState.NO_ENGINE -> getString(R.string.voice_none)
