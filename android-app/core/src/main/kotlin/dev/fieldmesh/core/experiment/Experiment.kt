@@ -69,7 +69,7 @@ class Experiment(
     /** The wish that is on its way. */
     private var asking: Wish? = null
 
-    /** What was last told of a wish that is asked for again. */
+    /** The last refusal that was shown for a wish that is asked for again. */
     private var postponed: AgentException? = null
 
     /** How many follow the controller: what they hear of it is what its link is. */
