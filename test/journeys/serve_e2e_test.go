@@ -208,8 +208,10 @@ func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	// A need that is not met is told with its cure.
 	d.controlLink(t, false, "bravo")
 	checked := ask[campaigns.Preflight](t, p, http.MethodPost, "/v1/preflight", choice)
-	i := slices.IndexFunc(checked.Needs, func(n campaigns.Need) bool { return n.Outcome == "unmet" })
-	if checked.Ready || i < 0 || checked.Needs[i].Cure == "" || checked.Needs[i].Node != "bravo" {
+	i := slices.IndexFunc(checked.Needs, func(n campaigns.Need) bool { // a busy alpha may lack something, too
+		return n.Outcome == "unmet" && n.Node == "bravo"
+	})
+	if checked.Ready || i < 0 || checked.Needs[i].Cure == "" {
 		t.Errorf("with bravo out of reach: %+v", checked)
 	}
 	d.controlLink(t, true, "bravo")
