@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +105,7 @@ func (s *Server) answer(serving context.Context, all []route, w http.ResponseWri
 	if err != nil {
 		return peer, nil, err
 	}
-	if c.query, err = checkQuery(r.URL.RawQuery, route.query); err != nil {
+	if c.query, err = strict.Query(r.URL.RawQuery, route.query); err != nil {
 		return peer, nil, err
 	}
 	if route.body {
@@ -177,23 +176,6 @@ func (c *call) match(pattern, path string) bool {
 		}
 	}
 	return true
-}
-
-// checkQuery refuses parameters that a route does not take or that come twice.
-func checkQuery(raw string, allowed []string) (url.Values, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, wire.Errorf(wire.CodeBadRequest, "query: %s", err)
-	}
-	for name, list := range values {
-		if !slices.Contains(allowed, name) {
-			return nil, wire.Errorf(wire.CodeBadRequest, "query: unknown parameter %.80q", name)
-		}
-		if len(list) > 1 {
-			return nil, wire.Errorf(wire.CodeBadRequest, "query: parameter %q is there %d times", name, len(list))
-		}
-	}
-	return values, nil
 }
 
 // number is a parameter of at most so much; 0 where it is not there.

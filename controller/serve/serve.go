@@ -188,7 +188,7 @@ func (s *Server) peer(r *http.Request) (string, error) {
 			Cure: "pair the phone again"}
 	case !experimenter:
 		return name, &wire.Error{Code: wire.CodeForbidden,
-			Message: fmt.Sprintf("%q is no experimenter's app: it may not see or drive campaigns", name),
+			Message: fmt.Sprintf("app %q lacks the experimenter's role: it may not see or drive campaigns", name),
 			Cure:    "revoke it and pair it again with `fieldmesh keys pair NAME --app --experimenter`"}
 	}
 	return name, nil

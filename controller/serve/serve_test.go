@@ -48,7 +48,7 @@ func TestCallsAreThoseOfTheDescription(t *testing.T) {
 	}
 }
 
-//attack:phone an app that is no experimenter's, or was one and is revoked, has campaigns driven
+//attack:phone an app without the experimenter's role, or one that was revoked, has campaigns driven
 func TestOnlyAnExperimentersPhoneIsAnswered(t *testing.T) {
 	b := newBench(t)
 	for who, client := range map[string]*http.Client{"another app": b.plain, "a node": b.node} {

@@ -1,5 +1,5 @@
-// Package strict reads the JSON bodies of requests, more strictly than
-// encoding/json does.
+// Package strict reads the JSON bodies and the parameters of requests, more
+// strictly than encoding/json and net/url do.
 package strict
 
 import (

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/strict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -104,7 +105,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route *route, pee
 			return nil, err
 		}
 	}
-	query, err := checkQuery(r.URL.RawQuery, route.query)
+	query, err := strict.Query(r.URL.RawQuery, route.query)
 	if err != nil {
 		return nil, err
 	}

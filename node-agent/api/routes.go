@@ -107,23 +107,6 @@ type call struct {
 	bad   error // what is wrong with the first parameter that cannot be used
 }
 
-// checkQuery refuses parameters that the route does not take or that come twice.
-func checkQuery(raw string, allowed []string) (url.Values, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, wire.Errorf(wire.CodeBadRequest, "query: %s", err)
-	}
-	for name, list := range values {
-		if !slices.Contains(allowed, name) {
-			return nil, wire.Errorf(wire.CodeBadRequest, "query: unknown parameter %.80q", name)
-		}
-		if len(list) > 1 {
-			return nil, wire.Errorf(wire.CodeBadRequest, "query: parameter %q is there %d times", name, len(list))
-		}
-	}
-	return values, nil
-}
-
 // number reads a parameter; absent it is fallback. Use it only
 // when c.bad is nil.
 func (c *call) number(name string, least, most, fallback uint64) uint64 {

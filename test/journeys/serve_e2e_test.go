@@ -177,7 +177,7 @@ func (d *desk) driveServed(t *testing.T, name string, over func(step string, k w
 // A campaign is planned, checked, begun, paused in the middle of an attempt, resumed after the
 // server was killed, finished and shared by a phone that has nothing but its key.
 //
-//attack:phone an app that is no experimenter's, or was one and is revoked, has campaigns driven | the server asks
+//attack:phone an app without the experimenter's role, or one that was revoked, has campaigns driven | the server asks
 //attack:and the fleet file at each request whether the pinned key is an experimenter's
 func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	d := newDesk(t, "")
@@ -190,7 +190,7 @@ func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 
 	for _, path := range []string{"/v1/campaigns", "/v1/runs"} {
 		_, err := plain.try(http.MethodGet, path, nil)
-		refusedWith(t, "an app that is no experimenter's, "+path, err, wire.CodeForbidden)
+		refusedWith(t, "an app without the role, "+path, err, wire.CodeForbidden)
 	}
 	offered := ask[campaigns.Campaigns](t, p, http.MethodGet, "/v1/campaigns", nil).Campaigns
 	if len(offered) != 1 || offered[0].Name != "served" || len(offered[0].SpeedsMps) != 3 ||

@@ -89,7 +89,7 @@ class ExperimentTest {
     }
 
     @Test
-    fun `a phone that is no experimenter's asks nobody`() = living {
+    fun `a phone without the experimenter's role asks nobody`() = living {
         val life = Life(this)
         advanceTimeBy(60_000)
         assertFalse(life.state.isExperimenter)
