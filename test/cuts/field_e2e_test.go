@@ -155,7 +155,7 @@ nodes:
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}
-` + testnet.Sections("car", "roadside", 5) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 10}
+` + testnet.Sections("car", "roadside", 5) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 20}
 `
 
 var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled,

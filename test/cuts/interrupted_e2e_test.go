@@ -19,7 +19,7 @@ import (
 // oneTrial is a campaign of a single trial with few attempts.
 func oneTrial(attempts int, routing string) string {
 	return strings.NewReplacer("duration_s: 1\n", "duration_s: 3\n", "repetitions: 5", "repetitions: 1",
-		"      B: {sender: roadside, receiver: car}\n", "", "attempts_max: 10",
+		"      B: {sender: roadside, receiver: car}\n", "", "attempts_max: 20",
 		fmt.Sprintf("attempts_max: %d", attempts), "protocol: none", routing).Replace(emulatedCampaign)
 }
 

@@ -74,7 +74,7 @@ func roadCampaign(windowS float64, repetitions int) string {
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 4096, port: 5000}
-`, windowS)+testnet.Sections("fox", "owl", repetitions)+`acceptance: {clock_error_ms_max: 100, attempts_max: 10}
+`, windowS)+testnet.Sections("fox", "owl", repetitions)+`acceptance: {clock_error_ms_max: 100, attempts_max: 20}
 `)
 }
 

@@ -240,7 +240,7 @@ var smallCampaign = testnet.Standing("my-campaign", "alpha", "bravo", `  duratio
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 16384, port: 5000}
 design: {repetitions: 3, order: as_listed, seed: 1}
-acceptance: {attempts_max: 8, lateness_share_max: 1} # a busy machine is late now and then
+acceptance: {attempts_max: 20, lateness_share_max: 1} # a busy machine is late now and then
 field:
   propagation: disc
   range_m: 250

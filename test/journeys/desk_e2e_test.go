@@ -206,7 +206,7 @@ const allSpeeds = "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]"
 // others use, too, spoils one attempt after the other now and then.
 var patient = []string{"attempts_max: 3", fmt.Sprintf("attempts_max: %d", patientAttempts)}
 
-const patientAttempts = 10
+const patientAttempts = 20
 
 // stationary is the shipped campaign for a desk, at some of its speeds.
 func stationary(t *testing.T, name, speeds string, changes ...string) string {

@@ -38,7 +38,7 @@ factors:
       fixed_rto: {tcp: {variant: reno, fixed_rto: on}}
       reference: {tcp: {variant: reference}}
 design: {repetitions: 1, order: as_listed, seed: 1}
-acceptance: {attempts_max: 8}
+acceptance: {attempts_max: 20}
 field: {propagation: disc, range_m: 250, mobility: {model: chain, spacing_m: 100}}
 `)
 

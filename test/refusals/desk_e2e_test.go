@@ -18,7 +18,7 @@ import (
 var standing = testnet.Brief("standing", 1, "")
 
 // patient has judgeable acceptance and nothing that could not be met.
-var patient = standing + "acceptance: {attempts_max: 8}\n"
+var patient = standing + "acceptance: {attempts_max: 20}\n"
 
 // desk is two nodes, alpha and bravo, joined by a cable under test and by one
 // for control. The controller runs beside alpha.

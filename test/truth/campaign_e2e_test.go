@@ -48,7 +48,7 @@ nodes:
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}
     load: {kind: iperf3_udp, background: true, from: sender, to: receiver, payload_bytes: 250, bitrate_bps: 100000, start_s: 1, duration_s: 2, port: 5002}
-` + testnet.Sections("car", "roadside", repetitions) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, lateness_share_max: 0.02, attempts_max: 12}
+` + testnet.Sections("car", "roadside", repetitions) + `acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, lateness_share_max: 0.02, attempts_max: 20}
 field:
   agents: participants
   mobility:
