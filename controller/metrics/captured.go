@@ -32,16 +32,14 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 		short[l.Node] = true
 	}
 	read := at.scanAll(a, spoilt)
-	var cbr constantRate
 	for _, p := range at.pairs() {
 		if bad[p.from] || bad[p.to] || short[p.from] || short[p.to] {
 			continue
 		}
-		if err := s.pair(a, p, &cbr); err != nil {
+		if err := s.pair(a, p); err != nil {
 			spoilt(err, p.from, p.to)
 		}
 	}
-	s.constantRate(cbr)
 	if len(read) > 0 {
 		s.ends(read, len(lacks) == 0 && unreadable == nil)
 	}
@@ -96,7 +94,7 @@ func (at Attempt) pairs() []pair {
 	var out []pair
 next:
 	for _, f := range at.trial.Traffic {
-		if f.Kind == wire.KindDelay { // its ends record each datagram
+		if f.Timed() { // its ends record each datagram
 			continue
 		}
 		for i := range out {
@@ -151,7 +149,7 @@ func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, erro
 
 // pair computes the rows of the flows between two nodes: as they are on the
 // interface under test, and as they are where the application stands.
-func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
+func (s *set) pair(a *archive.Archive, p pair) error {
 	seen, uncertaintyNs, err := s.at.analyse(a, p, onTheLink)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -181,7 +179,6 @@ func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
 	}
 	for i, r := range seen {
 		s.result(r, p.flows[i], uncertaintyNs)
-		cbr.take(r, s.at.datagrams(p.flows[i], r), uncertaintyNs)
 	}
 	return nil
 }

@@ -209,17 +209,19 @@ var (
 			"the streams that delivered any. The control connection came before, so that a way was known; as certain " +
 			"as one_way_delay_uncertainty_ms"}
 	cbrFlows = definition{"cbr_flows", "flows",
-		"constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
+		"flows of kind cbr, all of the trial's, where both ends of each recorded the whole of it"}
 	cbrDelivery = definition{"cbr_delivery_fraction", "1",
-		"packets of all constant-bit-rate flows that arrived ÷ (packets_sent of them all + cbr_packets_unsent) (P3, " +
-			"whose sources send on whatever the network does)"}
+		"datagrams of all flows of kind cbr that were due in their senders' windows and arrived, no later than 3 s " +
+			"after their receivers' windows closed, ÷ all that were due then: what the kernel refused, for lack of a " +
+			"route for example, is lost, and so is cbr_packets_unsent (P3, whose sources send on whatever the " +
+			"network does)"}
 	cbrUnsent = definition{"cbr_packets_unsent", "packets",
-		"datagrams that the plan's rate has the constant-bit-rate flows send in the window and that iperf3 did not, " +
-			"because the network kept it from it: from the flow's start until iperf3 sent, where that took longer " +
-			"than a SYN's first time-out of 1 s, and from when iperf3 gave up to the end of the flow's time"}
+		"datagrams of all flows of kind cbr that were due in their senders' windows and were not sent, because the " +
+			"sender's program did not run at that time"}
 	cbrLatency = definition{"cbr_latency_ms", "ms",
-		"mean one-way delay of the packets of all constant-bit-rate flows that arrived, from iperf3's writing them " +
-			"to its socket, by their stamps (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
+		"mean one-way delay of the datagrams that arrived in cbr_delivery_fraction, from handing one to the kernel " +
+			"to its arrival by the kernel's stamp (P3); as certain as each flow's one_way_delay_uncertainty_ms, and " +
+			"absent where the clocks of a flow's ends were not compared"}
 	handshakeMs = definition{"handshake_ms", "ms",
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError = definition{OneWayUncertaintyMs, "ms",

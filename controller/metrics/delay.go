@@ -72,28 +72,33 @@ func delayOf(name, statistic, text string) definition {
 	return definition{name + "_" + statistic + "_ms", "ms", text}
 }
 
-// delayEnds are the records of a flow of kind delay.
+// delayEnds are the records of a timed flow.
 type delayEnds struct {
 	sent    map[uint32]*wire.Delay // those that were due in the sender's window
-	arrived map[uint32]*wire.Delay // at the responder
+	arrived map[uint32]*wire.Delay // at the other end
 	ends    map[string]*wire.DelayEnd
 }
 
 func (at Attempt) delayEnds(f wire.Flow, w wire.Window) delayEnds {
 	out := delayEnds{map[uint32]*wire.Delay{}, map[uint32]*wire.Delay{}, map[string]*wire.DelayEnd{}}
+	other := wire.DelayResponder
+	if f.Kind == wire.KindCBR {
+		other = wire.DelayReceiver
+	}
 	for _, r := range at.records {
 		switch b := r.Body.(type) {
 		case *wire.Delay:
 			switch {
 			case b.Flow != f.Name:
-			case b.Side == wire.DelayResponder && r.Node == f.To:
+			case b.Side == other && r.Node == f.To && b.ReceivedBootNs != nil:
 				out.arrived[b.Datagram] = b
-			case b.Side == wire.DelaySender && r.Node == f.From && b.DueBootNs != nil && duringWindow(w, *b.DueBootNs):
+			case b.Side == wire.DelaySender && r.Node == f.From && b.DueBootNs != nil &&
+				duringWindow(w, *b.DueBootNs) && (b.HandedBootNs != nil || f.Kind == wire.KindCBR):
 				out.sent[b.Datagram] = b
 			}
 		case *wire.DelayEnd:
 			if b.Flow == f.Name && (b.Side == wire.DelaySender && r.Node == f.From ||
-				b.Side == wire.DelayResponder && r.Node == f.To) {
+				b.Side == other && r.Node == f.To) {
 				out.ends[b.Side] = b
 			}
 		}
@@ -108,7 +113,7 @@ func duringWindow(w wire.Window, bootNs int64) bool {
 
 // inTime reports whether an answer came in time.
 func inTime(b *wire.Delay) bool {
-	return b.ReceivedBootNs != nil && *b.ReceivedBootNs-b.HandedBootNs <= wire.DelayGrace.Nanoseconds()
+	return b.ReceivedBootNs != nil && *b.ReceivedBootNs-*b.HandedBootNs <= wire.DelayGrace.Nanoseconds()
 }
 
 // delay puts what a flow of kind delay tells. Without its sender's whole record
@@ -142,7 +147,7 @@ func (s *set) delay(f wire.Flow) {
 	var wait *float64
 	for _, b := range e.sent {
 		if b.QueuedBootNs != nil {
-			ms := float64(*b.QueuedBootNs-b.HandedBootNs) / 1e6
+			ms := float64(*b.QueuedBootNs-*b.HandedBootNs) / 1e6
 			if wait == nil || ms > *wait {
 				wait = &ms
 			}
@@ -197,8 +202,8 @@ func (s *set) eachWay(f wire.Flow, e delayEnds) {
 	}
 	var out, back []float64
 	for number, b := range e.sent {
-		if a := e.arrived[number]; a != nil && a.ReceivedBootNs != nil {
-			out = append(out, float64(to(*a.ReceivedBootNs)-from(b.HandedBootNs))/1e6)
+		if a := e.arrived[number]; a != nil {
+			out = append(out, float64(to(*a.ReceivedBootNs)-from(*b.HandedBootNs))/1e6)
 		}
 		if inTime(b) && b.PeerHandedBootNs != nil {
 			back = append(back, float64(from(*b.ReceivedBootNs)-to(*b.PeerHandedBootNs))/1e6)

@@ -44,13 +44,13 @@ func (r *delayRun) compared() {
 func (r *delayRun) datagram(n uint32, outMs, backMs int64) {
 	handed := int64(n)*100*msDelay + 1*msDelay // 1 ms late
 	sent := &wire.Delay{Flow: "delay", Side: wire.DelaySender, Datagram: n,
-		DueBootNs: new(aOpens + int64(n)*100*msDelay), HandedBootNs: aOpens + handed,
+		DueBootNs: new(aOpens + int64(n)*100*msDelay), HandedBootNs: new(aOpens + handed),
 		QueuedBootNs: new(aOpens + handed + int64(n)*1000)}
 	if outMs >= 0 {
 		came := handed + outMs*msDelay
 		r.add("b", bOpens+came, &wire.Delay{Flow: "delay", Side: wire.DelayResponder, Datagram: n,
 			ReceivedBootNs: new(bOpens + came), ReceivedStamp: wire.StampKernel,
-			HandedBootNs: bOpens + came + 2*msDelay})
+			HandedBootNs: new(bOpens + came + 2*msDelay)})
 		if backMs >= 0 {
 			sent.PeerReceivedBootNs, sent.PeerReceivedStamp = new(bOpens+came), wire.StampKernel
 			sent.PeerHandedBootNs = new(bOpens + came + 2*msDelay)
@@ -58,7 +58,7 @@ func (r *delayRun) datagram(n uint32, outMs, backMs int64) {
 			sent.ReceivedStamp = wire.StampKernel
 		}
 	}
-	r.add("a", sent.HandedBootNs, sent)
+	r.add("a", *sent.HandedBootNs, sent)
 }
 
 func (r *delayRun) ended(side, node string, duplicates uint64) {

@@ -9,8 +9,11 @@ import (
 )
 
 func (s *set) flow(f wire.Flow) {
-	if f.Kind == wire.KindDelay {
+	switch f.Kind {
+	case wire.KindDelay:
 		s.delay(f)
+		return
+	case wire.KindCBR: // see constantRate
 		return
 	}
 	if f.Kind == "iperf3_tcp" {

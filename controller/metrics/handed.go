@@ -14,13 +14,12 @@ import (
 // comes to none, and behind the last datagram that was seen no number reports
 // others. iperf3 counts what it sends, second by second.
 type datagrams struct {
-	flow     wire.Flow
-	seen     packets.Result
-	counted  map[uint16]ownCount // by the client's port
-	finished bool                // iperf3 says nothing of an error
-	endNs    *int64              // when the sender's iperf3 had ended, by common time
-	never    bool                // the flow's client never connected
-	perS     float64             // datagrams of one stream a second, by the plan; 0: not known
+	flow    wire.Flow
+	seen    packets.Result
+	counted map[uint16]ownCount // by the client's port
+	endNs   *int64              // when the sender's iperf3 had ended, by common time
+	never   bool                // the flow's client never connected
+	perS    float64             // datagrams of one stream a second, by the plan; 0: not known
 }
 
 // ownCount is iperf3's count of one stream's datagrams.
@@ -93,7 +92,6 @@ func (at Attempt) datagrams(f wire.Flow, r packets.Result) datagrams {
 	if w := verdict.WindowOf(f.From, at.records); w != nil && b != nil && b.EndedBootNs != nil {
 		d.endNs = new(r.OpenNs + *b.EndedBootNs - w.OpenBootNs)
 	}
-	d.finished = b != nil && b.Error == ""
 	if out != nil && !d.never {
 		d.take(out)
 	}
@@ -244,43 +242,4 @@ func (d *datagrams) behind(own ownCount, seen countedAt, when float64, beganNs i
 	const grainS = 1e-3 // of iperf3's pacing
 	n = seen.n + math.Floor((when-seen.s+grainS)*d.perS) - failed
 	return max(least, min(n, most)), true
-}
-
-const (
-	// waitsS is how long TCP waits for the answer to a SYN (RFC 6298, 2.1). An
-	// iperf3 that begins to send later had none at first.
-	waitsS = 1
-	// earlyS is how much before its time is over an iperf3 that ended has given up.
-	earlyS = 0.25
-)
-
-// unsent is how many datagrams the plan has the flow send within the window that
-// its iperf3 did not: while it could not connect, and since it gave up.
-func (d *datagrams) unsent() (n float64, known bool) {
-	fromNs := d.seen.OpenNs + int64(max(d.flow.StartS, 0)*1e9)
-	untilNs := d.seen.CloseNs
-	if d.flow.DurationS > 0 {
-		untilNs = min(untilNs, d.seen.OpenNs+int64((d.flow.StartS+d.flow.DurationS)*1e9))
-	}
-	seconds, missing := float64(untilNs-fromNs)/1e9, 0.0
-	began, begun := d.beganNs()
-	switch {
-	case !begun && d.never:
-		missing = seconds
-	case !begun:
-		return 0, false
-	default:
-		if late := float64(began-fromNs) / 1e9; late > waitsS {
-			missing = min(late, seconds)
-		}
-		if !d.finished && d.endNs != nil {
-			if early := float64(untilNs-max(*d.endNs, began)) / 1e9; early > earlyS {
-				missing = min(missing+early, seconds)
-			}
-		}
-	}
-	if missing > 0 && d.perS == 0 {
-		return 0, false
-	}
-	return math.Round(missing * d.perS * float64(max(d.flow.Streams, 1))), true
 }

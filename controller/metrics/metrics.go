@@ -136,6 +136,7 @@ func (at Attempt) Rows() []Row {
 	for _, f := range at.trial.Traffic {
 		s.flow(f)
 	}
+	s.constantRate()
 	s.motion()
 	s.radio()
 	s.routing()

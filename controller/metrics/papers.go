@@ -65,8 +65,8 @@ func PaperMetrics() []PaperMetric {
 		row(routingPackets, "captures of all nodes of the trial", "P3"),
 		row(routingBytes, "captures of all nodes of the trial", "P3"),
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
-		row(cbrLatency, bothEnds, "P3"),
-		row(cbrDelivery, atBothEnds, "P3"),
+		row(cbrLatency, "both ends' records of each datagram, clocks compared", "P3"),
+		row(cbrDelivery, "both ends' records of each datagram", "P3"),
 		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over " +
 			"the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
 		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of " +
@@ -81,51 +81,6 @@ func macFrames(class string) definition {
 		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class +
 			", sum over the nodes (P3's routing overhead at MAC has the RTS, CTS and ACKs of data frames too); " +
 			"rehearsal only"}
-}
-
-// constantRate adds up what happened to a trial's constant-bit-rate flows.
-type constantRate struct {
-	flows        int
-	sent, unsent float64
-	arrived      uint64
-	delayedNs    float64 // sum over the packets of flows whose clocks were compared
-	timed        uint64
-	spoilt       bool // offloads merged packets of one, or what one sent nobody knows
-}
-
-func (c *constantRate) take(r packets.Result, d datagrams, uncertaintyNs *float64) {
-	if d.flow.Kind != "iperf3_udp" {
-		return
-	}
-	c.flows++
-	sent, known := d.sent()
-	unsent, knownToo := d.unsent()
-	c.spoilt = c.spoilt || r.Merged > 0 || !known || !knownToo
-	c.sent, c.unsent, c.arrived = c.sent+sent, c.unsent+unsent, c.arrived+r.Arrived
-	if uncertaintyNs != nil && r.OneWay.N > 0 {
-		c.delayedNs += r.OneWay.MeanNs() * float64(r.OneWay.N)
-		c.timed += r.OneWay.N
-	}
-}
-
-// constantRate puts the figures of all such flows together; none of them when
-// a flow is missing.
-func (s *set) constantRate(c constantRate) {
-	planned := 0
-	for _, f := range s.at.trial.Traffic {
-		if f.Kind == "iperf3_udp" {
-			planned++
-		}
-	}
-	if planned == 0 || c.flows < planned || c.spoilt || c.sent+c.unsent == 0 {
-		return
-	}
-	s.put("", cbrFlows, new(float64(c.flows)))
-	s.put("", cbrUnsent, &c.unsent)
-	s.put("", cbrDelivery, new(float64(c.arrived)/(c.sent+c.unsent)))
-	if c.timed == c.arrived && c.timed > 0 {
-		s.put("", cbrLatency, milliseconds(c.delayedNs/float64(c.timed)))
-	}
 }
 
 // lostByField counts the data packets of a flow that the emulated field says it

@@ -246,42 +246,6 @@ func TestThePapersMetricsOfAKnownPath(t *testing.T) {
 	}
 }
 
-// Latency and delivery of the constant-bit-rate flows are over all packets of
-// all flows, not a mean of the flows' means.
-func TestConstantBitRateOfAKnownPath(t *testing.T) {
-	p := &path{t: t, ends: map[string][]seen{}}
-	for i := range 200 { // flow one: every fourth lost, 40 ms
-		at, k := int64(i)*20*msNs, packet{udp: true, client: 30000, srv: 5001, seq: uint32(i + 1), payload: 512}
-		if i%4 == 3 {
-			p.send(at, k)
-		} else {
-			p.send(at, k, 40*msNs)
-		}
-	}
-	for i := range 100 { // flow two: none lost, 10 ms
-		p.send(int64(i)*50*msNs, packet{udp: true, client: 30001, srv: 5002, seq: uint32(i + 1), payload: 512}, 10*msNs)
-	}
-	flows := []wire.Flow{
-		{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 4,
-			BitrateBps: new(50.0 * 8 * 512)},
-		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1, DurationS: 5,
-			BitrateBps: new(20.0 * 8 * 512)},
-	}
-	records := []wire.Record{sender("one", 4.1, seconds(30000, 50, 4), ""),
-		sender("two", 5.1, seconds(30001, 20, 5), "")}
-	rows := p.rows(wire.Trial{Traffic: flows}, records...)
-	want(t, rows, "one", DeliveryFraction, 0.75)
-	want(t, rows, "two", DeliveryFraction, 1)
-	want(t, rows, "", CBRDelivery, 250.0/300)
-	want(t, rows, "", CBRLatencyMs, (150*40+100*10)/250.0)
-	// A flow whose captures are not there spoils the figures of all.
-	rows = p.rows(wire.Trial{Traffic: append(flows,
-		wire.Flow{Name: "three", Kind: "iperf3_udp", From: "b", To: "c", Port: 5003, Streams: 1})}, records...)
-	if v := Value(rows, "", CBRDelivery); v != nil {
-		t.Errorf("delivery of flows one of which was not captured is %g", *v)
-	}
-}
-
 func TestFieldsLossesOfAFlow(t *testing.T) {
 	at := measured(wire.Trial{}, lostPacket(0, ""), lostPacket(0, "10.0.0.1>10.0.0.2/48"))
 	tcp := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 2, ClientPort: 20000}

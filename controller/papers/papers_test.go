@@ -94,7 +94,7 @@ func TestFactsOfATrial(t *testing.T) {
 		Acceptance: wire.Acceptance{HopsMin: new(6)},
 		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"},
 			{Kind: "iperf3_tcp", Background: true},
-			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true,
+			{Kind: wire.KindCBR, Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true,
 				Streams: 9, BitrateBps: new(5e3)}},
 	})
 	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto",

@@ -106,7 +106,7 @@ func Facts(t wire.Trial) map[string]string {
 	tcp, cbr, bps := 0, 0, 0.0
 	for _, f := range t.Traffic {
 		switch {
-		case f.Kind == "iperf3_udp":
+		case f.Kind == wire.KindCBR, f.Kind == "iperf3_udp":
 			cbr += max(f.Streams, 1)
 			if f.BitrateBps != nil {
 				bps += *f.BitrateBps * float64(max(f.Streams, 1))

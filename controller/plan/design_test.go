@@ -203,7 +203,7 @@ func TestLevelsMayLayOverAnything(t *testing.T) {
 		}
 	}
 	noise := trials[3].Traffic[1]
-	if noise.Kind != "iperf3_udp" || !noise.Background || noise.From != "bravo" || noise.To != "alpha" ||
+	if noise.Kind != wire.KindCBR || !noise.Background || noise.From != "bravo" || noise.To != "alpha" ||
 		*noise.BitrateBps != bitrate || *noise.PayloadBytes != payload || noise.Streams != 1 {
 		t.Errorf("constant bit rate flow %+v", noise)
 	}

@@ -199,9 +199,7 @@ func (c *check) decodeFlow(e tree.Entry) wire.Flow {
 	if f.Across == acrossNone {
 		f.Across = ""
 	}
-	if f.Kind == "cbr" {
-		f.Kind, f.Background = "iperf3_udp", true
-	}
+	f.Background = f.Background || f.Kind == wire.KindCBR
 	if m.NumberAt("start_s") == nil && f.Background {
 		f.StartS = -c.warmupS()
 	}

@@ -108,17 +108,17 @@ func (s schema) tcpKeys() []field {
 
 func (s schema) flowKeys() []field {
 	return []field{
-		optional("kind", flowKinds(), "What is sent, the first two by iperf3: iperf3_tcp, iperf3_udp or delay; in a campaign also cbr, which is iperf3_udp in the background"),
+		optional("kind", flowKinds(), "What is sent, the first two by iperf3: iperf3_tcp, iperf3_udp, delay or cbr"),
 		optional("background", boolean{}, "Whether the flow only loads the network and is not measured").or(false),
 		optional("from", s.flowEnds(), "The node that sends the data; a campaign may name it by its role, or have it drawn by the seed").or("sender"),
 		optional("to", s.flowEnds(), "The node that receives it; a campaign may name it by its role, or have it drawn by the seed").or("receiver"),
 		optional("unique_ends", boolean{}, "Whether ends that are drawn by the seed are of no other flow with this key").or(false),
 		optional("reverse", boolean{}, "Whether the receiver is iperf3's client (iperf3 -R)").or(false),
-		optional("port", serverPort(), "Port of iperf3's server, or where datagrams of kind delay are answered").or(iperf3Port),
+		optional("port", serverPort(), "Port of iperf3's server, or to which datagrams of kinds delay and cbr are sent").or(iperf3Port),
 		optional("streams", number{1, 128, false, true, ""}, "Parallel streams").or(oneStream),
 		optional("window_bytes", number{1024, maxWindowBytes, false, true, "bytes"}, "Socket buffer; absent in a campaign: tcp.window_bytes"),
 		optional("payload_bytes", number{16, maxPayloadBytes, false, true, "bytes"}, "Payload of a datagram, or TCP's MSS"),
-		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, "Constant bit rate of a UDP flow"),
+		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, "Constant bit rate of a UDP flow's payload; with payload_bytes it sets how far apart datagrams of kind cbr are"),
 		optional("interval_ms", number{5, 1000, false, false, "ms"}, "Time from one datagram of kind delay to the next"),
 		optional("start_s", number{-maxWarmupS, 3600, false, false, "s after the window opens"}, "When the flow begins, after the window opens; below 0 for a flow that warms the network up"),
 		optional("start_within_s", number{0, 3600, true, false, "s"}, "How much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s"),

@@ -209,7 +209,7 @@ func serverPort() rule {
 
 func flowName() pattern { return pattern{regexp.MustCompile(wordForm), wordWords} }
 
-func flowKinds() choice { return choice{"iperf3_tcp", "iperf3_udp", wire.KindDelay, "cbr"} }
+func flowKinds() choice { return choice{"iperf3_tcp", "iperf3_udp", wire.KindDelay, wire.KindCBR} }
 
 func (s schema) flowEnds() reference {
 	return s.roleOr("sender", "receiver", "car", "roadside", draw.Random)

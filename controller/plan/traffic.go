@@ -49,10 +49,7 @@ func (c *check) traffic() {
 // ownPort keeps the servers of flows apart. One whose node is drawn may be on
 // any node, and so shares its port with no other flow.
 func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
-	node := f.To
-	if f.Reverse {
-		node = f.From
-	}
+	node := f.Server()
 	port := ":" + strconv.Itoa(f.Port)
 	at := e.At
 	if given := e.Value.Child("port"); given != nil {
@@ -99,10 +96,11 @@ func (c *check) flow(name string, m *tree.Node) {
 	path := "traffic." + name + "."
 	c.need(path+"kind", "iperf3_tcp, iperf3_udp, delay or cbr")
 	c.flowEnds(name, m)
-	if kind := m.TextAt("kind"); kind != "" && kind != wire.KindDelay {
+	kind := m.TextAt("kind")
+	if kind != "" && kind != wire.KindDelay {
 		c.unfit(path+"interval_ms", "for kind "+kind, "leave it out, or kind delay")
 	}
-	switch m.TextAt("kind") {
+	switch kind {
 	case "iperf3_tcp":
 		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
 		c.unfit(path+"total_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
@@ -110,22 +108,11 @@ func (c *check) flow(name string, m *tree.Node) {
 			c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d "+
 				"to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
 		}
-	case "iperf3_udp", "cbr":
-		kind := m.TextAt("kind")
-		if c.lacks(path + "total_bps") {
-			c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its "+
-				"flows together")
-		} else {
-			c.unfit(path+"bitrate_bps", "beside total_bps", "one of them")
-		}
+	case "iperf3_udp", wire.KindCBR, wire.KindDelay:
 		c.need(path+"payload_bytes", "a number of bytes, which kind "+kind+" needs")
 		c.unfit(path+"window_bytes", "for kind "+kind, "leave it out; a window is TCP's")
 		c.unfit(path+"streams", "for kind "+kind+", which is one stream", "leave it out, or write several flows")
-	case wire.KindDelay:
-		c.delay(path, m)
-	}
-	if b := m.BoolAt("background"); m.TextAt("kind") == "cbr" && b != nil && !*b {
-		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
+		c.datagrams(path, kind, m)
 	}
 	c.across(name, m)
 	window, warmup := c.duration(), c.warmupS()
@@ -152,21 +139,40 @@ func (c *check) flow(name string, m *tree.Node) {
 	c.wholeSeconds(name, m, start, window)
 }
 
-// delay judges a flow of kind delay.
-func (c *check) delay(path string, m *tree.Node) {
-	c.need(path+"interval_ms", "a number of ms from one datagram to the next")
-	c.need(path+"payload_bytes", "a number of bytes, which kind delay needs")
-	if n := m.NumberAt("payload_bytes"); n != nil && *n < wire.DelayBytesMin {
-		c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %s bytes cannot hold a datagram's stamps; allowed: "+
-			"%d to %d bytes for kind delay", path, formatNumber(*n), wire.DelayBytesMin, wire.DelayBytesMax)
+// datagrams judges how large a flow's datagrams are, and how far apart.
+func (c *check) datagrams(path, kind string, m *tree.Node) {
+	bytes, bps := m.WholeAt("payload_bytes"), rate(m)
+	if kind != "iperf3_udp" {
+		c.unfit(path+"reverse", "for kind "+kind+", which its sender begins", "leave it out, or exchange from and to")
+		if bytes != nil && *bytes < wire.DelayBytesMin {
+			c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %d bytes cannot hold a datagram's stamps; "+
+				"allowed: %d to %d bytes for kind %s", path, *bytes, wire.DelayBytesMin, wire.DelayBytesMax, kind)
+		}
 	}
-	for _, key := range []string{"bitrate_bps", "total_bps"} {
-		c.unfit(path+key, "for kind delay, whose rate its interval sets", "leave it out")
+	switch {
+	case kind == wire.KindDelay:
+		c.need(path+"interval_ms", "a number of ms from one datagram to the next")
+		c.unfit(path+"bitrate_bps", "for kind delay, whose rate its interval sets", "leave it out")
+		c.unfit(path+"total_bps", "for kind delay, whose rate its interval sets", "leave it out")
+		c.unfit(path+"background", "for kind delay, which is measured", "leave it out")
+	case c.lacks(path + "total_bps"):
+		c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its "+
+			"flows together")
+	default:
+		c.unfit(path+"bitrate_bps", "beside total_bps", "one of them")
 	}
-	c.unfit(path+"window_bytes", "for kind delay", "leave it out; a window is TCP's")
-	c.unfit(path+"streams", "for kind delay, which is one stream", "leave it out, or write several flows")
-	c.unfit(path+"reverse", "for kind delay, whose datagrams go both ways", "leave it out, or exchange from and to")
-	c.unfit(path+"background", "for kind delay, which is measured", "leave it out")
+	if b := m.BoolAt("background"); kind == wire.KindCBR && b != nil && !*b {
+		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
+	}
+	if kind != wire.KindCBR || bytes == nil || bps == nil {
+		return
+	}
+	apart := wire.Flow{Kind: kind, PayloadBytes: bytes, BitrateBps: bps}.ApartMs()
+	if apart < wire.CBRMsMin || apart > wire.CBRMsMax {
+		c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %d bytes at %s bit/s are a datagram every %s ms; "+
+			"allowed: one every %d to %d ms for kind cbr", path, *bytes, formatNumber(roundTo(*bps, 1e3)),
+			formatNumber(roundTo(apart, 1e3)), wire.CBRMsMin, wire.CBRMsMax)
+	}
 }
 
 // acrossNone is for a level that takes back what the section trial says.
@@ -204,7 +210,7 @@ func (c *check) across(name string, m *tree.Node) {
 func (c *check) wholeSeconds(name string, m *tree.Node, start, window float64) {
 	lasts := m.NumberAt("duration_s")
 	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 ||
-		m.TextAt("kind") == wire.KindDelay {
+		(wire.Flow{Kind: m.TextAt("kind")}).Timed() {
 		return
 	}
 	c.add(m.Child("duration_s").At, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+

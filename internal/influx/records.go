@@ -398,17 +398,17 @@ func Schema() []Measurement {
 		},
 		{
 			Name: "fm_delay", Kind: "delay",
-			Meaning: "One datagram of a flow of kind delay: on its sender, with the answer if one came; on its responder, as it came.",
+			Meaning: "One datagram of a flow of kind delay or cbr: on its sender, with the answer if one came; on its responder, or its receiver of kind cbr, as it came.",
 			Tags: []Tag{
 				{"flow", "the plan's name of the flow", ""},
-				{"side", "sender or responder", ""},
+				{"side", "sender, responder or receiver; the last of kind cbr", ""},
 			},
 			Fields: []Field{
 				{"datagram", Integer, "", "which one, from 0 in the order of their times", ""},
 				{"due_boot_ns", Integer, "ns", "at the sender: when it was to be sent, boot clock", ""},
-				{"handed_boot_ns", Integer, "ns", "when the datagram, at the responder its answer, was handed to the kernel, boot clock", ""},
-				{"queued_boot_ns", Integer, "ns", "at the sender: when it came to its interface's queue, or to the routing daemon's device, boot clock; by the kernel's stamp, absent without one", ""},
-				{"received_boot_ns", Integer, "ns", "when the answer, at the responder the datagram, came, boot clock; absent when none did", ""},
+				{"handed_boot_ns", Integer, "ns", "when the datagram, at the responder its answer, was handed to the kernel, boot clock; absent at the receiver, and for a datagram of kind cbr that was not sent, because its program did not run at its time", ""},
+				{"queued_boot_ns", Integer, "ns", "at the sender of kind delay: when it came to its interface's queue, or to the routing daemon's device, boot clock; by the kernel's stamp, absent without one", ""},
+				{"received_boot_ns", Integer, "ns", "when the answer, at the responder and the receiver the datagram, came, boot clock; absent when none did", ""},
 				{"received_stamp", Text, "", "whose stamp that is: kernel or program", ""},
 				{"peer_received_boot_ns", Integer, "ns", "at the sender: when the datagram came to the responder, by the responder's boot clock", ""},
 				{"peer_received_stamp", Text, "", "whose stamp that is: kernel or program", ""},
@@ -418,14 +418,14 @@ func Schema() []Measurement {
 		},
 		{
 			Name: "fm_delay_end", Kind: "delay_end",
-			Meaning: "What one end of a flow of kind delay had counted when it ended. An end without one did not record all.",
+			Meaning: "What one end of a flow of kind delay or cbr had counted when it ended. An end without one did not record all.",
 			Tags: []Tag{
 				{"flow", "the plan's name of the flow", ""},
-				{"side", "sender or responder", ""},
+				{"side", "sender, responder or receiver; the last of kind cbr", ""},
 			},
 			Fields: []Field{
 				{"sent", Integer, "datagrams", "datagrams, at the responder answers, that its program handed to the kernel", ""},
-				{"received", Integer, "datagrams", "answers, at the responder datagrams, that came, each counted once", ""},
+				{"received", Integer, "datagrams", "answers, at the responder and the receiver datagrams, that came, each counted once", ""},
 				{"duplicates", Integer, "datagrams", "copies of them beyond the first", ""},
 				{"foreign", Integer, "datagrams", "that came to its port and were not of this flow of this attempt; none of the others", ""},
 			},

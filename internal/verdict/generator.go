@@ -41,7 +41,7 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 		faults = append(faults, fault)
 	}
 	for _, f := range t.Traffic {
-		if f.Kind == wire.KindDelay { // of the agent's own making: see stalled
+		if f.Timed() { // of the agent's own making: see stalled
 			continue
 		}
 		server, client := end{f.Server(), f.Name, "server"}, end{f.Client(), f.Name, "client"}

@@ -212,8 +212,13 @@ func TestEveryFlowsGeneratorIsJudged(t *testing.T) {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 	add("roadside", "client", lived(wire.EndedItself, 5.1))
-	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Accepted {
-		t.Errorf("%s %q", v.Outcome, v.Reason)
+	for _, kind := range []string{"", wire.KindDelay, wire.KindCBR} { // two have no iperf3
+		if kind != "" {
+			tr.Traffic = append(tr.Traffic, wire.Flow{Name: kind, Kind: kind, From: "car", To: "roadside"})
+		}
+		if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Accepted {
+			t.Errorf("%s: %s %q", kind, v.Outcome, v.Reason)
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package delay sends small datagrams at fixed times, answers them, and stamps
-// each at both ends. It reckons no delays: what was seen of each datagram is a
-// record.
+// Package delay sends datagrams at fixed times, and stamps each at both ends.
+// Those of kind delay are answered, those of kind cbr are not. It reckons no
+// delays: what was seen of each datagram is a record.
 //
 // An end counts only what bears its flow's key of this attempt and comes from
 // the other end's address and port. Whoever repeats a datagram makes a copy,
@@ -42,8 +42,11 @@ func (t *tally) record(tBootNs int64, b wire.Body) {
 	}
 }
 
-// Responder answers a flow's datagrams.
-type Responder struct {
+// answered reports whether the flow's receiver answers.
+func (e End) answered() bool { return e.Flow.Kind == wire.KindDelay }
+
+// Receiver is the end to which a flow's datagrams come. Of kind delay it answers them.
+type Receiver struct {
 	End
 	socket *socket
 	done   sync.WaitGroup
@@ -53,26 +56,30 @@ type Responder struct {
 	seen map[uint32]bool
 }
 
-// Respond answers a flow's datagrams until Close.
-func Respond(ctx context.Context, e End) (*Responder, error) {
-	r, err := newResponder(ctx, e)
+// Receive takes a flow's datagrams until Close.
+func Receive(ctx context.Context, e End) (*Receiver, error) {
+	r, err := newReceiver(ctx, e)
 	if err == nil {
 		r.done.Go(func() { r.socket.serve(r.arrived, nil) })
 	}
 	return r, err
 }
 
-// newResponder opens the end of a flow that answers.
-func newResponder(ctx context.Context, e End) (*Responder, error) {
+// newReceiver opens the end of a flow to which datagrams come.
+func newReceiver(ctx context.Context, e End) (*Receiver, error) {
 	s, err := listen(ctx, e.Own, e.Clock, false)
 	if err != nil {
 		return nil, err
 	}
-	return &Responder{End: e, socket: s, seen: map[uint32]bool{},
-		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: wire.DelayResponder}}}, nil
+	side := wire.DelayReceiver
+	if e.answered() {
+		side = wire.DelayResponder
+	}
+	return &Receiver{End: e, socket: s, seen: map[uint32]bool{},
+		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: side}}}, nil
 }
 
-func (r *Responder) arrived(b []byte, from netip.AddrPort, at stamp) {
+func (r *Receiver) arrived(b []byte, from netip.AddrPort, at stamp) {
 	d, ok := open(r.Key, b, request)
 	switch {
 	case !ok || from != r.Peer || uint64(d.number) >= uint64(r.Flow.Datagrams()):
@@ -83,15 +90,18 @@ func (r *Responder) arrived(b []byte, from netip.AddrPort, at stamp) {
 		return
 	}
 	r.seen[d.number] = true
-	back := datagram{kind: answer, number: d.number, byKernel: at.byKernel, receivedNs: at.bootNs,
-		handedNs: r.Clock.BootNs()}
-	refused := r.socket.send(back.seal(r.Key, len(b)), r.Peer)
 	r.end.Received++
-	if refused == "" {
-		r.end.Sent++
+	body := &wire.Delay{Flow: r.Flow.Name, Side: r.end.Side, Datagram: d.number, ReceivedBootNs: &at.bootNs,
+		ReceivedStamp: whose(at.byKernel)}
+	if r.answered() {
+		back := datagram{kind: answer, number: d.number, byKernel: at.byKernel, receivedNs: at.bootNs,
+			handedNs: r.Clock.BootNs()}
+		body.HandedBootNs = &back.handedNs
+		if body.Refused = r.socket.send(back.seal(r.Key, len(b)), r.Peer); body.Refused == "" {
+			r.end.Sent++
+		}
 	}
-	r.record(at.bootNs, &wire.Delay{Flow: r.Flow.Name, Side: wire.DelayResponder, Datagram: d.number,
-		HandedBootNs: back.handedNs, ReceivedBootNs: &at.bootNs, ReceivedStamp: whose(at.byKernel), Refused: refused})
+	r.record(at.bootNs, body)
 }
 
 func whose(byKernel bool) string {
@@ -101,8 +111,8 @@ func whose(byKernel bool) string {
 	return wire.StampProgram
 }
 
-// Close ends the responder and records what it has counted.
-func (r *Responder) Close() error {
+// Close ends the receiver and records what it has counted.
+func (r *Receiver) Close() error {
 	err := r.socket.conn.Close()
 	r.done.Wait()
 	if err == nil {
@@ -134,7 +144,7 @@ type sent struct {
 
 // NewSender opens the end of a flow that sends. Run closes it; without Run, Close does.
 func NewSender(ctx context.Context, e End) (*Sender, error) {
-	s, err := listen(ctx, e.Own, e.Clock, true)
+	s, err := listen(ctx, e.Own, e.Clock, e.answered())
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +156,16 @@ func NewSender(ctx context.Context, e End) (*Sender, error) {
 func (s *Sender) Close() error { return s.socket.conn.Close() }
 
 // Run sends each datagram at its time, of a window that opens at openNs, and
-// waits for the answers. Datagrams whose time has passed when the next one's comes
-// are not sent. The end of ctx ends it: then it has not recorded all, and says so by
-// recording no end.
+// waits for the answers, where there are any. Datagrams whose time has passed when
+// the next one's comes are not sent. The end of ctx ends it: then it has not
+// recorded all, and says so by recording no end.
 func (s *Sender) Run(ctx context.Context, openNs int64) error {
 	var serving sync.WaitGroup
-	serving.Go(func() { s.socket.serve(s.arrived, s.queued) })
+	if s.answered() {
+		serving.Go(func() { s.socket.serve(s.arrived, s.queued) })
+	}
 	err := s.sendAll(ctx, openNs)
-	if err == nil {
+	if err == nil && s.answered() {
 		err = s.await(ctx)
 	}
 	err = errors.Join(err, s.socket.conn.Close())
@@ -176,7 +188,10 @@ func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
 		if err := pause.For(ctx, time.Duration(due-s.Clock.BootNs())); err != nil {
 			return err
 		}
-		if s.Clock.BootNs() >= s.Flow.DatagramDueNs(openNs, n+1) {
+		if now := s.Clock.BootNs(); now >= s.Flow.DatagramDueNs(openNs, n+1) {
+			if !s.answered() {
+				s.record(now, &wire.Delay{Flow: s.Flow.Name, Side: s.end.Side, Datagram: uint32(n), DueBootNs: &due})
+			}
 			continue
 		}
 		if err := s.one(uint32(n), due); err != nil {
@@ -186,17 +201,23 @@ func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
 	return nil
 }
 
-// one sends a datagram. Who answers at once must find it in the list.
+// one sends a datagram. Who answers at once must find it in the list; one that
+// nobody answers is recorded, and forgotten.
 func (s *Sender) one(n uint32, dueNs int64) error {
 	b := datagram{kind: request, number: n}.seal(s.Key, *s.Flow.PayloadBytes)
 	k := &sent{dueNs: dueNs}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent[n] = k
-	s.open++
+	if s.answered() {
+		s.sent[n] = k
+		s.open++
+	}
 	k.handedNs = s.Clock.BootNs()
 	if k.refused = s.socket.send(b, s.Peer); k.refused == "" {
 		s.end.Sent++
+	}
+	if !s.answered() {
+		s.record(k.handedNs, s.recordOf(n, k))
 	}
 	return s.err
 }
@@ -266,5 +287,5 @@ func (s *Sender) arrived(b []byte, from netip.AddrPort, at stamp) {
 
 func (s *Sender) recordOf(n uint32, k *sent) *wire.Delay {
 	return &wire.Delay{Flow: s.Flow.Name, Side: wire.DelaySender, Datagram: n, DueBootNs: &k.dueNs,
-		HandedBootNs: k.handedNs, QueuedBootNs: k.queuedNs, Refused: k.refused}
+		HandedBootNs: &k.handedNs, QueuedBootNs: k.queuedNs, Refused: k.refused}
 }

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 var (
@@ -71,7 +73,7 @@ func freePort(t *testing.T) netip.AddrPort {
 
 func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 	from, to, sent, came := ends(t, 0.2)
-	r, err := Respond(t.Context(), to)
+	r, err := Receive(t.Context(), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +108,9 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 		o := in[at]
 		due := open + int64(d.Datagram)*5e6
 		ns, ok := d.RoundTripNs()
-		if !ok || ns <= 0 || *d.DueBootNs != due || d.HandedBootNs < due ||
-			*d.PeerReceivedBootNs != *o.ReceivedBootNs || *d.PeerHandedBootNs != o.HandedBootNs ||
-			d.PeerReceivedStamp != o.ReceivedStamp || *o.ReceivedBootNs < d.HandedBootNs-1e6 {
+		if !ok || ns <= 0 || *d.DueBootNs != due || *d.HandedBootNs < due ||
+			*d.PeerReceivedBootNs != *o.ReceivedBootNs || *d.PeerHandedBootNs != *o.HandedBootNs ||
+			d.PeerReceivedStamp != o.ReceivedStamp || *o.ReceivedBootNs < *d.HandedBootNs-1e6 {
 			t.Errorf("sender %+v\nresponder %+v", d, o)
 		}
 		if d.QueuedBootNs == nil {
@@ -123,14 +125,117 @@ func TestEachDatagramIsRecordedAtBothEnds(t *testing.T) {
 	}
 }
 
+// constantEnds are those of a flow of kind cbr, a datagram every 5 ms.
+func constantEnds(t *testing.T, durationS float64) (sender, receiver End, sent, came *recorded) {
+	t.Helper()
+	sender, receiver, sent, came = ends(t, durationS)
+	for _, e := range []*End{&sender, &receiver} {
+		e.Flow.Kind, e.Flow.Background, e.Flow.IntervalMs, e.Flow.BitrateBps = wire.KindCBR, true, nil, new(172*8/5e-3)
+	}
+	return sender, receiver, sent, came
+}
+
+// each checks that the sender has one record of each datagram, and returns those of what it wanted to send.
+func each(t *testing.T, e End, openNs int64, sent *recorded) (handed []*wire.Delay, end *wire.DelayEnd) {
+	t.Helper()
+	all, end := sent.split()
+	if end == nil || len(all) != e.Flow.Datagrams() {
+		t.Fatalf("%d records of %d datagrams; the sender tells %+v", len(all), e.Flow.Datagrams(), end)
+	}
+	for i, d := range all {
+		due := openNs + int64(i)*5e6
+		if d.Side != wire.DelaySender || int(d.Datagram) != i || *d.DueBootNs != due ||
+			d.HandedBootNs != nil && *d.HandedBootNs < due || d.ReceivedBootNs != nil {
+			t.Errorf("record %d is %+v", i, d)
+		}
+		if d.HandedBootNs != nil {
+			handed = append(handed, d)
+		}
+	}
+	return handed, end
+}
+
+// Datagrams of kind cbr go one way. Those whose time has passed when the sender begins are recorded as not sent.
+func TestDatagramsThatNobodyAnswers(t *testing.T) {
+	from, to, sent, came := constantEnds(t, 0.2)
+	r, err := Receive(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := clock.System{}.BootNs() - 50e6
+	if err := s.Run(t.Context(), open); err != nil {
+		t.Fatal(err)
+	}
+	if over := open + 200e6 + 1e9; s.Clock.BootNs() > over {
+		t.Error("the sender waited for answers")
+	}
+	_, end := sent.split()
+	testnet.Await(t, 10*time.Second, "what was sent", func() bool {
+		in, _ := came.split()
+		return uint64(len(in)) == end.Sent
+	})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	handed, _ := each(t, from, open, sent)
+	n := uint64(len(handed))
+	if n == 0 || n > 31 || *end != (wire.DelayEnd{Flow: "delay", Side: "sender", Sent: n}) {
+		t.Errorf("%d of 40 were handed over, of which 9 or more were too late; the sender tells %+v", n, end)
+	}
+	in, inEnd := came.split()
+	if uint64(len(in)) != n || *inEnd != (wire.DelayEnd{Flow: "delay", Side: "receiver", Received: n}) {
+		t.Fatalf("%d were sent, %d came; the receiver tells %+v", n, len(in), inEnd)
+	}
+	byKernel := 0
+	for i, d := range in {
+		if d.Side != wire.DelayReceiver || d.Datagram != handed[i].Datagram || d.HandedBootNs != nil ||
+			*d.ReceivedBootNs < *handed[i].HandedBootNs-1e6 {
+			t.Errorf("sender %+v\nreceiver %+v", handed[i], d)
+		}
+		if d.ReceivedStamp == wire.StampKernel {
+			byKernel++
+		}
+	}
+	if byKernel == 0 {
+		t.Error("the kernel stamped no arrival")
+	}
+}
+
+// A sender goes on whatever the kernel says of each datagram, and records it.
+func TestWhatTheKernelRefusesIsRecorded(t *testing.T) {
+	from, _, sent, _ := constantEnds(t, 0.1)
+	from.Peer = netip.MustParseAddrPort("192.0.2.1:5002") // to which nothing goes from a loopback address
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := s.Clock.BootNs()
+	if err := s.Run(t.Context(), open); err != nil {
+		t.Fatal(err)
+	}
+	handed, end := each(t, from, open, sent)
+	for _, d := range handed {
+		if d.Refused == "" {
+			t.Errorf("it was sent: %+v", d)
+		}
+	}
+	if len(handed) == 0 || end.Sent != 0 {
+		t.Errorf("%d were handed over; the sender tells %+v", len(handed), end)
+	}
+}
+
 // What comes to an end's port from others, or bears another attempt's key, is counted as foreign and changes nothing;
 // a copy is not answered.
 //
-//attack:air datagrams of a flow of kind delay that are made up, of another attempt, or heard and sent again | HMAC
+//attack:air datagrams of kinds delay and cbr that are made up, of another attempt, or heard and sent again | HMAC
 //attack:and with a key of the attempt; a copy is counted apart and not answered
 func TestStrangersDatagramsAreNotCounted(t *testing.T) {
 	from, to, sent, came := ends(t, 0.2)
-	r, err := newResponder(t.Context(), to) // nobody serves either socket: what comes is given by hand
+	r, err := newReceiver(t.Context(), to) // nobody serves either socket: what comes is given by hand
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,11 +58,11 @@ func netem(t *testing.T, out, back way) {
 	key := Key(runKey, "netem", first, flow.Name)
 	ports := [2]netip.AddrPort{netip.MustParseAddrPort("10.77.0.1:20000"), netip.MustParseAddrPort("10.77.0.2:5002")}
 	atA, atB := dump(t, a, "a.pcap"), dump(t, b, "b.pcap")
-	var r *Responder
+	var r *Receiver
 	var s *Sender
 	var err error
 	b.Do(t, func() error {
-		r, err = Respond(t.Context(), End{flow, key, ports[1], ports[0], clock.System{}, came.emit})
+		r, err = Receive(t.Context(), End{flow, key, ports[1], ports[0], clock.System{}, came.emit})
 		return err
 	})
 	a.Do(t, func() error {
@@ -103,11 +103,11 @@ func check(t *testing.T, delays []*wire.Delay, out, back way) (answers int) {
 			continue
 		}
 		answers++
-		for i, ms := range []float64{float64(ns) / 1e6, float64(*d.PeerReceivedBootNs-d.HandedBootNs) / 1e6,
+		for i, ms := range []float64{float64(ns) / 1e6, float64(*d.PeerReceivedBootNs-*d.HandedBootNs) / 1e6,
 			float64(*d.ReceivedBootNs-*d.PeerHandedBootNs) / 1e6} {
 			least[i] = min(least[i], ms)
 		}
-		if q := d.QueuedBootNs; q == nil || *q < d.HandedBootNs-50_000 || *q > *d.PeerReceivedBootNs {
+		if q := d.QueuedBootNs; q == nil || *q < *d.HandedBootNs-50_000 || *q > *d.PeerReceivedBootNs {
 			t.Errorf("the kernel's stamp of its departure is not between: %+v", d)
 		}
 	}

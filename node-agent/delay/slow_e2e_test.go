@@ -26,13 +26,13 @@ func TestE2EAnswersAreReadWhileThereIsNoRoomToSend(t *testing.T) {
 	own, peer := netip.MustParseAddrPort("10.78.0.1:5010"), netip.MustParseAddrPort("10.78.0.2:5010")
 	sent, came := &recorded{}, &recorded{}
 	var s *Sender
-	var r *Responder
+	var r *Receiver
 	a.Do(t, func() (err error) {
 		s, err = NewSender(t.Context(), End{flow, key, own, peer, clock.System{}, sent.emit})
 		return err
 	})
 	b.Do(t, func() (err error) {
-		r, err = Respond(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit})
+		r, err = Receive(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit})
 		return err
 	})
 	err := s.Run(t.Context(), clock.System{}.BootNs()+20e6)

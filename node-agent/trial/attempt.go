@@ -77,15 +77,15 @@ type attempt struct {
 	transport    tcp.Profile
 	servers      []Process
 	sockets      Sockets
-	capture      Capture        // nil when none was asked for
-	routing      Routing        // nil when no daemon was started
-	presence     *presence      // nil when the radio is not set by this node
-	looking      sync.WaitGroup // those who check whether routing is ready
-	peersReady   bool           // all peers have said that they are
-	echo         *echo          // nil when this node answers no probes
-	prober       *prober        // nil when it sends none
-	responders   []*delay.Responder
-	senders      []*delaySender
+	capture      Capture           // nil when none was asked for
+	routing      Routing           // nil when no daemon was started
+	presence     *presence         // nil when the radio is not set by this node
+	looking      sync.WaitGroup    // those who check whether routing is ready
+	peersReady   bool              // all peers have said that they are
+	echo         *echo             // nil when this node answers no probes
+	prober       *prober           // nil when it sends none
+	receivers    []*delay.Receiver // of the timed flows, as are senders
+	senders      []*timedSender
 	samplers     []*measure.Sampler
 	pulse        *measure.Sampler // has no sources; nil on a relay that is sampled less often
 	stopSampling context.CancelFunc
@@ -288,7 +288,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.guard(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(a.startServers(), a.startEcho(), a.openDelays()); err != nil {
+	if err := errors.Join(a.startServers(), a.startEcho(), a.openTimed()); err != nil {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
@@ -497,7 +497,7 @@ func (a *attempt) measure(order goOrder) error {
 	a.wake()
 	a.setState(wire.StateRunning, "waiting for the window to open")
 	clients := a.startClients(warming)
-	a.startDelays(warming)
+	a.startTimed(warming)
 	order, err := a.awaitOpening(order)
 	if err != nil {
 		a.cancel(err)
@@ -510,7 +510,7 @@ func (a *attempt) measure(order goOrder) error {
 		return errors.Join(err, a.endFlows(clients))
 	}
 	a.setState(wire.StateRunning, "measuring")
-	a.startDelays(measuring) // first: each datagram has its time
+	a.startTimed(measuring) // first: each datagram has its time
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {

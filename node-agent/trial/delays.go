@@ -4,36 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"fieldmesh.dev/fieldmesh/node-agent/delay"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// delaySender is the sending end of a flow of kind delay.
-type delaySender struct {
+// timedSender is the sending end of a timed flow.
+type timedSender struct {
 	*delay.Sender
 	done chan error // nil until it runs
 }
 
-// openDelays opens this node's ends of the flows of kind delay. Who responds does
-// so from now on.
-func (a *attempt) openDelays() error {
+// openTimed opens this node's ends of the timed flows. Who receives does so from
+// now on.
+func (a *attempt) openTimed() error {
 	for _, f := range a.flows {
 		here := a.engine.cfg.Node
-		if f.Kind != wire.KindDelay || f.From != here && f.To != here {
+		if !f.Timed() || f.From != here && f.To != here {
 			continue
 		}
-		e, err := a.delayEnd(f)
+		e, err := a.timedEnd(f)
 		if err == nil && f.To == here {
-			var r *delay.Responder
-			if r, err = delay.Respond(a.ctx, e); err == nil {
-				a.responders = append(a.responders, r)
+			var r *delay.Receiver
+			if r, err = delay.Receive(a.ctx, e); err == nil {
+				a.receivers = append(a.receivers, r)
 			}
 		} else if err == nil {
 			var s *delay.Sender
 			if s, err = delay.NewSender(a.ctx, e); err == nil {
-				a.senders = append(a.senders, &delaySender{Sender: s})
+				a.senders = append(a.senders, &timedSender{Sender: s})
 			}
 		}
 		if err != nil {
@@ -43,8 +42,8 @@ func (a *attempt) openDelays() error {
 	return nil
 }
 
-// delayEnd is this node's end of a flow.
-func (a *attempt) delayEnd(f wire.Flow) (delay.End, error) {
+// timedEnd is this node's end of a flow.
+func (a *attempt) timedEnd(f wire.Flow) (delay.End, error) {
 	e := a.engine
 	from, err := e.meshAddr(f.From)
 	to, toErr := e.meshAddr(f.To)
@@ -60,8 +59,8 @@ func (a *attempt) delayEnd(f wire.Flow) (delay.End, error) {
 	return end, nil
 }
 
-// startDelays has those senders begin whose flow is one of which.
-func (a *attempt) startDelays(which func(wire.Flow) bool) {
+// startTimed has those senders begin whose flow is one of which.
+func (a *attempt) startTimed(which func(wire.Flow) bool) {
 	openNs := a.openNs // a further GO may move it while flows wait
 	for _, s := range a.senders {
 		if which(s.Flow) {
@@ -84,9 +83,8 @@ func (a *attempt) awaitOthers() error {
 			return fmt.Errorf("flow %s: %w", s.Flow.Name, err)
 		}
 	}
-	delays := func(f wire.Flow) bool { return f.Kind == wire.KindDelay }
 	switch relayed := len(a.trial.Relays) > 0; {
-	case len(a.responders) > 0, relayed && slices.ContainsFunc(a.trial.Traffic, delays):
+	case len(a.receivers) > 0, relayed && a.trial.Timed():
 		return a.sleepUntil(a.closeNs + wire.DelayGrace.Nanoseconds())
 	case relayed:
 		return a.sleepUntil(a.closeNs + flowGrace.Nanoseconds())
@@ -94,8 +92,8 @@ func (a *attempt) awaitOthers() error {
 	return nil
 }
 
-// closeDelays closes what ends are still open; the attempt's context has ended.
-func (a *attempt) closeDelays() error {
+// closeTimed closes what ends are still open; the attempt's context has ended.
+func (a *attempt) closeTimed() error {
 	var err error
 	for _, s := range a.senders {
 		if s.done == nil {
@@ -104,9 +102,9 @@ func (a *attempt) closeDelays() error {
 			<-s.done // why it ended, the attempt knows
 		}
 	}
-	for _, r := range a.responders {
+	for _, r := range a.receivers {
 		err = errors.Join(err, r.Close())
 	}
-	a.senders, a.responders = nil, nil
+	a.senders, a.receivers = nil, nil
 	return err
 }

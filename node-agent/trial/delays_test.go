@@ -66,6 +66,46 @@ func TestDelaysAreMeasuredBesideTheBulkFlow(t *testing.T) {
 	}
 }
 
+// A flow of kind cbr begins in the warm-up, needs no answer, and is heard for the grace after the window.
+func TestConstantRateBesideTheBulkFlow(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 1)
+	flow := delayFlow(t, 1.1)
+	flow.Kind, flow.Background, flow.IntervalMs, flow.BitrateBps = wire.KindCBR, true, nil, ptr(64*8/10e-3)
+	flow.StartS = -0.1
+	for _, r := range []*rig{car, road} {
+		r.mu.Lock()
+		tr := &r.plan.Trials[0]
+		tr.DurationS = 1
+		tr.Traffic = append(tr.Traffic[:1:1], flow) // the two hold one plan
+		r.mu.Unlock()
+	}
+	k := keepFirst(t, car, road, plan)
+	w := car.spool.kinds(k, "window")[0].Body.(*wire.Window)
+	sent, came := car.spool.kinds(k, "delay"), road.spool.kinds(k, "delay")
+	handed := 0
+	for i, one := range sent {
+		d := one.Body.(*wire.Delay)
+		if due := w.OpenBootNs + int64(i-10)*int64(10*time.Millisecond); *d.DueBootNs != due {
+			t.Errorf("%+v was due at %d", d, due)
+		}
+		if d.HandedBootNs != nil {
+			handed++
+		}
+	}
+	if len(sent) != 110 || handed == 0 || len(came) != handed {
+		t.Errorf("%d of 110 are recorded, %d were sent and %d came", len(sent), handed, len(came))
+	}
+	ends := road.spool.kinds(k, "delay_end")
+	if len(car.spool.kinds(k, "delay_end")) != 1 || len(ends) != 1 {
+		t.Fatal("an end has no record of it, or more than one")
+	}
+	heard := road.spool.kinds(k, "window")[0].Body.(*wire.Window).CloseBootNs + wire.DelayGrace.Nanoseconds()
+	if ends[0].TBootNs < heard {
+		t.Errorf("the receiver ended %d ns too early", heard-ends[0].TBootNs)
+	}
+}
+
 // Who aborts an attempt leaves no port open behind it.
 func TestAnAbortClosesTheEndsOfAFlowOfDelay(t *testing.T) {
 	_, road, plan := pair(t, 2)
@@ -98,6 +138,7 @@ func TestARelayStaysUntilWhatIsUnderWayHasArrived(t *testing.T) {
 		"no relays":                 {nil, "iperf3_tcp", 0},
 		"relays of iperf3's flows":  {[]string{"hill"}, "iperf3_tcp", flowGrace},
 		"relays of timed datagrams": {[]string{"hill"}, wire.KindDelay, wire.DelayGrace},
+		"relays of a constant rate": {[]string{"hill"}, wire.KindCBR, wire.DelayGrace},
 	} {
 		r := newRig(t, "hill", t.TempDir(), 0)
 		now := r.deps.Clock.BootNs()

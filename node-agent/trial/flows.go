@@ -13,7 +13,7 @@ import (
 // startServers starts those flows whose server is this node. That a client can be started later is checked here.
 func (a *attempt) startServers() error {
 	for _, f := range a.flows {
-		if f.Kind == wire.KindDelay {
+		if f.Timed() {
 			continue
 		}
 		if node := a.engine.cfg.Node; node == f.Client() || node == f.Server() {
@@ -59,7 +59,7 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	var out []Process
 	openNs := a.openNs // a further GO may move it while flows wait
 	for _, f := range a.flows {
-		if f.Kind == wire.KindDelay || f.Client() != a.engine.cfg.Node || !which(f) {
+		if f.Timed() || f.Client() != a.engine.cfg.Node || !which(f) {
 			continue
 		}
 		ctx, stop := context.WithCancelCause(a.ctx)

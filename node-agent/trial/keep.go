@@ -23,7 +23,7 @@ func (a *attempt) finish(reason error) {
 		out := p.Wait()
 		reason = join(reason, a.engine.record(a.key, &out))
 	}
-	reason = join(reason, a.closeDelays())
+	reason = join(reason, a.closeTimed())
 	reason = join(reason, a.sever())
 	reason = join(reason, a.endProbes())
 	reason = join(reason, a.endCapture())

@@ -135,7 +135,7 @@ func (x *Fix) bounds(c *checker) {
 
 func (x *Flow) bounds(c *checker) {
 	c.match("name", x.Name, flowForm)
-	c.oneOf("kind", x.Kind, "iperf3_tcp", "iperf3_udp", "delay")
+	c.oneOf("kind", x.Kind, "iperf3_tcp", "iperf3_udp", "delay", "cbr")
 	c.integer("port", x.Port, minOpenPort, maxPort)
 	c.integer("streams", x.Streams, 1, MaxStreams)
 	if x.WindowBytes != nil {

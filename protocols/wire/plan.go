@@ -159,11 +159,14 @@ func (t Trial) Measured() []Flow {
 		func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
 }
 
-// MeasuresDelay reports whether a flow of the trial is of kind delay. It then lasts
-// DelayGrace longer than its window.
+// MeasuresDelay reports whether a flow of the trial is of kind delay.
 func (t Trial) MeasuresDelay() bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == KindDelay })
 }
+
+// Timed reports whether a flow of the trial is timed. The trial then lasts
+// DelayGrace longer than its window.
+func (t Trial) Timed() bool { return slices.ContainsFunc(t.Traffic, Flow.Timed) }
 
 // Ends reports whether a flow of the trial begins or ends at a node.
 func (t Trial) Ends(node string) bool {
@@ -358,10 +361,10 @@ type Conditions struct {
 // Flow is one flow of traffic between two nodes.
 type Flow struct {
 	Name string `json:"name" form:"flowForm" campaign:"-"`
-	// what is sent, the first two by iperf3: iperf3_tcp | iperf3_udp | delay; in a campaign also cbr, which is
-	// iperf3_udp in the background
+	// what is sent, the first two by iperf3: iperf3_tcp | iperf3_udp | delay | cbr
 	//
-	// Delay is small datagrams at fixed times, each of which is answered.
+	// Delay is small datagrams at fixed times, each of which is answered. Cbr is datagrams at a constant bit rate, in
+	// the background, which nobody answers: its sender sends on whether there is a way or not.
 	Kind string `json:"kind" campaign:"rule=flowKinds()"`
 	// whether the flow only loads the network and is not measured
 	Background bool `json:"background,omitempty"`
@@ -373,7 +376,7 @@ type Flow struct {
 	UniqueEnds bool `json:"unique_ends,omitempty"`
 	// whether the receiver is iperf3's client (iperf3 -R)
 	Reverse bool `json:"reverse,omitempty"`
-	// port of iperf3's server, or where datagrams of kind delay are answered
+	// port of iperf3's server, or to which datagrams of kinds delay and cbr are sent
 	Port int `json:"port" min:"minOpenPort" max:"maxPort" campaign:"rule=serverPort(),default=iperf3Port"`
 	// parallel streams
 	Streams int `json:"streams" min:"1" max:"MaxStreams" campaign:"default=oneStream"`
@@ -381,7 +384,7 @@ type Flow struct {
 	WindowBytes *int `json:"window_bytes,omitempty" unit:"bytes" min:"1" max:"1<<30" campaign:"min=1024,max=maxWindowBytes"`
 	// payload of a datagram, or TCP's MSS
 	PayloadBytes *int `json:"payload_bytes,omitempty" unit:"bytes" min:"16" max:"maxUDPBytes" campaign:"max=maxPayloadBytes"`
-	// constant bit rate of a UDP flow
+	// constant bit rate of a UDP flow's payload; with payload_bytes it sets how far apart datagrams of kind cbr are
 	BitrateBps *float64 `json:"bitrate_bps,omitempty" unit:"bit/s" above:"0" max:"1e12" campaign:"min=100,max=1e9"`
 	// time from one datagram of kind delay to the next
 	IntervalMs *float64 `json:"interval_ms,omitempty" unit:"ms" min:"5" max:"1000"`
@@ -416,32 +419,54 @@ func (f Flow) Server() string {
 	return f.To
 }
 
-// KindDelay is the kind of a flow of small datagrams at fixed times, each of
-// which its receiver answers.
-const KindDelay = "delay"
+// The kinds of timed flows: of datagrams at fixed times, which the agents
+// themselves send.
+const (
+	KindDelay = "delay" // small ones, each of which its receiver answers
+	KindCBR   = "cbr"   // at a constant bit rate, which nobody answers
+)
 
-// Bounds of a datagram of kind delay: what its fields and its authentication
+// Timed reports whether a flow is of datagrams at fixed times.
+func (f Flow) Timed() bool { return f.Kind == KindDelay || f.Kind == KindCBR }
+
+// Bounds of a timed flow's datagram: what its fields and its authentication
 // take, and what an MTU of 1500 bytes leaves beside the headers of IPv4 and UDP.
 const (
 	DelayBytesMin = 48
 	DelayBytesMax = 1472
 )
 
-// DelayGrace is how long an answer to a datagram of kind delay is waited for: one
-// that comes later is lost. The choice is ours: longer than the queues of one hop, and
-// short beside a trial.
+// Bounds of the time from one datagram of kind cbr to the next: each has a record
+// at both ends, and a flow without any in its window tells nothing.
+const (
+	CBRMsMin = 5
+	CBRMsMax = 60_000
+)
+
+// DelayGrace is how long an answer to a datagram of kind delay is waited for, and
+// how long after the window's close datagrams of kind cbr are: what comes later is
+// lost. The choice is ours: longer than the queues of one hop, and short beside a
+// trial.
 const DelayGrace = 3 * time.Second
 
-// Datagrams is how many datagrams a flow of kind delay has.
-func (f Flow) Datagrams() int {
-	const rounding = 1e-9
-	return int(math.Ceil(f.DurationS*1e3 / *f.IntervalMs - rounding))
+// ApartMs is the time from one datagram of a timed flow to the next.
+func (f Flow) ApartMs() float64 {
+	if f.Kind == KindCBR {
+		return float64(*f.PayloadBytes) * 8e3 / *f.BitrateBps
+	}
+	return *f.IntervalMs
 }
 
-// DatagramDueNs is when a datagram of a flow of kind delay is to be sent, on the
-// clock on which the window opens at openNs.
+// Datagrams is how many datagrams a timed flow has.
+func (f Flow) Datagrams() int {
+	const rounding = 1e-9
+	return int(math.Ceil(f.DurationS*1e3/f.ApartMs() - rounding))
+}
+
+// DatagramDueNs is when a timed flow's datagram is to be sent, on the clock on
+// which the window opens at openNs. The first is due when the flow begins.
 func (f Flow) DatagramDueNs(openNs int64, n int) int64 {
-	return openNs + int64(f.StartS*1e9) + int64(float64(n)**f.IntervalMs*1e6)
+	return openNs + int64(f.StartS*1e9) + int64(float64(n)*f.ApartMs()*1e6)
 }
 
 // SendS is for how many seconds iperf3 is told to send: it takes whole ones only.

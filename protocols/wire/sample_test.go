@@ -263,7 +263,7 @@ func kinds() []wire.Body {
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Key:    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE", Signature: "MEUCIQD0"},
 		&wire.Delay{Flow: "delay", Side: "sender", Datagram: 17, DueBootNs: p(int64(7261734512345)),
-			HandedBootNs: 7261734532345, QueuedBootNs: p(int64(7261734540345)),
+			HandedBootNs: p(int64(7261734532345)), QueuedBootNs: p(int64(7261734540345)),
 			ReceivedBootNs: p(int64(7261739532345)), ReceivedStamp: "kernel",
 			PeerReceivedBootNs: p(int64(2261739511111)), PeerReceivedStamp: "kernel",
 			PeerHandedBootNs: p(int64(2261739555555)), Refused: "ENETUNREACH"},

@@ -6,7 +6,7 @@ const (
 	// grows with the sampling of sockets, which is most of it.
 	spoolPerSecond = 100_000
 	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
-	// spoolPerDatagram is a record of a datagram of kind delay with every field, 500 bytes, and some more.
+	// spoolPerDatagram is a record of a timed flow's datagram with every field, 500 bytes, and some more.
 	spoolPerDatagram = 600
 )
 
@@ -18,7 +18,7 @@ func (t Trial) SpoolBytes() int64 {
 	}
 	datagrams := 0
 	for _, f := range t.Traffic {
-		if f.Kind == KindDelay {
+		if f.Timed() {
 			datagrams += f.Datagrams()
 		}
 	}

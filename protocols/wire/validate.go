@@ -194,23 +194,32 @@ func (f Flow) check(c *checker, taking []string) {
 	if f.Kind != "iperf3_udp" || f.ClientPort != 0 {
 		c.integer("client_port", f.ClientPort, minOpenPort, maxPort+1-f.Streams)
 	}
-	c.that(f.Kind != "iperf3_udp" || f.BitrateBps != nil, "bitrate_bps", "missing; UDP needs it")
+	c.that(f.Kind != "iperf3_udp" && f.Kind != KindCBR || f.BitrateBps != nil, "bitrate_bps", "missing; UDP needs it")
 	c.that((f.Kind == KindDelay) == (f.IntervalMs != nil), "interval_ms", "goes with kind delay, which needs it")
-	if f.Kind == KindDelay {
-		c.that(f.PayloadBytes != nil, "payload_bytes", "missing; kind delay needs it")
-		if f.PayloadBytes != nil {
-			c.integer("payload_bytes", *f.PayloadBytes, DelayBytesMin, DelayBytesMax)
-		}
-		c.that(f.Streams == 1, "streams", "%d; kind delay has one", f.Streams)
-		c.that(!f.Reverse, "reverse", "true; kind delay sends from its sender")
-		c.that(!f.Background, "background", "true; kind delay is measured")
+	if !f.Timed() {
+		return
 	}
+	c.that(f.PayloadBytes != nil, "payload_bytes", "missing; kind %s needs it", f.Kind)
+	if f.PayloadBytes != nil {
+		c.integer("payload_bytes", *f.PayloadBytes, DelayBytesMin, DelayBytesMax)
+	}
+	if f.Kind == KindCBR && f.PayloadBytes != nil && f.BitrateBps != nil {
+		apart := f.ApartMs()
+		c.that(apart >= CBRMsMin && apart <= CBRMsMax, "bitrate_bps", "with payload_bytes it has a datagram every %g "+
+			"ms; kind cbr has one every %d to %d ms", apart, CBRMsMin, CBRMsMax)
+	}
+	c.that(f.Streams == 1, "streams", "%d; kind %s has one", f.Streams, f.Kind)
+	c.that(!f.Reverse, "reverse", "true; kind %s sends from its sender", f.Kind)
+	fits := f.Background == (f.Kind == KindCBR)
+	c.that(fits, "background", "%t; kind delay is measured, kind cbr is not", f.Background)
 }
 
 // sharesServer reports whether two iperf3 servers would listen on one port.
 func (f Flow) sharesServer(o Flow) bool { return f.Port == o.Port && f.Server() == o.Server() }
 
+func (f Flow) tcp() bool { return f.Kind == "iperf3_tcp" }
+
 func (f Flow) sharesClientPorts(o Flow) bool {
-	return f.ClientPort != 0 && o.ClientPort != 0 && f.Kind == o.Kind && f.Client() == o.Client() &&
+	return f.ClientPort != 0 && o.ClientPort != 0 && f.tcp() == o.tcp() && f.Client() == o.Client() &&
 		f.ClientPort < o.ClientPort+o.Streams && o.ClientPort < f.ClientPort+f.Streams
 }

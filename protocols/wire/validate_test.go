@@ -29,6 +29,14 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 	delayed := func(change func(*wire.Flow)) func(*wire.RunPlan) {
 		return func(plan *wire.RunPlan) { change(&plan.Trials[0].Traffic[2]) }
 	}
+	constant := func(change func(*wire.Flow)) func(*wire.RunPlan) {
+		return func(plan *wire.RunPlan) {
+			f := wire.Flow{Name: "cbr", Kind: wire.KindCBR, Background: true, From: "car", To: "roadside", Port: 5003,
+				Streams: 1, PayloadBytes: p(512), BitrateBps: p(5000.0), DurationS: 10, ClientPort: 53000}
+			change(&f)
+			plan.Trials[0].Traffic = append(plan.Trials[0].Traffic, f)
+		}
+	}
 	cases := map[string]struct {
 		change func(*wire.RunPlan)
 		want   string
@@ -108,6 +116,19 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"delay in the background": {delayed(func(f *wire.Flow) { f.Background = true }), "traffic[2].background: true"},
 		"delay in reverse":        {delayed(func(f *wire.Flow) { f.Reverse = true }), "traffic[2].reverse: true"},
 		"delay in streams":        {delayed(func(f *wire.Flow) { f.Streams = 2 }), "traffic[2].streams: 2"},
+		"cbr without its rate": {constant(func(f *wire.Flow) { f.BitrateBps = nil }),
+			"traffic[3].bitrate_bps: missing"},
+		"cbr without its size": {constant(func(f *wire.Flow) { f.PayloadBytes = nil }),
+			"traffic[3].payload_bytes: missing"},
+		"cbr with an interval": {constant(func(f *wire.Flow) { f.IntervalMs = p(20.0) }),
+			"traffic[3].interval_ms: goes"},
+		"cbr that is measured": {constant(func(f *wire.Flow) { f.Background = false }),
+			"traffic[3].background: false"},
+		"cbr too often": {constant(func(f *wire.Flow) { f.BitrateBps = p(1e6) }), "traffic[3].bitrate_bps: with " +
+			"payload_bytes it has a datagram every 4.096 ms; kind cbr has one every 5 to 60000 ms"},
+		"cbr too seldom": {constant(func(f *wire.Flow) { f.BitrateBps = p(64.0) }), "a datagram every 64000 ms"},
+		"cbr on a client port of delay": {constant(func(f *wire.Flow) { f.ClientPort = 52000 }),
+			`traffic[3].client_port: 52000 to 52000 on "car" meet those of flow "delay"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -313,7 +313,7 @@ func (m *maker) delays(t wire.Trial) {
 			lost := n%DelayLostEvery == 0
 			switch {
 			case m.node == f.From:
-				b.HandedBootNs, b.DueBootNs = openBootNs(f.From)+due, new(openBootNs(f.From)+due)
+				b.HandedBootNs, b.DueBootNs = new(openBootNs(f.From)+due), new(openBootNs(f.From)+due)
 				if !lost {
 					b.ReceivedBootNs, b.ReceivedStamp = new(openBootNs(f.From)+back), wire.StampKernel
 					b.PeerReceivedBootNs, b.PeerReceivedStamp = new(openBootNs(f.To)+came), wire.StampKernel
@@ -323,8 +323,8 @@ func (m *maker) delays(t wire.Trial) {
 			case lost:
 				continue
 			default:
-				b.HandedBootNs = openBootNs(f.To) + came
-				b.ReceivedBootNs, b.ReceivedStamp = &b.HandedBootNs, wire.StampKernel
+				b.HandedBootNs = new(openBootNs(f.To) + came)
+				b.ReceivedBootNs, b.ReceivedStamp = b.HandedBootNs, wire.StampKernel
 				end.Received++
 			}
 			end.Sent++

@@ -89,7 +89,7 @@ func Of(trials []wire.Trial, attemptsMax int) Estimate {
 			e.LongestM, e.LongestAt = x.RoadM(), t.Number
 		}
 		e.RehearsalS += e.Rehearsal.NodeS * float64(len(t.Nodes()))
-		if t.MeasuresDelay() { // on a road the car brakes meanwhile
+		if t.Timed() { // on a road the car brakes meanwhile
 			e.RehearsalS += wire.DelayGrace.Seconds()
 		}
 		if i > 0 && t.Car != trials[i-1].Car {
