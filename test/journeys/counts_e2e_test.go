@@ -61,8 +61,10 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 		"at_s: 250, x_m: 410, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 560, y_m: 0, speed_mps: 60",
 		"at_s: 250, x_m: 515, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
-		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
-			"4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
+		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: iperf3_udp, background: true, from: sender, "+
+			"to: receiver, start_s: 4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n"+
+			"    constant: {kind: cbr, from: sender, to: receiver, start_s: 4.05, duration_s: 20, payload_bytes: 512, "+
+			"bitrate_bps: 40960, port: 6001}\n")
 	k := rehearse(t, file).finish(t)
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
@@ -82,6 +84,7 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 			cause := k.iperf3(t, at.TrialKey, "steady", "client").Cause
 			if cause != wire.CauseUnreachable && cause != wire.CauseTimeout {
 				k.datagramsAgree(t, at.TrialKey, trial, rows)
+				k.constantRateAgrees(t, at.TrialKey, trial, rows)
 				k.connectingHoldsTheSearch(t, at.TrialKey, trial, rows)
 				return
 			}
@@ -150,6 +153,53 @@ func (k kept) datagramsAgree(t *testing.T, key wire.TrialKey, trial wire.Trial, 
 	}
 	if got := value(metrics.OneWayMeanMs); math.Abs(got-mean) > 5 {
 		t.Errorf("latency is %g ms, by iperf3's stamps %g ms", got, mean)
+	}
+}
+
+// constantRateAgrees holds the flow of kind cbr against the datagrams that tshark finds in both ends' captures, each by
+// its number: those that were due are the plan's. All nodes share the machine's clocks.
+func (k kept) constantRateAgrees(t *testing.T, key wire.TrialKey, trial wire.Trial, rows []metrics.Row) {
+	t.Helper()
+	first := func(node string) map[uint32]float64 {
+		out := map[uint32]float64{}
+		for _, v := range dissected(t, filepath.Join(k.Dir(), archive.CapturePath(key, node)), "udp.dstport == 6001",
+			"frame.time_epoch", "udp.payload") {
+			at, err := strconv.ParseFloat(v[0], 64)
+			head, hexErr := hex.DecodeString(v[1])
+			if err != nil || hexErr != nil || len(head) < 12 {
+				t.Fatalf("tshark printed %q", v)
+			}
+			number := binary.BigEndian.Uint32(head[8:])
+			if was, known := out[number]; !known || at < was {
+				out[number] = at
+			}
+		}
+		return out
+	}
+	const due = 200 // 20 s, ten a second
+	left, came := first(trial.Sender), first(trial.Receiver)
+	mean := 0.0
+	for number, at := range came {
+		mean += 1e3 * (at - left[number]) / float64(len(came))
+	}
+	value := func(name string) float64 {
+		v := metrics.Value(rows, "", name)
+		if v == nil {
+			t.Fatalf("no %s", name)
+		}
+		return *v
+	}
+	t.Logf("constant rate: of %d datagrams %d left and %d came by captures, %g were not sent; delivery %.4f, latency "+
+		"%.2f ms and %.2f ms", due, len(left), len(came), value("cbr_packets_unsent"), value(metrics.CBRDelivery), mean,
+		value(metrics.CBRLatencyMs))
+	if len(came) == 0 || len(came) == due {
+		t.Fatalf("%d of %d datagrams came: nothing to compare", len(came), due)
+	}
+	if got := value(metrics.CBRDelivery); math.Abs(got-float64(len(came))/due) > 1e-9 {
+		t.Errorf("delivery is %g, and %d of %d were captured", got, len(came), due)
+	}
+	if got := value(metrics.CBRLatencyMs); math.Abs(got-mean) > 5 {
+		t.Errorf("latency is %g ms, by captures %g ms", got, mean)
 	}
 }
 
