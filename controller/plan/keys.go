@@ -121,7 +121,7 @@ func (s schema) flowKeys() []field {
 		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, "Constant bit rate of a UDP flow's payload; with payload_bytes it sets how far apart datagrams of kind cbr are"),
 		optional("interval_ms", number{5, 1000, false, false, "ms"}, "Time from one datagram of kind delay to the next"),
 		optional("start_s", number{-maxWarmupS, 3600, false, false, "s after the window opens"}, "When the flow begins, after the window opens; below 0 for a flow that warms the network up"),
-		optional("start_within_s", number{0, 3600, true, false, "s"}, "How much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s"),
+		optional("start_within_s", number{0, 3600, true, false, "s"}, "How much later than start_s the flow begins at most: when is drawn by the seed, but of kind cbr the first begins at start_s; absent: at start_s"),
 		optional("across", flowName(), "The flow over one of whose relays this one is led, as the links of a rehearsal are when it begins; absent: none, which a campaign may say too"),
 		optional("duration_s", number{0.1, 3600, false, false, "s"}, "How long the flow lasts; absent in a campaign: to the window's end"),
 	}

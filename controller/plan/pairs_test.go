@@ -56,7 +56,7 @@ func TestDrawnFlows(t *testing.T) {
 		}
 		tcp := x.Traffic[0]
 		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From ||
-			x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() > 5 || x.WarmupS() < 4 || len(x.Nodes()) != 50 ||
+			x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 ||
 			*x.TCP.WindowPackets != 8 {
 			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total,
 				x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))

@@ -390,7 +390,8 @@ type Flow struct {
 	IntervalMs *float64 `json:"interval_ms,omitempty" unit:"ms" min:"5" max:"1000"`
 	// when the flow begins, after the window opens; below 0 for a flow that warms the network up
 	StartS float64 `json:"start_s" unit:"s after the window opens" min:"-MaxLeadS" max:"maxSeconds" campaign:"min=-maxWarmupS,max=3600"`
-	// how much later than start_s the flow begins at most: when is drawn by the seed; absent: at start_s
+	// how much later than start_s the flow begins at most: when is drawn by the seed, but of kind cbr the first begins
+	// at start_s; absent: at start_s
 	StartWithinS *float64 `json:"start_within_s,omitempty" unit:"s" above:"0" max:"maxSeconds" campaign:"max=3600"`
 	// the flow over one of whose relays this one is led, as the links of a rehearsal are when it begins; absent: none,
 	// which a campaign may say too

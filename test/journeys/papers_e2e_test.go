@@ -36,7 +36,8 @@ func capturesAgree(t *testing.T, mayBeLate bool) (late bool) {
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  conditions: {channel_error: {mean: 0.1, "+
 			"burst_frames: 30}}\n",
 		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: iperf3_udp, "+
-			"background: true, from: sender, to: receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
+			"background: true, from: sender, to: receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, "+
+			"bitrate_bps: 800000, port: 6000}\n")
 	k := rehearse(t, file).finish(t)
 	if first := k.Decisions()[0]; mayBeLate && testnet.Late(first.Reason) {
 		return true

@@ -28,7 +28,8 @@ func TestE2EAFlowWithoutAWayIsCounted(t *testing.T) {
 		"trial: {duration_s: 4, warmup_s: 2, relays: [\"n[03-06]\"]}",
 		"trial: {duration_s: 36, warmup_s: 2, relays: [n02, n04, n05, n06]}",
 		"      tcp: {only: [reno, fixed_rto]}\n", "      tcp: {only: [reno]}\n",
-		"      load: {only: [tcp1_cbr10_50], levels: {tcp1_cbr10_50: {traffic: {cbr: {flows: 3, total_bps: 15000}}}}}\n",
+		"      load: {only: [tcp1_cbr10_50], levels: {tcp1_cbr10_50: {traffic: {cbr: {flows: 3, total_bps: "+
+			"15000}}}}}\n",
 		"      load: {only: [tcp1_cbr10_50]}\n",
 		"tcp1_cbr10_50: {traffic: {tcp: {flows: 1}, cbr: {flows: 10, total_bps: 50000}}}",
 		"tcp1_cbr10_50: {duration_s: 36}",

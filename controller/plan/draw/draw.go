@@ -57,7 +57,8 @@ const Random = "random"
 // cell with more flows has those of a cell with fewer. Flows with unique ends,
 // which are drawn before all others, have no node in common.
 //
-// The first that is measured has the roles of sender and receiver.
+// The first that is measured has the roles of sender and receiver. The first of kind
+// cbr begins at its start_s, so that the warm-up is as long as the campaign has it.
 func Ends(seed uint64, t *wire.Trial) {
 	nodes := slices.Sorted(slices.Values(t.Nodes()))
 	p := pairs{nodes, map[[2]string]bool{}, map[string]bool{}}
@@ -72,10 +73,13 @@ func Ends(seed uint64, t *wire.Trial) {
 			}
 		}
 	}
-	roles := false
+	roles, constant := false, false
 	for i := range t.Traffic {
 		f := &t.Traffic[i]
-		start(seed, *t, f)
+		if f.Kind != wire.KindCBR || constant {
+			start(seed, *t, f)
+		}
+		constant = constant || f.Kind == wire.KindCBR
 		if roles || f.Background || f.Across != "" {
 			continue
 		}
