@@ -220,8 +220,8 @@ var (
 			"sender's program did not run at that time"}
 	cbrLatency = definition{"cbr_latency_ms", "ms",
 		"mean one-way delay of the datagrams that arrived in cbr_delivery_fraction, from handing one to the kernel " +
-			"to its arrival by the kernel's stamp (P3); as certain as each flow's one_way_delay_uncertainty_ms, and " +
-			"absent where the clocks of a flow's ends were not compared"}
+			"to its arrival, by the kernel's stamp where it made one (P3); as certain as each flow's " +
+			"one_way_delay_uncertainty_ms, and absent where the clocks of a flow's ends were not compared"}
 	handshakeMs = definition{"handshake_ms", "ms",
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError = definition{OneWayUncertaintyMs, "ms",
