@@ -49,8 +49,9 @@ func (s *station) oldest() *frame {
 	return s.queue.pop()
 }
 
-// gather puts the frames that go out with the head behind it.
-func (s *station) gather() {
+// gather puts the frames that go out with the head behind it. One that samples a rate goes by
+// itself, as ath9k has it (IEEE80211_TX_CTL_RATE_CTRL_PROBE of xmit.c).
+func (s *station) gather(alone bool) {
 	p, h := s.core.phy, s.head
 	s.burst, s.psduBytes = append(s.burst[:0], h), h.mpduBytes
 	h.ba.missed = NotLost
@@ -62,7 +63,7 @@ func (s *station) gather() {
 		return
 	}
 	s.number(h)
-	bytes, full := ht.DelimiterBytes+h.mpduBytes, false
+	bytes, full := ht.DelimiterBytes+h.mpduBytes, alone
 	joins := func(f *frame) bool {
 		if full || f.to != h.to || f.ba.request {
 			return false
@@ -154,16 +155,12 @@ func (s *station) conclude(answered bool) {
 	sent := s.state == macWaitACK
 	if !sent {
 		s.count.AttemptsFailed[s.failCause]++
-		if !s.head.ba.request { // which goes at a rate of its own
-			s.rate.Result(s.head.to, s.mode-s.core.phy.FirstData, false)
-		}
+	}
+	if !s.head.ba.request { // which goes at a rate of its own
+		s.rateBurst(answered)
 	}
 	for _, f := range s.burst {
-		ok := answered && (f.ba.got || f.ba.request)
-		if sent && !f.ba.request {
-			s.rate.Result(f.to, s.mode-s.core.phy.FirstData, ok)
-		}
-		if ok {
+		if answered && (f.ba.got || f.ba.request) {
 			s.core.free(f)
 			continue
 		}
@@ -185,6 +182,26 @@ func (s *station) conclude(answered bool) {
 	s.state = macIdle
 	s.slots, s.countFrom = s.draw(), s.core.now
 	s.serveNext()
+}
+
+// rateBurst tells the rate control what became of the burst. One that was in vain goes on in the
+// retry chain, or begins the next.
+func (s *station) rateBurst(answered bool) {
+	got := 0
+	for _, f := range s.burst {
+		if answered && f.ba.got {
+			got++
+		}
+	}
+	to := s.head.to
+	s.rate.Result(to, s.mode-s.core.phy.FirstData, len(s.burst), got, s.core.now)
+	if to < 0 {
+		return
+	}
+	p := &s.peers[to]
+	if p.tried++; answered || p.tried >= s.rate.Tries(to) {
+		p.tried = 0
+	}
 }
 
 // abandon gives a frame up, and has its receiver told.

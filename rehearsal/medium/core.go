@@ -40,6 +40,8 @@ type Core struct {
 	byMAC     map[MAC]int
 	dead      bool
 	relocks   bool // receivers go over to a much stronger frame at any time
+	chains    bool // frames have retry chains, later stages of which begin with RTS,
+	unlimited bool // and whose end alone ends a frame
 
 	carrierMw  float64
 	receiveMw  float64 // of ns-2's radio: the least power of what it can read
@@ -55,6 +57,8 @@ type Core struct {
 
 // NewCore makes a channel at model time 0. sink must not be nil.
 func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
+	chains := cfg.RateMbps == 0 && cfg.RateControl != rateControlSNR
+	unlimited := chains && cfg.ShortRetryLimit == 0 && cfg.LongRetryLimit == 0
 	cfg, err := cfg.validate()
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		return nil, err
 	}
 	n := len(cfg.Nodes)
-	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
+	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink, chains: chains, unlimited: unlimited,
 		byMAC: make(map[MAC]int, n), receivers: make([]receiver, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], dot11.MPDUBytes(dot11.EthernetHeaderBytes))}

@@ -8,6 +8,7 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ratecontrol"
 )
 
 // Limits of IEEE 802.11-2020, annex C: dot11ShortRetryLimit and
@@ -115,6 +116,7 @@ type peerState struct {
 	txMode    int
 	retries   uint64
 	failed    uint64
+	tried     int                    // attempts in vain with the present frame to it
 	markov    propagation.MarkovLink // of frames from that peer
 }
 
@@ -279,11 +281,12 @@ func (s *station) access() {
 	if s.retries != [2]int{} && s.core.phy.HT == nil {
 		s.countRetry()
 	}
-	s.mode = s.pickMode()
+	choice := s.pick()
+	s.mode = choice.Mode
 	if s.core.phy.HT != nil {
-		s.gather()
+		s.gather(choice.Sample)
 	}
-	s.rts = s.usesRTS(s.airBytes())
+	s.rts = choice.RTS || s.usesRTS(s.airBytes())
 	s.head.mpdu.try(s.core.now)
 	if s.rts {
 		s.sendRTS()
@@ -302,16 +305,27 @@ func (s *station) countRetry() {
 	}
 }
 
-// pickMode is the rate of the head frame: the rate control's for unicast, the
-// lowest basic one for everybody (10.6.4.2).
-func (s *station) pickMode() int {
+// pick is the rate of the head frame: the rate control's for unicast, the lowest basic one for
+// everybody (10.6.4.2).
+func (s *station) pick() ratecontrol.Choice {
 	if s.core.cfg.MPDUs {
-		return s.head.mpdu.next().mode
+		return ratecontrol.Choice{Mode: s.head.mpdu.next().mode}
 	}
-	if s.head.to == toAll || s.head.ba.request { // rate_control_send_low of mac80211
-		return s.core.phy.GroupMode()
+	to := s.head.to
+	if to == toAll || s.head.ba.request { // rate_control_send_low of mac80211
+		return ratecontrol.Choice{Mode: s.core.phy.GroupMode()}
 	}
-	return s.core.phy.FirstData + s.rate.Pick(s.head.to, s.retries[0]+s.retries[1], s.core.now)
+	choice := s.rate.Pick(to, s.tried(to), s.usesRTS(s.head.mpduBytes), s.core.now)
+	choice.Mode += s.core.phy.FirstData
+	return choice
+}
+
+// tried is how often the present frame to a peer was on the air in vain.
+func (s *station) tried(to int) int {
+	if to < 0 {
+		return 0
+	}
+	return s.peers[to].tried
 }
 
 func (s *station) usesRTS(bytes int) bool {
@@ -325,7 +339,7 @@ func (s *station) usesRTS(bytes int) bool {
 // leastAirtime is a lower bound on the time from the station's access to the
 // next delivery by anybody. An RTS can fail and let others in soon.
 func (s *station) leastAirtime() time.Duration {
-	if s.head == nil || s.usesRTS(s.head.mpduBytes) {
+	if s.head == nil || s.usesRTS(s.head.mpduBytes) || s.core.chains && s.tried(s.head.to) > 0 {
 		return s.core.minData
 	}
 	mode := s.core.topMode
@@ -473,23 +487,29 @@ func (s *station) attemptFailed() {
 	if s.head.class != Management {
 		s.count.AttemptsFailed[s.failCause]++
 	}
-	s.rate.Result(s.head.to, s.mode, false)
-	kind, limit := 0, s.core.cfg.ShortRetryLimit
-	if s.state == macWaitACK && s.rts {
-		kind, limit = 1, s.core.cfg.LongRetryLimit
-	}
+	kind, limit := s.tryKind()
 	s.retries[kind]++
-	over := s.retries[kind] >= limit
-	if s.core.cfg.MPDUs {
-		over = s.head.mpdu.exhausted()
-	}
-	if over {
+	if s.over(s.head.to, s.retries[kind] >= limit) {
 		s.giveUp()
 		return
 	}
 	s.cw = min(2*s.cw+1, s.core.phy.CWMax)
 	s.slots, s.countFrom = s.draw(), s.core.now
 	s.state = macContend
+}
+
+// over notes an attempt in vain, and reports whether it was the present frame's last.
+func (s *station) over(to int, atLimit bool) bool {
+	if s.core.cfg.MPDUs {
+		return s.head.mpdu.exhausted()
+	}
+	s.rate.Result(to, s.mode, 1, 0, s.core.now)
+	if to < 0 {
+		return atLimit
+	}
+	s.peers[to].tried++
+	tries := s.rate.Tries(to)
+	return tries > 0 && s.peers[to].tried >= tries || atLimit && !(s.core.unlimited && tries > 0)
 }
 
 func (s *station) giveUp() {
@@ -543,6 +563,9 @@ func (s *station) broadcastDone(tx *transmission) {
 // finish ends the service of the head frame. A backoff follows even when there
 // is nothing more to send (10.3.4.3), so that nobody gets two frames in a row.
 func (s *station) finish() {
+	if s.head.to >= 0 {
+		s.peers[s.head.to].tried = 0
+	}
 	s.core.freeFrame(s.head)
 	s.head, s.burst = nil, s.burst[:0]
 	s.cw = s.core.phy.CWMin

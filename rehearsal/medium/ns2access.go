@@ -88,7 +88,7 @@ func (s *station) ns2Send() {
 			s.countRetry()
 		}
 		s.ns2.tried = true
-		s.mode = s.pickMode()
+		s.mode = s.pick().Mode
 		if !s.ns2.rts {
 			s.sendData()
 			s.ns2AwaitACK()
@@ -165,7 +165,7 @@ func (s *station) ns2Failed(kind int) {
 	if s.head.class != Management {
 		s.count.AttemptsFailed[s.failCause]++
 	}
-	s.rate.Result(s.head.to, s.mode, false)
+	s.rate.Result(s.head.to, s.mode, 1, 0, s.core.now)
 	s.retries[kind]++
 	if s.retries[kind] >= []int{s.core.cfg.ShortRetryLimit, s.core.cfg.LongRetryLimit}[kind] {
 		s.retries[kind] = 0

@@ -24,19 +24,24 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 		minSNR := p.MinSNRs()
 		return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }
 	}
-	var airtime []time.Duration
+	times := ratecontrol.MinstrelTimes{}
+	times.Overhead, times.OverheadRTS = p.Overheads()
 	for i := range p.Modes[p.FirstData:] {
-		airtime = append(airtime, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes))
+		times.Frame = append(times.Frame, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes,
+			ratecontrol.MinstrelFrames))
 	}
-	return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(airtime, p.HT != nil, n, rng) }
+	return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(times, n, rng) }
 }
 
 // rateControl chooses the rates of one station's unicast data frames, of which 0 is the slowest.
 type rateControl interface {
-	// Pick is the mode for the next attempt to a peer, 0 for a frame's first.
-	Pick(peer, attempt int, at time.Duration) int
+	// Pick is the choice for the next attempt to a peer, after so many in vain with the present
+	// frame, whose length asks for RTS or does not.
+	Pick(peer, tried int, rts bool, at time.Duration) ratecontrol.Choice
+	// Tries is how often the present frame to a peer may go on the air; 0: no limit.
+	Tries(peer int) int
 	// Heard says at which SNR (a ratio) a frame of the peer came in.
 	Heard(peer int, snr float64, at time.Duration)
-	// Result reports whether an attempt was acknowledged.
-	Result(peer, mode int, ok bool)
+	// Result reports how many of an attempt's frames were acknowledged.
+	Result(peer, mode, frames, ok int, at time.Duration)
 }

@@ -160,7 +160,7 @@ func (s *station) receivedACK() {
 		return
 	}
 	s.endWait()
-	s.rate.Result(s.head.to, s.mode, true)
+	s.rate.Result(s.head.to, s.mode, 1, 1, s.core.now)
 	s.tell(s.head, true)
 	if s.core.ns2() {
 		s.retries[s.ns2Counter()] = 0

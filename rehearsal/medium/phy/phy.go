@@ -188,7 +188,7 @@ func (p *PHY) setDSSS(short bool) {
 	p.Preamble = p.longPLCP
 	p.headerMode, p.HeaderBits = 0, longHeaderBits
 	if short {
-		p.Preamble = 96 * time.Microsecond // 16.2.2.3: 72 bits at 1, 48 bits at 2 Mbit/s
+		p.Preamble = shortPLCP
 		p.headerMode = 1
 	}
 	p.bandwidthHz = errorrate.DSSSBandwidthHz
@@ -205,9 +205,11 @@ func modesDSSS() []Mode {
 	}
 }
 
-// 16.2.2.2: the long preamble and header are 144 bits and 48 bits at 1 Mbit/s.
+// 16.2.2.2: the long preamble and header are 144 bits and 48 bits at 1 Mbit/s; 16.2.2.3: the short
+// ones 72 bits at 1 and 48 bits at 2 Mbit/s.
 const (
 	longPLCP       = 192 * time.Microsecond
+	shortPLCP      = 96 * time.Microsecond
 	longHeaderBits = 48
 )
 
@@ -437,11 +439,29 @@ func (p *PHY) MinSNRs() []float64 {
 	return out
 }
 
-// SampleTime is the time by which Minstrel compares rates. With aggregation the time of a preamble is
-// that of many frames, and so is left out.
-func (p *PHY) SampleTime(m *Mode, bytes int) time.Duration {
+// SampleTime is a frame's time by which minstrel_ht compares rates: with SIFS, or its share of an
+// A-MPDU of so many (CCK_DURATION, OFDM_DURATION and MCS_DURATION of rc80211_minstrel_ht.c).
+func (p *PHY) SampleTime(m *Mode, bytes, frames int) time.Duration {
 	if p.HT != nil {
-		return p.PayloadTime(m, bytes)
+		return p.PayloadTime(m, frames*bytes) / time.Duration(frames)
 	}
-	return p.Airtime(m, bytes)
+	return p.SIFS + p.Airtime(m, bytes+fcsBytes)
 }
+
+// Overheads are what minstrel_ht adds to a frame's time, without and with RTS: an ACK at the
+// lowest rate, with the short preamble, and an empty frame before an A-MPDU
+// (minstrel_ht_update_caps, ieee80211_frame_duration).
+func (p *PHY) Overheads() (plain, rts time.Duration) {
+	low := &p.Modes[0]
+	answer := p.SIFS + p.Airtime(low, ACKBytes)
+	if low.bitsPerSymbol == 0 {
+		answer += shortPLCP - p.PLCP(low)
+	}
+	plain = answer
+	if p.HT != nil {
+		plain += p.SIFS + p.Airtime(low, fcsBytes)
+	}
+	return plain, plain + 2*answer
+}
+
+const fcsBytes = 4

@@ -10,17 +10,27 @@ import "time"
 // otherwise never answer.
 const heardFor = 2 * time.Second
 
+// Choice is how an attempt is made.
+type Choice struct {
+	Mode   int
+	RTS    bool // it begins with RTS, whatever the length of its frames
+	Sample bool // it shall tell how well its mode does
+}
+
 // Fixed always takes one mode.
 type Fixed int
 
-// Pick is the mode for the next attempt.
-func (r Fixed) Pick(int, int, time.Duration) int { return int(r) }
+// Pick is the choice for the next attempt.
+func (r Fixed) Pick(int, int, bool, time.Duration) Choice { return Choice{Mode: int(r)} }
+
+// Tries is 0: it has no limit of them.
+func (r Fixed) Tries(int) int { return 0 }
 
 // Heard is of no use to it.
 func (r Fixed) Heard(int, float64, time.Duration) {}
 
 // Result is of no use to it.
-func (r Fixed) Result(int, int, bool) {}
+func (r Fixed) Result(int, int, int, int, time.Duration) {}
 
 // SNR takes the highest mode that the last-heard SNR of the peer carries.
 type SNR struct {
@@ -39,23 +49,25 @@ type heardSNR struct {
 	any bool
 }
 
-// Pick is the mode for the next attempt.
-func (r *SNR) Pick(peer, _ int, at time.Duration) int {
+// Pick is the choice for the next attempt.
+func (r *SNR) Pick(peer, _ int, _ bool, at time.Duration) (best Choice) {
 	if peer < 0 {
-		return 0
+		return best
 	}
 	h := &r.peers[peer]
 	if !h.any || at-h.at > heardFor {
-		return 0
+		return best
 	}
-	best := 0
 	for i, min := range r.minSNR {
 		if h.snr >= min {
-			best = i
+			best.Mode = i
 		}
 	}
 	return best
 }
+
+// Tries is 0: it has no limit of them.
+func (r *SNR) Tries(int) int { return 0 }
 
 // Heard notes at which SNR a frame of the peer came in.
 func (r *SNR) Heard(peer int, snr float64, at time.Duration) {
@@ -63,4 +75,4 @@ func (r *SNR) Heard(peer int, snr float64, at time.Duration) {
 }
 
 // Result is of no use to it.
-func (r *SNR) Result(int, int, bool) {}
+func (r *SNR) Result(int, int, int, int, time.Duration) {}
