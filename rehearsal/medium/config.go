@@ -41,15 +41,16 @@ type Config struct {
 	// RateMbps fixes the rate of unicast data. 0 leaves it to RateControl.
 	RateMbps float64
 	// RateControl chooses the rate of unicast data when RateMbps is 0: "minstrel"
-	// (or empty) samples and goes by transmission success alone, as cards do, "snr"
-	// takes the last-heard SNR of the peer.
+	// (or empty) is minstrel_ht of Linux, which samples and goes by transmission success
+	// alone; later tries of a frame begin with RTS. "snr" takes the last-heard SNR of the peer.
 	RateControl string
 	// BasicRatesMbps are the rates that every station knows, at which control and
 	// broadcast frames go. Empty: the radio's, or else 1 and 2 Mbit/s of 802.11b, 6, 12 and
 	// 24 of the others.
 	BasicRatesMbps []float64
 	// ShortRetryLimit and LongRetryLimit count the transmissions of a frame,
-	// the first included; 0 means the standard's 7 and 4.
+	// the first included; 0 means the standard's 7 and 4. Both 0 with "minstrel", but for
+	// 802.11n and 802.11ac: what its retry chain has, as mac80211's cards do it.
 	ShortRetryLimit, LongRetryLimit int
 	// RTSThresholdBytes is dot11RTSThreshold: an MPDU longer than this is
 	// preceded by RTS and CTS. 0 turns them off.

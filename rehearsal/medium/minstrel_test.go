@@ -6,6 +6,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ratecontrol"
 )
 
 // On the air it comes near the best fixed rate at every distance.
@@ -61,6 +62,90 @@ func TestMinstrelOfAMPDUsAgainstTheBestFixedRate(t *testing.T) {
 				t.Errorf("%s, %g m: Minstrel carries %g Mbit/s, %g Mbit/s fixed carries %g", h.radio, distanceM, got,
 					bestRate, best)
 			}
+		}
+	}
+}
+
+// Where nobody answers, a frame is tried as its retry chain has it: nothing has been learnt, so
+// each stage has two tries, all but the first with RTS, and a sample one. Limits that are set count
+// besides.
+func TestMinstrelGivesUpAtTheEndOfItsChain(t *testing.T) {
+	for _, limit := range []int{0, 3} {
+		cfg := testConfig(phy.Standard80211g, 0, 2)
+		cfg.ShortRetryLimit = limit
+		sent := map[string]int{}
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" {
+				sent[e.Kind]++
+			}
+		}
+		sink := newRecorder(2)
+		c := mustCore(t, cfg, line(1e5), sink)
+		c.Enqueue(0, ethernet(0, 1, 0, 1000))
+		c.Advance(time.Second)
+		data, rts := 1, 6 // of a sample, and of three stages
+		if limit > 0 {
+			rts = limit - data
+		}
+		if sent["data"] != data || sent["rts"] != rts || sink.failed != 1 {
+			t.Errorf("limit %d: on the air %v, %d frames given up; want %d data, %d RTS, and 1", limit, sent, sink.failed,
+				data, rts)
+		}
+	}
+}
+
+// choosy notes after how many tries it is asked.
+type choosy struct {
+	ratecontrol.Fixed
+	choice ratecontrol.Choice
+	tried  []int
+}
+
+func (r *choosy) Pick(_, tried int, _ bool, _ time.Duration) ratecontrol.Choice {
+	r.tried = append(r.tried, tried)
+	return r.choice
+}
+
+// A CTS ends the count of RTS in vain, by which a frame is given up, and not the way along the
+// retry chain.
+func TestACTSDoesNotRestartTheChain(t *testing.T) {
+	cfg := testConfig(phy.Standard80211g, 6, 2)
+	cfg.ChannelError = propagation.ChannelErrorConfig{Mean: 0.999, BurstFrames: 1000} // which spares RTS
+	r := &choosy{choice: ratecontrol.Choice{RTS: true}}
+	c := mustCore(t, cfg, line(5), newRecorder(2))
+	c.stations[0].rate = r
+	c.SetDead(true)
+	c.Enqueue(0, ethernet(0, 1, 0, 1000))
+	c.Advance(time.Millisecond)
+	c.SetDead(false)
+	c.Advance(time.Second)
+	n := c.Counters(0)
+	if rts := n.AttemptsFailed[RadioDead]; rts == 0 || n.AttemptsFailed[ChannelError] != longRetryLimit {
+		t.Fatalf("%d RTS and %d data were in vain, want some and %d", rts, n.AttemptsFailed[ChannelError], longRetryLimit)
+	}
+	for i, tried := range r.tried {
+		if tried != i {
+			t.Errorf("the places in the chain are %v, want each attempt's own", r.tried)
+			break
+		}
+	}
+}
+
+// A frame that samples a rate goes by itself, however many wait.
+func TestASampleIsNotAggregated(t *testing.T) {
+	for _, sample := range []bool{false, true} {
+		cfg := htSets()[1].config(t, 7, 2)
+		answers := map[string]int{}
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" && e.Node == 1 {
+				answers[e.Kind]++
+			}
+		}
+		c := mustCore(t, cfg, line(1), newRecorder(2))
+		c.stations[0].rate = &choosy{choice: ratecontrol.Choice{Mode: 7, Sample: sample}}
+		saturate(c, 1500, 100*time.Millisecond, flow{0, 1})
+		if alone, together := answers["ack"] > 1, answers["block_ack"] > 0; alone != sample || together == sample {
+			t.Errorf("samples %v: answered with %v", sample, answers)
 		}
 	}
 }

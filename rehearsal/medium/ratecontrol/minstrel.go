@@ -72,7 +72,15 @@ type minstrelPeer struct {
 	perExchange     float64 // frames in an A-MPDU, on average
 	frames, packets int     // since the last update
 
-	chain [4]stage // of the present frame
+	table [2]chain // without RTS at the first stage, and with it
+	chain          // of the present frame
+}
+
+// chain is a frame's retry chain.
+type chain struct {
+	stages [4]stage
+	tries  int32 // of them all
+	sample bool  // the first stage is one
 }
 
 type minstrelRate struct {
@@ -81,10 +89,7 @@ type minstrelRate struct {
 	chance, before int // the filter's last two
 }
 
-type stage struct {
-	mode, tries int
-	sample      bool
-}
+type stage struct{ mode, tries int32 }
 
 // The kinds of samples: the next faster rate than the best; any faster one; one between the
 // fastest and the slowest of the chain (enum minstrel_sample_type).
@@ -127,31 +132,29 @@ func (m *Minstrel) Pick(peer, tried int, rts bool, at time.Duration) Choice {
 		return Choice{}
 	}
 	p := m.peer(peer, at)
-	if tried == 0 || p.chain[0].tries == 0 {
-		m.begin(p, rts, at)
+	if tried == 0 || p.chain.tries == 0 {
+		p.begin(rts, at)
 	}
-	i, left := 0, tried
-	for ; i < len(p.chain)-1 && left >= p.chain[i].tries; i++ {
-		left -= p.chain[i].tries
+	i, left := 0, int32(tried)
+	for ; i < len(p.stages)-1 && left >= p.stages[i].tries; i++ {
+		left -= p.stages[i].tries
 	}
-	return Choice{Mode: p.chain[i].mode, RTS: i > 0, Sample: p.chain[i].sample}
+	return Choice{Mode: int(p.stages[i].mode), RTS: i > 0, Sample: i == 0 && p.sample}
 }
 
 // Tries is how often the present frame goes on the air at most.
-func (m *Minstrel) Tries(peer int) (n int) {
+func (m *Minstrel) Tries(peer int) int {
 	if peer < 0 || m.peers[peer] == nil {
 		return 0
 	}
-	for _, s := range m.peers[peer].chain {
-		n += s.tries
-	}
-	return n
+	return int(m.peers[peer].chain.tries)
 }
 
-// begin makes a frame's chain.
-func (m *Minstrel) begin(p *minstrelPeer, rts bool, at time.Duration) {
-	for i, mode := range [...]int{p.best[0], p.best[1], p.best[2], p.surest} {
-		p.chain[i] = stage{mode: mode, tries: m.tries(p, mode, rts || i > 0)}
+// begin takes a frame's chain from the table, or has it sample.
+func (p *minstrelPeer) begin(rts bool, at time.Duration) {
+	p.chain = p.table[0]
+	if rts {
+		p.chain = p.table[1]
 	}
 	if at < p.sampleAt {
 		return
@@ -162,14 +165,27 @@ func (m *Minstrel) begin(p *minstrelPeer, rts bool, at time.Duration) {
 	for i, mode := range p.samples[kind] {
 		if mode != noRate {
 			p.samples[kind][i] = noRate
-			p.chain[0] = stage{mode: mode, tries: 1, sample: true}
+			p.chain.tries += 1 - p.stages[0].tries
+			p.stages[0], p.sample = stage{int32(mode), 1}, true
 			return
 		}
 	}
 }
 
+// tabulate makes the chains of the frames until the next update.
+func (m *Minstrel) tabulate(p *minstrelPeer) {
+	for rts := range p.table {
+		c := chain{}
+		for i, mode := range [...]int{p.best[0], p.best[1], p.best[2], p.surest} {
+			c.stages[i] = stage{int32(mode), m.tries(p, mode, rts > 0 || i > 0)}
+			c.tries += c.stages[i].tries
+		}
+		p.table[rts] = c
+	}
+}
+
 // tries is how many of them a stage's time has room for.
-func (m *Minstrel) tries(p *minstrelPeer, mode int, rts bool) int {
+func (m *Minstrel) tries(p *minstrelPeer, mode int, rts bool) int32 {
 	if p.rates[mode].chance < doubtful {
 		return minstrelTwoTries
 	}
@@ -177,7 +193,7 @@ func (m *Minstrel) tries(p *minstrelPeer, mode int, rts bool) int {
 	if rts {
 		one += m.times.OverheadRTS - m.times.Overhead
 	}
-	n, cw, total := 0, minstrelCWMin, time.Duration(0)
+	n, cw, total := int32(0), minstrelCWMin, time.Duration(0)
 	for ; n <= minstrelTwoTries || total < minstrelSegment; n++ {
 		total += time.Duration(cw)*minstrelSlot/2 + one
 		cw = min(2*cw+1, minstrelCWMax)
@@ -225,6 +241,7 @@ func (m *Minstrel) update(p *minstrelPeer, at time.Duration) {
 	for i := range p.rates {
 		m.compareSurest(p, i)
 	}
+	m.tabulate(p)
 	m.refill(p)
 }
 

@@ -106,7 +106,7 @@ func TestMinstrelLimitsAStageByItsTime(t *testing.T) {
 	for _, v := range []struct {
 		mode, frames int
 		rts          bool
-		want         int
+		want         int32
 	}{{7, 1, false, 5}, {7, 1, true, 5}, {0, 1, false, 3}, {0, 1, true, 3}, {3, 1, false, 5}, {5, 8, false, 2}} {
 		p.perExchange = float64(v.frames)
 		if got := r.tries(p, v.mode, v.rts); got != v.want {
@@ -127,13 +127,14 @@ func TestMinstrelRetryChain(t *testing.T) {
 	for i := range p.rates {
 		p.rates[i].chance = sure
 	}
-	p.best, p.surest = [3]int{5, 4, 3}, 2
 	walk := func() (out []Choice) {
+		p.best, p.surest = [3]int{5, 4, 3}, 2
+		r.tabulate(p)
 		for tried := 0; tried == 0 || tried < r.Tries(0); tried++ {
 			out = append(out, r.Pick(0, tried, false, 0))
-			p.best[0] = 0
+			p.best = [3]int{}
+			r.tabulate(p)
 		}
-		p.best[0] = 5
 		return out
 	}
 	stages := func(choices ...Choice) (out []Choice) {
