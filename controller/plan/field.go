@@ -82,9 +82,10 @@ func (s schema) fieldModel() object {
 			"channel is busy; absent: -62 dBm of 802.11a and g and ht20, -59 of ht40, -56 of vht80, -70 to -76 dBm of "+
 			"802.11b by the own power"),
 		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
-		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most").or(7),
-		optional("long_retry_limit", number{1, 255, false, true, ""},
-			"How often a frame announced by RTS is sent at most").or(4),
+		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most; absent: 7, "+
+			"or with minstrel and no long_retry_limit as its retry chain has it"),
+		optional("long_retry_limit", number{1, 255, false, true, ""}, "How often a frame announced by RTS is sent at "+
+			"most; absent: 4, or with minstrel and no short_retry_limit as its retry chain has it"),
 		optional("short_preamble", boolean{}, "802.11b: the short preamble").or(false),
 		optional("long_slot", boolean{}, "802.11g: the long slot").or(false),
 		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},

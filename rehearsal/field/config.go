@@ -101,7 +101,7 @@ type Settings struct {
 	UnitGainOffsetDb map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`
 	// to its noise figure
 	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"`
-	// snr (default) or minstrel
+	// minstrel (default) or snr
 	RateControl string `yaml:"rate_control" json:"rate_control,omitempty"`
 	// default 1 and 2 of 802.11b, 6, 12 and 24 of the others
 	BasicRatesMbps []float64 `yaml:"basic_rates_mbps" json:"basic_rates_mbps,omitempty"`
@@ -109,9 +109,9 @@ type Settings struct {
 	CarrierSenseDbm *float64 `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`
 	// default the standard's
 	EnergyDetectDbm *float64 `yaml:"energy_detect_dbm" json:"energy_detect_dbm,omitempty"`
-	// default 7
+	// default 7, with minstrel its retry chain's
 	ShortRetryLimit int `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`
-	// default 4
+	// default 4, with minstrel its retry chain's
 	LongRetryLimit int  `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`
 	ShortPreamble  bool `yaml:"short_preamble" json:"short_preamble,omitempty"`
 	LongSlot       bool `yaml:"long_slot" json:"long_slot,omitempty"`

@@ -26,13 +26,39 @@ import (
 // Two of the kernel's own radios join an ad hoc cell over the emulated air, reach each
 // other, and report the signal that the air has; a third, out of reach, hears nobody.
 func TestGuestAirBetweenTheKernelsRadios(t *testing.T) {
-	air, nodes := kernelsRadios(t, 3)
+	guest.Load(t, 0)
+	air, err := hwsim.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := air.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	cfg := medium.Config{Seed: 1, Standard: phy.Standard80211g, Channel: 6, LongSlot: true,
 		BasicRatesMbps: []float64{1, 2, 5.5, 11},
 		Propagation:    propagation.Config{Model: "log_distance", Exponent: 3}}
-	for i := range nodes {
-		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint(i), MAC: radioMAC(i).String(), TxPowerDbm: 20,
+	var nodes []*testnet.NS
+	for i := range 3 {
+		mac := net.HardwareAddr{2, 'F', 'M', 0, 0, byte(i + 1)}
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint(i), MAC: mac.String(), TxPowerDbm: 20,
 			NoiseFigureDb: 7, HeightM: 1.5})
+		ns := testnet.NewNS(t, "radio")
+		handle, err := netns.GetFromName(ns.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := air.NewRadio(mac, int(handle)); err != nil {
+			t.Fatal(err)
+		}
+		if err := handle.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ns.Run(t, "iw", "dev", "wlan0", "set", "type", "ibss")
+		ns.Run(t, "ip", "link", "set", "wlan0", "up")
+		ns.Run(t, "ip", "addr", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
+		nodes = append(nodes, ns)
 	}
 	places := []float64{0, 20, 1e5}
 	c, err := New(cfg, func(node int, _ time.Duration) (xM, yM float64) { return places[node], 0 }, nil,
@@ -77,40 +103,4 @@ func TestGuestAirBetweenTheKernelsRadios(t *testing.T) {
 	if n := c.Counters(1); air.Refused > n.Delivered {
 		t.Errorf("the kernel did not take %d messages, and node 1 got %d frames", air.Refused, n.Delivered)
 	}
-}
-
-func radioMAC(node int) net.HardwareAddr { return net.HardwareAddr{2, 'F', 'M', 0, 0, byte(node + 1)} }
-
-// kernelsRadios are so many of the kernel's, each in a namespace as wlan0, up, and in ad hoc mode.
-func kernelsRadios(t *testing.T, radios int) (*hwsim.Air, []*testnet.NS) {
-	t.Helper()
-	guest.Load(t, 0)
-	air, err := hwsim.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := air.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	var nodes []*testnet.NS
-	for i := range radios {
-		ns := testnet.NewNS(t, "radio")
-		handle, err := netns.GetFromName(ns.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := air.NewRadio(radioMAC(i), int(handle)); err != nil {
-			t.Fatal(err)
-		}
-		if err := handle.Close(); err != nil {
-			t.Fatal(err)
-		}
-		ns.Run(t, "iw", "dev", "wlan0", "set", "type", "ibss")
-		ns.Run(t, "ip", "link", "set", "wlan0", "up")
-		ns.Run(t, "ip", "addr", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
-		nodes = append(nodes, ns)
-	}
-	return air, nodes
 }

@@ -21,7 +21,12 @@ import (
 // programs is the folder of the built programs, open to every user.
 var programs string
 
-func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+func TestMain(m *testing.M) {
+	if isInside() {
+		os.Exit(m.Run())
+	}
+	os.Exit(testnet.WithPrograms(m.Run, &programs))
+}
 
 // desk is a folder of an ordinary user, who has the kernel, a short campaign and
 // a folder for runs.

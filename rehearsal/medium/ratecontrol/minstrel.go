@@ -12,6 +12,7 @@ const (
 	MinstrelBytes  = 1200 // AVG_PKT_SIZE: throughputs are compared for frames of it
 	MinstrelFrames = 16   // AVG_AMPDU_SIZE: in as many of which a frame's time with A-MPDUs is taken
 
+	jiffy           = 4 * time.Millisecond    // CONFIG_HZ 250, as Debian has it: times are told by it
 	minstrelEvery   = 50 * time.Millisecond   // update_interval, HZ / 20
 	minstrelSample  = 20 * time.Millisecond   // MINSTREL_SAMPLE_INTERVAL, HZ / 50
 	minstrelSegment = 6000 * time.Microsecond // segment_size: the most time of a stage's tries, backoffs included
@@ -19,6 +20,7 @@ const (
 	minstrelCWMin   = 15                      // cw_min, of every standard
 	minstrelCWMax   = 1023                    // cw_max
 	minstrelSamples = 5                       // MINSTREL_SAMPLE_RATES: rates of one kind that wait to be sampled
+	minstrelColumns = 10                      // SAMPLE_COLUMNS: orders in which rates are looked at, drawn once
 	minstrelPast    = 0.75                    // EWMA_LEVEL 96 of EWMA_DIV 128, of the length of A-MPDUs
 
 	sure     = 1 << 12 // MINSTREL_FRAC(1, 1): chances are multiples of 2^-12, which decides how they fade away
@@ -47,7 +49,7 @@ const (
 // widths, guard intervals, and CCK beside others.
 type Minstrel struct {
 	times MinstrelTimes
-	rng   *rand.Rand
+	order []int // in which rates are looked at for jumps
 	peers []*minstrelPeer
 }
 
@@ -59,6 +61,7 @@ type MinstrelTimes struct {
 
 type minstrelPeer struct {
 	updated time.Duration
+	told    time.Duration // the last result
 	rates   []minstrelRate
 	best    [3]int // by throughput
 	surest  int
@@ -66,8 +69,7 @@ type minstrelPeer struct {
 	sampleAt time.Duration
 	turn     int // in sampleTurns
 	samples  [sampleKinds][minstrelSamples]int
-	order    []int // in which rates are looked at for jumps
-	looked   int
+	looked   int // at rates for jumps
 
 	perExchange     float64 // frames in an A-MPDU, on average
 	frames, packets int     // since the last update
@@ -108,19 +110,20 @@ const noRate = -1
 
 // NewMinstrel is one for a station. Modes get faster by their index.
 func NewMinstrel(times MinstrelTimes, peers int, rng *rand.Rand) *Minstrel {
-	return &Minstrel{times: times, rng: rng, peers: make([]*minstrelPeer, peers)}
+	m := &Minstrel{times: times, peers: make([]*minstrelPeer, peers)}
+	for range minstrelColumns {
+		m.order = append(m.order, rng.Perm(len(times.Frame))...)
+	}
+	return m
 }
 
 func (m *Minstrel) peer(i int, at time.Duration) *minstrelPeer {
 	if m.peers[i] == nil {
 		p := &minstrelPeer{rates: make([]minstrelRate, len(m.times.Frame)), perExchange: 1}
-		for i := range p.rates {
-			p.order = append(p.order, i)
-		}
 		for kind := range p.samples {
 			p.samples[kind] = [minstrelSamples]int{noRate, noRate, noRate, noRate, noRate}
 		}
-		m.update(p, at)
+		m.update(p, at.Truncate(jiffy))
 		m.peers[i] = p
 	}
 	return m.peers[i]
@@ -133,6 +136,9 @@ func (m *Minstrel) Pick(peer, tried int, rts bool, at time.Duration) Choice {
 	}
 	p := m.peer(peer, at)
 	if tried == 0 || p.chain.tries == 0 {
+		if p.told-p.updated > minstrelEvery {
+			m.update(p, p.told)
+		}
 		p.begin(rts, at)
 	}
 	i, left := 0, int32(tried)
@@ -156,7 +162,7 @@ func (p *minstrelPeer) begin(rts bool, at time.Duration) {
 	if rts {
 		p.chain = p.table[1]
 	}
-	if at < p.sampleAt {
+	if at = at.Truncate(jiffy); at < p.sampleAt {
 		return
 	}
 	p.sampleAt = at + minstrelSample
@@ -212,9 +218,7 @@ func (m *Minstrel) Result(peer, mode, frames, ok int, at time.Duration) {
 	r.ok += ok
 	p.frames += frames
 	p.packets++
-	if at-p.updated > minstrelEvery {
-		m.update(p, at)
-	}
+	p.told = at.Truncate(jiffy)
 }
 
 // Heard is of no use to it.
@@ -390,17 +394,14 @@ func (m *Minstrel) jump(p *minstrelPeer, fast, slow time.Duration, slows *int) i
 	return noRate
 }
 
-// random is the next rate in a random order, which changes after each round, from least on.
+// random is the next rate of those from least on, in a random order.
 func (m *Minstrel) random(p *minstrelPeer, least int) int {
 	if least == noRate {
 		return noRate
 	}
-	for range p.order {
-		if p.looked == 0 {
-			m.rng.Shuffle(len(p.order), func(i, j int) { p.order[i], p.order[j] = p.order[j], p.order[i] })
-		}
-		mode := p.order[p.looked]
-		p.looked = (p.looked + 1) % len(p.order)
+	for range p.rates {
+		mode := m.order[p.looked]
+		p.looked = (p.looked + 1) % len(m.order)
 		if mode >= least {
 			return mode
 		}

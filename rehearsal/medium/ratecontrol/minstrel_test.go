@@ -69,8 +69,8 @@ func TestMinstrelFindsTheBestRateFromSuccessAlone(t *testing.T) {
 	if share := float64(first[5]) / 5000; share < 0.8 {
 		t.Errorf("36 Mbit/s, the best, went first in %.2f of the frames: %v", share, first)
 	}
-	// There are three turns in each update's 51 ms, and one or two rates for them.
-	if updates := 5000 / 51; sampled > 3*updates || sampled < updates {
+	// There are three turns in each update's 52 ms, and one or two rates for them.
+	if updates := 5000 / 52; sampled > 3*updates || sampled < updates {
 		t.Errorf("%d of 5000 frames sampled, want one to three in each of %d updates", sampled, updates)
 	}
 	bad := []float64{1, 1, 0.9, 0.05, 0, 0, 0, 0}
@@ -146,7 +146,7 @@ func TestMinstrelRetryChain(t *testing.T) {
 		return out
 	}
 	rest := []Choice{{Mode: 4, RTS: true}, {Mode: 3, RTS: true}, {Mode: 2, RTS: true}}
-	p.sampleAt = 1
+	p.sampleAt = jiffy
 	if got, want := walk(), stages(append([]Choice{{Mode: 5}}, rest...)...); !slices.Equal(got, want) {
 		t.Errorf("the chain is %v, want %v", got, want)
 	}
