@@ -39,7 +39,7 @@ const (
 	leapTime    = 3 * time.Second
 	leaps       = 20
 	nearM, farM = 24, 70
-	frameEvery  = 2390 * time.Microsecond // no multiple of a jiffy
+	frameEvery  = 4390 * time.Microsecond // no multiple of a jiffy
 	frameBytes  = 1200                    // of IP
 )
 
@@ -77,11 +77,11 @@ func minstrelConfig(seed uint64, trace func(medium.Trace)) medium.Config {
 	return cfg
 }
 
-// onAir is what node 0 sends to node 1, and when a frame arrives there.
+// onAir is what node 0 sends to node 1, and what arrives there.
 type onAir struct {
 	Data    []dataSent
 	RTS     []time.Duration
-	Arrived []time.Duration
+	Arrived map[uint64]bool
 	own     map[uint64]bool
 	ended   atomic.Bool // the frame that was handed over last has arrived, or is given up
 }
@@ -93,7 +93,7 @@ type dataSent struct {
 }
 
 func newOnAir() *onAir {
-	a := &onAir{own: map[uint64]bool{}}
+	a := &onAir{Arrived: map[uint64]bool{}, own: map[uint64]bool{}}
 	a.ended.Store(true)
 	return a
 }
@@ -101,7 +101,7 @@ func newOnAir() *onAir {
 func (a *onAir) note(e medium.Trace) {
 	switch {
 	case e.Event == "deliver" && a.own[e.Frame]:
-		a.Arrived = append(a.Arrived, e.At)
+		a.Arrived[e.Frame] = true
 		a.ended.Store(true)
 	case e.Event == "lost" && a.own[e.Frame]:
 		a.ended.Store(true)
@@ -308,11 +308,13 @@ func blockSums(runs []*onAir, distance int) (out [][]float64) {
 				airtimeMs += 0.02 + 8*(frameBytes+36)/d.RateMbps/1e3
 				if d.Frame != last {
 					frames++
+					if a.Arrived[d.Frame] {
+						arrived++
+					}
 				}
 				last = d.Frame
 			}
 			rts += count(a.RTS, from, to)
-			arrived += count(a.Arrived, from, to)
 		}
 		for i := range shares {
 			shares[i] /= tries
