@@ -57,7 +57,7 @@ func SaturateApart(cfg Config, t wire.Trial, apartM float64, during time.Duratio
 }
 
 const (
-	settles = 2 * time.Second // of a rate control: Minstrel decides twenty times a second, by some eight decisions from before
+	settles = 2 * time.Second // of a rate control: Minstrel decides about twenty times a second, with a filter of 16
 	// saturationStep is how often the queue is filled up, and saturationQueue more frames than any radio sends in
 	// it: at 54 Mbit/s an exchange takes 0.3 ms. With A-MPDUs it is one of these, which at 390 Mbit/s takes 2 ms.
 	saturationStep  = time.Millisecond

@@ -184,8 +184,8 @@ func (s *station) conclude(answered bool) {
 	s.serveNext()
 }
 
-// rateBurst tells the rate control what became of the burst. One that was in vain goes on in the
-// retry chain, or begins the next.
+// rateBurst tells the rate control the outcome of the burst. After one in vain the next try is the
+// retry chain's next, or another chain's first.
 func (s *station) rateBurst(answered bool) {
 	got := 0
 	for _, f := range s.burst {

@@ -88,8 +88,8 @@ func TestMinstrelGivesUpAtTheEndOfItsChain(t *testing.T) {
 			rts = limit - data
 		}
 		if sent["data"] != data || sent["rts"] != rts || sink.failed != 1 {
-			t.Errorf("limit %d: on the air %v, %d frames given up; want %d data, %d RTS, and 1", limit, sent, sink.failed,
-				data, rts)
+			t.Errorf("limit %d: on the air %v, %d frames given up; want %d data, %d RTS, and 1", limit, sent,
+				sink.failed, data, rts)
 		}
 	}
 }
@@ -120,8 +120,9 @@ func TestACTSDoesNotRestartTheChain(t *testing.T) {
 	c.SetDead(false)
 	c.Advance(time.Second)
 	n := c.Counters(0)
-	if rts := n.AttemptsFailed[RadioDead]; rts == 0 || n.AttemptsFailed[ChannelError] != longRetryLimit {
-		t.Fatalf("%d RTS and %d data were in vain, want some and %d", rts, n.AttemptsFailed[ChannelError], longRetryLimit)
+	rts, data := n.AttemptsFailed[RadioDead], n.AttemptsFailed[ChannelError]
+	if rts == 0 || data != longRetryLimit {
+		t.Fatalf("%d RTS and %d data were in vain, want some and %d", rts, data, longRetryLimit)
 	}
 	for i, tried := range r.tried {
 		if tried != i {

@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/errorrate"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ratecontrol"
 )
 
 func mustPHY(t testing.TB, standard string) *phy.PHY {
@@ -49,6 +50,38 @@ func TestPathLossAgainstFormulas(t *testing.T) {
 	free := propagation.FreeSpace{FrequencyHz: freq}
 	if near := free.LossDb(0, 1, 1); near != free.LossDb(1, 1, 1) {
 		t.Errorf("two nodes in one place: loss %g dB, want that of 1 m", near)
+	}
+}
+
+// The times by which minstrel_ht compares rates, from the formulas of rc80211_minstrel_ht.c in µs; those of
+// OFDM are rounded down there by up to a symbol.
+func TestMinstrelsTimesAreTheKernels(t *testing.T) {
+	for _, v := range []struct {
+		standard, radio  string
+		channel          int
+		overhead, rts    float64
+		slowest, fastest float64
+	}{
+		{phy.Standard80211b, "", 1, 10 + 96 + 112, 3 * (10 + 96 + 112), 10 + 192 + 9632, 10 + 192 + 876},
+		{phy.Standard80211g, "", 1, 36 + 24, 3 * (36 + 24), 36 + 4*401, 36 + 4*44},
+		{phy.Standard80211a, "", 36, 36 + 24, 3 * (36 + 24), 36 + 4*401, 36 + 4*44},
+		{phy.Standard80211n, phy.RadioHT20, 36, 48 + 60, 48 + 3*60, 5908 * 4. / 16, 591 * 4. / 16},
+		{phy.Standard80211ac, phy.RadioVHT80, 36, 48 + 60, 48 + 3*60, 1313 * 4. / 16, 99 * 4. / 16},
+	} {
+		p, err := phy.New(phy.Config{Standard: v.standard, Radio: v.radio, Channel: v.channel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, rts := p.Overheads()
+		us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
+		within(t, v.standard+" overhead", us(plain), v.overhead, 1e-9)
+		within(t, v.standard+" overhead with RTS", us(rts), v.rts, 1e-9)
+		for i, want := range map[int]float64{p.FirstData: v.slowest, len(p.Modes) - 1: v.fastest} {
+			got := us(p.SampleTime(&p.Modes[i], ratecontrol.MinstrelBytes, ratecontrol.MinstrelFrames))
+			if math.Abs(got-want) > 8 {
+				t.Errorf("%s: a frame at %g Mbit/s counts %g µs, want %g", v.standard, p.Modes[i].RateMbps, got, want)
+			}
+		}
 	}
 }
 

@@ -71,8 +71,8 @@ func minstrelConfig(seed uint64, trace func(medium.Trace)) medium.Config {
 	cfg := medium.Config{Seed: seed, Standard: phy.Standard80211a, Channel: 36, Trace: trace,
 		Propagation: propagation.Config{Model: "log_distance", Exponent: 3}}
 	for i := range 2 {
-		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint(i), MAC: minstrelMAC(i).String(), TxPowerDbm: 20,
-			NoiseFigureDb: 7})
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint(i), MAC: minstrelMAC(i).String(),
+			TxPowerDbm: 20, NoiseFigureDb: 7})
 	}
 	return cfg
 }
@@ -162,8 +162,8 @@ func inKernel(t *testing.T, seed uint64) *onAir {
 	err = virtual.Launch(t.Context(), virtual.Options{
 		Kernel: k.Path, Init: filepath.Join(programs, "fieldmesh"), InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "-test.v", "-test.run", "^TestMinstrelOfTheKernel$", dir},
-		Writable: dir, Readable: []string{filepath.Dir(self), programs}, MemoryMB: 512, Start: time.Unix(1_700_000_000, 0),
-		Seed: seed, CallNs: 200, Log: filepath.Join(dir, "console.log"),
+		Writable: dir, Readable: []string{filepath.Dir(self), programs}, MemoryMB: 512,
+		Start: time.Unix(1_700_000_000, 0), Seed: seed, CallNs: 200, Log: filepath.Join(dir, "console.log"),
 		Line: func(line []byte) error {
 			said += string(line)
 			return nil
@@ -221,7 +221,8 @@ func TestMinstrelOfTheKernel(t *testing.T) {
 			{"iw", "dev", "wlan0", "set", "type", "ibss"},
 			{"ip", "link", "set", "wlan0", "up"},
 			{"ip", "addr", "add", address + "/24", "dev", "wlan0"},
-			{"ip", "neigh", "replace", fmt.Sprintf("10.77.0.%d", 2-i), "lladdr", minstrelMAC(1 - i).String(), "dev", "wlan0"},
+			{"ip", "neigh", "replace", fmt.Sprintf("10.77.0.%d", 2-i), "lladdr", minstrelMAC(1 - i).String(),
+				"dev", "wlan0"},
 			{"iw", "dev", "wlan0", "ibss", "join", "road", "5180", "NOHT", "fixed-freq", "02:11:22:33:44:66"},
 		} {
 			ns.Run(t, command[0], command[1:]...)
@@ -372,8 +373,8 @@ func sameMean(t *testing.T, what string, theirs, ours []float64) {
 	kernels, spread := meanAndSpread(theirs)
 	mine, own := meanAndSpread(ours)
 	tolerance := 4 * own * math.Sqrt(1/float64(len(theirs))+1/float64(len(ours)))
-	t.Logf("%-20s the kernel %.4f (spread %.4f), the model %.4f (%.4f); tolerance %.4f", what, kernels, spread, mine, own,
-		tolerance)
+	t.Logf("%-20s the kernel %.4f (spread %.4f), the model %.4f (%.4f); tolerance %.4f", what, kernels, spread, mine,
+		own, tolerance)
 	if !(math.Abs(kernels-mine) <= tolerance) {
 		t.Errorf("%s: the kernel has %.4f, the model %.4f, want them within %.4f", what, kernels, mine, tolerance)
 	}

@@ -43,7 +43,7 @@ const (
 // Minstrel is minstrel_ht for one station: it samples rates and goes by what was acknowledged,
 // and by nothing that the receiver measured. A frame has a retry chain of four stages, all but the
 // first with RTS: the three rates of the best throughput, and the surest. Every 20 ms at most, one
-// frame's first try is at a rate to sample; then it goes on with the second stage.
+// frame's first try is at a rate to sample; its second stage follows.
 //
 // The rates here are one group of the kernel's. What it does between groups is left out: streams,
 // widths, guard intervals, and CCK beside others.
