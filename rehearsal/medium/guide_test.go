@@ -17,7 +17,7 @@ func TestGuideNamesTestsThatExist(t *testing.T) {
 	exist := map[string]bool{}
 	for _, folder := range []string{"rehearsal/medium", "rehearsal/medium/propagation",
 		"rehearsal/medium/ratecontrol", "rehearsal/medium/ht", "rehearsal/realtime",
-		"rehearsal/mobility", "rehearsal/field", "test/journeys"} {
+		"rehearsal/mobility", "rehearsal/field", "test/journeys", "test/virtual"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -18,9 +18,7 @@ func TestCampaignSchemaGivesTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{"queue_frames": float64(defaultQueueFrames),
-		"carrier_sense_dbm": defaultCarrierSenseDbm,
-		"short_retry_limit": float64(shortRetryLimit), "long_retry_limit": float64(longRetryLimit),
-		"rate_control": rateControlMinstrel} {
+		"carrier_sense_dbm": defaultCarrierSenseDbm, "rate_control": rateControlMinstrel} {
 		if got := given[key]; got != want {
 			t.Errorf("%s is %v where the campaign does not say, and the schema gives %v", key, want, got)
 		}

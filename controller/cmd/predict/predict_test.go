@@ -106,13 +106,13 @@ func TestUnitsThatDifferHaveCellsOfTheirOwn(t *testing.T) {
 	sent := map[string]float64{}
 	for _, r := range p.Distances {
 		for _, at := range r.Points {
-			if at.DistanceM == 100 {
+			if at.DistanceM == 50 {
 				sent[r.Sender] = at.GoodputMbps.Value
 			}
 		}
 	}
 	if len(p.Cells) != 24 || len(p.Distances) != 2 || !(sent["alpha"] < sent["bravo"]) {
-		t.Errorf("%d cells; at 100 m %v", len(p.Cells), sent)
+		t.Errorf("%d cells; at 50 m %v", len(p.Cells), sent)
 	}
 }
 
