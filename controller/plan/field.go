@@ -71,7 +71,7 @@ func (s schema) fieldModel() object {
 			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
 			optional("burst_s", number{0, 3600, true, false, "s"}, "Mean length of a burst of losses"),
 		}}, "Losses in bursts on top of all else; absent: none"),
-		optional("rate_control", choice{"minstrel", "snr"}, "What chooses the rate where the trial fixes none").
+		optional("rate_control", choice{"minstrel", "genie_snr"}, "What chooses the rate where the trial fixes none").
 			or("minstrel"),
 		optional("basic_rates_mbps", list{1, 8, legacyRate(), true}, "Rates that every station knows, at which "+
 			"control and broadcast frames go; absent: 1 of ns2_wavelan, else 1 and 2 of 802.11b, 6, 12 and 24 of the "+

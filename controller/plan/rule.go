@@ -250,10 +250,12 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	if slices.Contains(c, n.Text) {
 		return
 	}
-	if now := renamedChoices[n.Text]; slices.Contains(c, now) {
-		f.Add(n.At, "%s: %q is called %q now", path, n.Text, now)
-		n.Bad = true
-		return
+	for _, names := range renamed {
+		if now := names[n.Text]; slices.Contains(c, now) {
+			f.Add(n.At, "%s: %q is called %q now", path, n.Text, now)
+			n.Bad = true
+			return
+		}
 	}
 	if newer802.MatchString(n.Text) {
 		allowed += " (802.11ax and later are not supported: neither the agent nor the emulated radio has their rates)"

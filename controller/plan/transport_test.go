@@ -133,6 +133,18 @@ func TestLinkFeedback(t *testing.T) {
 	}
 }
 
+func TestTheFormerNameOfTheGenie(t *testing.T) {
+	old := []byte(strings.Replace(string(withTCP("{variant: reno}")), "design: {",
+		"field: {rate_control: snr}\ndesign: {", 1))
+	_, err := Parse("f", old)
+	if err == nil || !strings.Contains(err.Error(), `field.rate_control: "snr" is called "genie_snr" now`) {
+		t.Errorf("got %v", err)
+	}
+	if c, err := ParseArchived("f", old, FullScale); err != nil || c.Field.RateControl != "genie_snr" {
+		t.Errorf("of a run: %v", err)
+	}
+}
+
 func TestTheFormerNameOfNS2sDSR(t *testing.T) {
 	_, err := Parse("c.yaml", withTCP("{variant: reno}\n  routing: {protocol: dsr-p3}"))
 	if err == nil || !strings.Contains(err.Error(), `trial.routing.protocol: "dsr-p3" is called "dsr-ns2" now`) {

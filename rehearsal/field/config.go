@@ -101,7 +101,7 @@ type Settings struct {
 	UnitGainOffsetDb map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`
 	// to its noise figure
 	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"`
-	// minstrel (default) or snr
+	// minstrel (default) or genie_snr
 	RateControl string `yaml:"rate_control" json:"rate_control,omitempty"`
 	// default 1 and 2 of 802.11b, 6, 12 and 24 of the others
 	BasicRatesMbps []float64 `yaml:"basic_rates_mbps" json:"basic_rates_mbps,omitempty"`

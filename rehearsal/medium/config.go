@@ -42,7 +42,8 @@ type Config struct {
 	RateMbps float64
 	// RateControl chooses the rate of unicast data when RateMbps is 0: "minstrel"
 	// (or empty) is minstrel_ht of Linux, which samples and goes by transmission success
-	// alone; later tries of a frame begin with RTS. "snr" takes the last-heard SNR of the peer.
+	// alone; later tries of a frame begin with RTS. "genie_snr" takes the last-heard
+	// SNR of the peer, which no card knows.
 	RateControl string
 	// BasicRatesMbps are the rates that every station knows, at which control and
 	// broadcast frames go. Empty: the radio's, or else 1 and 2 Mbit/s of 802.11b, 6, 12 and

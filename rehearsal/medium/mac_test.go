@@ -141,7 +141,7 @@ func TestDeadRadioDeliversNothing(t *testing.T) {
 func TestSNRDrivenRateFollowsDistanceAndPower(t *testing.T) {
 	rateAt := func(distanceM, powerDbm float64) float64 {
 		cfg := testConfig(phy.Standard80211g, 0, 2)
-		cfg.RateControl = "snr"
+		cfg.RateControl = rateControlSNR
 		var last float64
 		cfg.Trace = func(e Trace) {
 			if e.Event == "tx" && e.Kind == "data" && e.Peer == 1 {

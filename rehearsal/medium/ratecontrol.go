@@ -9,7 +9,7 @@ import (
 
 // The ways to choose a rate that Config.RateControl names.
 const (
-	rateControlSNR      = "snr"
+	rateControlSNR      = "genie_snr"
 	rateControlMinstrel = "minstrel"
 )
 
@@ -20,6 +20,8 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 	switch {
 	case fixed >= 0:
 		return func(*rand.Rand) rateControl { return ratecontrol.Fixed(fixed - p.FirstData) }
+	case c.cfg.MPDUs: // the nodes choose
+		return func(*rand.Rand) rateControl { return ratecontrol.Fixed(0) }
 	case c.cfg.RateControl == rateControlSNR:
 		minSNR := p.MinSNRs()
 		return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }

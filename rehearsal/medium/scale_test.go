@@ -36,7 +36,7 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 	cfg := testConfig(standard, 0, nodes)
 	cfg.Seed = seed
 	cfg.RTSThresholdBytes = []int{0, 400}[rng.IntN(2)]
-	cfg.RateControl = []string{"", "snr", "minstrel"}[rng.IntN(3)]
+	cfg.RateControl = []string{"", rateControlSNR, rateControlMinstrel}[rng.IntN(3)]
 	cfg.QueueFrames = 1 + rng.IntN(50)
 	cfg.Propagation = []propagation.Config{
 		{Model: "free_space"}, {Model: "log_distance", Exponent: 3}, {Model: "two_ray_ground"},

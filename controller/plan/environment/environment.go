@@ -36,7 +36,7 @@ type Field struct {
 	Shadowing         *Shadowing         `json:"shadowing,omitempty"`
 	Fading            *Fading            `json:"fading,omitempty"`
 	ChannelError      *ChannelError      `json:"channel_error,omitempty"`
-	// snr | minstrel; where the trial fixes no rate
+	// minstrel | genie_snr; where the trial fixes no rate
 	RateControl string `json:"rate_control,omitempty"`
 	// at which control and broadcast frames go
 	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
