@@ -30,7 +30,8 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// Node 0 sends to node 1, which is at each distance in turn, some times over, and then leaps between two.
+// Node 0 sends to node 1, which is at each distance in turn, then swings to and fro, some times over, and at
+// last leaps between two.
 const (
 	blocksBegin = 20 * time.Second // the kernel's radios have joined
 	blockTime   = 10 * time.Second
@@ -39,12 +40,13 @@ const (
 	leapTime    = 3 * time.Second
 	leaps       = 20
 	nearM, farM = 24, 70
+	swinging    = 0                       // every second from 45 to 90, 22.5 and 45 m
 	frameEvery  = 4390 * time.Microsecond // no multiple of a jiffy
 	frameBytes  = 1200                    // of IP
 )
 
 var (
-	blocksM    = []float64{24, 36, 48, 70, 95}
+	blocksM    = []float64{24, 36, 48, 70, 95, swinging}
 	leapsBegin = blocksBegin + time.Duration(blockRounds*len(blocksM))*blockTime
 	leapsEnd   = leapsBegin + leaps*leapTime
 )
@@ -54,7 +56,10 @@ func apartM(at time.Duration) float64 {
 	case at < blocksBegin || at >= leapsEnd:
 		return nearM
 	case at < leapsBegin:
-		return blocksM[int((at-blocksBegin)/blockTime)%len(blocksM)]
+		if m := blocksM[int((at-blocksBegin)/blockTime)%len(blocksM)]; m != swinging {
+			return m
+		}
+		return 45 * math.Exp2(math.Sin(2*math.Pi*at.Seconds()))
 	case (at-leapsBegin)/leapTime%2 == 0:
 		return nearM
 	}
@@ -274,9 +279,12 @@ func TestE2EMinstrelIsTheKernels(t *testing.T) {
 		models = append(models, modelled(t, seed+1))
 	}
 	for d, distanceM := range blocksM {
-		theirs, ours := blockSums(kernels, d), blockSums(models, d)
+		theirs, ours, where := blockSums(kernels, d), blockSums(models, d), fmt.Sprintf("%g m", distanceM)
+		if distanceM == swinging {
+			where = "swinging"
+		}
 		for i, what := range sumNames {
-			sameMean(t, fmt.Sprintf("%g m, %s", distanceM, what), column(theirs, i), column(ours, i))
+			sameMean(t, where+", "+what, column(theirs, i), column(ours, i))
 		}
 	}
 	for _, leaves := range []bool{true, false} {

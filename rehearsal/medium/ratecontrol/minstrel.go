@@ -7,7 +7,7 @@ import (
 )
 
 // Constants of mac80211's minstrel_ht, by which Linux has rated legacy rates too since 5.12
-// (net/mac80211/rc80211_minstrel_ht.[ch] of 6.1 and 7.3; names as there).
+// (net/mac80211/rc80211_minstrel_ht.[ch], the same in 6.12 and 7.3; names as there).
 const (
 	MinstrelBytes  = 1200 // AVG_PKT_SIZE: throughputs are compared for frames of it
 	MinstrelFrames = 16   // AVG_AMPDU_SIZE: in as many of which a frame's time with A-MPDUs is taken
