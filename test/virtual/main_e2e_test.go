@@ -38,19 +38,7 @@ type desk struct {
 // newDesk has velocity.yaml with these speeds and one repetition: two trials each.
 func newDesk(t *testing.T, speeds string) *desk {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("becoming another user needs root")
-	}
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the kernel for virtual time is for x86-64")
-	}
-	k, err := kernel.Find()
-	if errors.Is(err, kernel.ErrNone) {
-		t.Skipf("%v (%s)", err, kernel.Build)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := theKernel(t)
 	d := &desk{dir: testnet.Folder(t), kernel: k}
 	d.write(t, "velocity.yaml", campaign(t, speeds))
 	body, err := os.ReadFile(k.Path)
@@ -66,6 +54,25 @@ func newDesk(t *testing.T, speeds string) *desk {
 	}
 	t.Cleanup(func() { d.nothingLeft(t) })
 	return d
+}
+
+// theKernel is the one for virtual time; without it, or without root, the test is skipped.
+func theKernel(t *testing.T) kernel.Kernel {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("becoming another user needs root")
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the kernel for virtual time is for x86-64")
+	}
+	k, err := kernel.Find()
+	if errors.Is(err, kernel.ErrNone) {
+		t.Skipf("%v (%s)", err, kernel.Build)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 func campaign(t *testing.T, speeds string) []byte {

@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
-	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
@@ -151,13 +150,7 @@ const insideFile = "minstrel.json"
 func inKernel(t *testing.T, seed uint64) *onAir {
 	t.Helper()
 	a := newOnAir()
-	k, err := kernel.Find()
-	if errors.Is(err, kernel.ErrNone) {
-		t.Skipf("%v (%s)", err, kernel.Build)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := theKernel(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
