@@ -70,8 +70,8 @@ func (a *attempt) startTimed(which func(wire.Flow) bool) {
 	}
 }
 
-// awaitOthers waits for the senders to end, and for as long as flows of others need this node:
-// its answers, or as a relay, without which what is under way at the close would be lost.
+// awaitOthers waits for the senders to end, and for as long as flows may need this node: it answers, it forwards,
+// or packets wait in it for a neighbour's address. Else what is under way at the close would be lost.
 func (a *attempt) awaitOthers() error {
 	for _, s := range a.senders {
 		if s.done == nil {
@@ -83,10 +83,10 @@ func (a *attempt) awaitOthers() error {
 			return fmt.Errorf("flow %s: %w", s.Flow.Name, err)
 		}
 	}
-	switch relayed := len(a.trial.Relays) > 0; {
-	case len(a.receivers) > 0, relayed && a.trial.Timed():
+	switch {
+	case a.trial.Timed():
 		return a.sleepUntil(a.closeNs + wire.DelayGrace.Nanoseconds())
-	case relayed:
+	case len(a.trial.Relays) > 0:
 		return a.sleepUntil(a.closeNs + flowGrace.Nanoseconds())
 	}
 	return nil

@@ -135,10 +135,11 @@ func TestARelayStaysUntilWhatIsUnderWayHasArrived(t *testing.T) {
 		kind   string
 		want   time.Duration
 	}{
-		"no relays":                 {nil, "iperf3_tcp", 0},
-		"relays of iperf3's flows":  {[]string{"hill"}, "iperf3_tcp", flowGrace},
-		"relays of timed datagrams": {[]string{"hill"}, wire.KindDelay, wire.DelayGrace},
-		"relays of a constant rate": {[]string{"hill"}, wire.KindCBR, wire.DelayGrace},
+		"no relays":                       {nil, "iperf3_tcp", 0},
+		"relays of iperf3's flows":        {[]string{"hill"}, "iperf3_tcp", flowGrace},
+		"relays of timed datagrams":       {[]string{"hill"}, wire.KindDelay, wire.DelayGrace},
+		"relays of a constant rate":       {[]string{"hill"}, wire.KindCBR, wire.DelayGrace},
+		"no relays, a sender of kind cbr": {nil, wire.KindCBR, wire.DelayGrace},
 	} {
 		r := newRig(t, "hill", t.TempDir(), 0)
 		now := r.deps.Clock.BootNs()
