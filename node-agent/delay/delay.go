@@ -8,6 +8,7 @@
 package delay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -25,21 +26,14 @@ type End struct {
 	Key       []byte // see Key
 	Own, Peer netip.AddrPort
 	Clock     clock.Clock
-	// Emit takes a record; an error of its ends the flow.
+	// Emit takes a record, in their order; it may take its time, and an error of its ends the flow.
 	Emit func(tBootNs int64, b wire.Body) error
 }
 
-// tally is what an end counts.
+// tally is what an end counts, and its records.
 type tally struct {
-	end  wire.DelayEnd
-	err  error // of Emit, the first
-	emit func(tBootNs int64, b wire.Body) error
-}
-
-func (t *tally) record(tBootNs int64, b wire.Body) {
-	if t.err == nil {
-		t.err = t.emit(tBootNs, b)
-	}
+	queue
+	end wire.DelayEnd
 }
 
 // answered reports whether the flow's receiver answers.
@@ -76,7 +70,7 @@ func newReceiver(ctx context.Context, e End) (*Receiver, error) {
 		side = wire.DelayResponder
 	}
 	return &Receiver{End: e, socket: s, seen: map[uint32]bool{},
-		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: side}}}, nil
+		tally: tally{queue: queue{emit: e.Emit}, end: wire.DelayEnd{Flow: e.Flow.Name, Side: side}}}, nil
 }
 
 func (r *Receiver) arrived(b []byte, from netip.AddrPort, at stamp) {
@@ -118,7 +112,7 @@ func (r *Receiver) Close() error {
 	if err == nil {
 		r.record(r.Clock.BootNs(), &r.end)
 	}
-	return errors.Join(err, r.err)
+	return errors.Join(err, r.flush())
 }
 
 // Sender sends a flow's datagrams.
@@ -149,7 +143,7 @@ func NewSender(ctx context.Context, e End) (*Sender, error) {
 		return nil, err
 	}
 	return &Sender{End: e, socket: s, sent: map[uint32]*sent{}, all: make(chan struct{}),
-		tally: tally{emit: e.Emit, end: wire.DelayEnd{Flow: e.Flow.Name, Side: wire.DelaySender}}}, nil
+		tally: tally{queue: queue{emit: e.Emit}, end: wire.DelayEnd{Flow: e.Flow.Name, Side: wire.DelaySender}}}, nil
 }
 
 // Close closes a sender that was not run.
@@ -158,8 +152,13 @@ func (s *Sender) Close() error { return s.socket.conn.Close() }
 // Run sends each datagram at its time, of a window that opens at openNs, and
 // waits for the answers, where there are any. Datagrams whose time has passed when
 // the next one's comes are not sent. The end of ctx ends it: then it has not
-// recorded all, and says so by recording no end.
+// recorded all, and says so by recording no end. When it returns, all is emitted.
 func (s *Sender) Run(ctx context.Context, openNs int64) error {
+	err := s.run(ctx, openNs)
+	return cmp.Or(s.flush(), err)
+}
+
+func (s *Sender) run(ctx context.Context, openNs int64) error {
 	var serving sync.WaitGroup
 	if s.answered() {
 		serving.Go(func() { s.socket.serve(s.arrived, s.queued) })
@@ -179,7 +178,7 @@ func (s *Sender) Run(ctx context.Context, openNs int64) error {
 		}
 	}
 	s.record(s.Clock.BootNs(), &s.end)
-	return s.err
+	return nil
 }
 
 func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
@@ -219,7 +218,7 @@ func (s *Sender) one(n uint32, dueNs int64) error {
 	if !s.answered() {
 		s.record(k.handedNs, s.recordOf(n, k))
 	}
-	return s.err
+	return s.failed()
 }
 
 // await waits until every datagram is answered, or the time to wait for the last

@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"sync"
@@ -228,6 +229,67 @@ func TestWhatTheKernelRefusesIsRecorded(t *testing.T) {
 	}
 }
 
+// Datagrams are sent at their times while a record waits for the disk; all records are there when the sender is done.
+func TestSendingDoesNotWaitForTheRecords(t *testing.T) {
+	for _, kind := range []string{wire.KindCBR, wire.KindDelay} {
+		from, to, sent, _ := ends(t, 1)
+		if kind == wire.KindCBR {
+			from, to, sent, _ = constantEnds(t, 1)
+		}
+		var once sync.Once
+		from.Emit = func(tBootNs int64, b wire.Body) error {
+			once.Do(func() { time.Sleep(700 * time.Millisecond) })
+			return sent.emit(tBootNs, b)
+		}
+		r, err := Receive(t.Context(), to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewSender(t.Context(), from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Run(t.Context(), clock.System{}.BootNs())
+		if err = errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		all, end := sent.split()
+		if end == nil {
+			t.Fatalf("%s: no end after %d records", kind, len(all))
+		}
+		for i, d := range all {
+			if kind == wire.KindCBR && int(d.Datagram) != i {
+				t.Errorf("record %d is %+v", i, d)
+			}
+		}
+		if end.Sent < 130 { // a machine that is busy may miss some
+			t.Errorf("%s: %d of 200 were sent", kind, end.Sent)
+		}
+	}
+}
+
+// A record that cannot be written ends the flow, and nothing is written after it.
+func TestARecordThatIsNotWrittenEndsTheFlow(t *testing.T) {
+	from, _, _, _ := constantEnds(t, 20)
+	full := errors.New("no room")
+	emitted := 0
+	from.Emit = func(int64, wire.Body) error {
+		if emitted++; emitted == 3 {
+			return full
+		}
+		return nil
+	}
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := s.Run(t.Context(), clock.System{}.BootNs()); !errors.Is(err, full) || emitted != 3 ||
+		time.Since(began) > 10*time.Second {
+		t.Errorf("after %v and %d records: %v", time.Since(began), emitted, err)
+	}
+}
+
 // What comes to an end's port from others, or bears another attempt's key, is counted as foreign and changes nothing;
 // a copy is not answered.
 //
@@ -303,17 +365,14 @@ func TestStrangersDatagramsAreNotCounted(t *testing.T) {
 	if s.end.Received != 1 || s.end.Duplicates != 1 {
 		t.Errorf("one answer and its copy are %+v", s.end)
 	}
+	if err := errors.Join(s.Close(), s.flush(), r.Close()); err != nil {
+		t.Error(err)
+	}
 	if out, _ := sent.split(); len(out) != 1 || *out[0].PeerReceivedBootNs != 1 {
 		t.Errorf("the sender has recorded %+v", out)
 	}
 	if in, _ := came.split(); len(in) != 1 {
 		t.Errorf("the responder has recorded %+v", in)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
