@@ -503,6 +503,7 @@ func (a *attempt) measure(order goOrder) error {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
+	a.startTimed(measuring) // first: each datagram has its time
 	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path,
 		GoUncertaintyUs: order.uncertaintyUs}
 	if err := errors.Join(a.edge("open", a.openNs), a.emit(e.deps.Clock.BootNs(), w), a.checkFlowsWays()); err != nil {
@@ -510,7 +511,6 @@ func (a *attempt) measure(order goOrder) error {
 		return errors.Join(err, a.endFlows(clients))
 	}
 	a.setState(wire.StateRunning, "measuring")
-	a.startTimed(measuring) // first: each datagram has its time
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {

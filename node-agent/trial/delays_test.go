@@ -2,9 +2,11 @@ package trial
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -103,6 +105,43 @@ func TestConstantRateBesideTheBulkFlow(t *testing.T) {
 	heard := road.spool.kinds(k, "window")[0].Body.(*wire.Window).CloseBootNs + wire.DelayGrace.Nanoseconds()
 	if ends[0].TBootNs < heard {
 		t.Errorf("the receiver ended %d ns too early", heard-ends[0].TBootNs)
+	}
+}
+
+// slowSockets take their time to tell what the sockets have at an edge.
+type slowSockets struct{ Sockets }
+
+func (s slowSockets) Edge(e string, tBootNs int64) ([]wire.Body, measure.Missed, error) {
+	time.Sleep(400 * time.Millisecond)
+	return s.Sockets.Edge(e, tBootNs)
+}
+
+// The first datagrams of the window do not wait for what else a node does as it opens.
+func TestAConstantRateBeginsWithTheWindow(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 1)
+	flow := delayFlow(t, 1)
+	flow.Kind, flow.Background, flow.IntervalMs, flow.BitrateBps = wire.KindCBR, true, nil, ptr(64*8/10e-3)
+	for _, r := range []*rig{car, road} {
+		r.mu.Lock()
+		tr := &r.plan.Trials[0]
+		tr.DurationS = 1
+		tr.Traffic = append(tr.Traffic[:1:1], flow)
+		r.mu.Unlock()
+	}
+	car.deps.Sockets = func(string, []wire.Flow, map[string]netip.Addr, measure.Events) (Sockets, error) {
+		car.open.Add(1)
+		return slowSockets{fakeSockets{&car.open}}, nil
+	}
+	k := keepFirst(t, car, road, plan)
+	unsent := 0
+	for _, one := range car.spool.kinds(k, "delay") {
+		if one.Body.(*wire.Delay).HandedBootNs == nil {
+			unsent++
+		}
+	}
+	if unsent > 20 { // a machine that is busy may miss some
+		t.Errorf("%d of 100 were not sent", unsent)
 	}
 }
 
