@@ -43,7 +43,6 @@ func (e End) answered() bool { return e.Flow.Kind == wire.KindDelay }
 type Receiver struct {
 	End
 	socket *socket
-	done   sync.WaitGroup
 
 	// those of the goroutine that serves, until it is done
 	tally
@@ -54,7 +53,7 @@ type Receiver struct {
 func Receive(ctx context.Context, e End) (*Receiver, error) {
 	r, err := newReceiver(ctx, e)
 	if err == nil {
-		r.done.Go(func() { r.socket.serve(r.arrived, nil) })
+		r.socket.start(r.arrived, nil)
 	}
 	return r, err
 }
@@ -107,8 +106,7 @@ func whose(byKernel bool) string {
 
 // Close ends the receiver and records what it has counted.
 func (r *Receiver) Close() error {
-	err := r.socket.conn.Close()
-	r.done.Wait()
+	err := r.socket.close()
 	if err == nil {
 		r.record(r.Clock.BootNs(), &r.end)
 	}
@@ -147,7 +145,7 @@ func NewSender(ctx context.Context, e End) (*Sender, error) {
 }
 
 // Close closes a sender that was not run.
-func (s *Sender) Close() error { return s.socket.conn.Close() }
+func (s *Sender) Close() error { return s.socket.close() }
 
 // Run sends each datagram at its time, of a window that opens at openNs, and
 // waits for the answers, where there are any. Datagrams whose time has passed when
@@ -159,16 +157,14 @@ func (s *Sender) Run(ctx context.Context, openNs int64) error {
 }
 
 func (s *Sender) run(ctx context.Context, openNs int64) error {
-	var serving sync.WaitGroup
 	if s.answered() {
-		serving.Go(func() { s.socket.serve(s.arrived, s.queued) })
+		s.socket.start(s.arrived, s.queued)
 	}
 	err := s.sendAll(ctx, openNs)
 	if err == nil && s.answered() {
 		err = s.await(ctx)
 	}
-	err = errors.Join(err, s.socket.conn.Close())
-	serving.Wait()
+	err = errors.Join(err, s.socket.close())
 	if err != nil {
 		return err
 	}

@@ -268,6 +268,51 @@ func TestSendingDoesNotWaitForTheRecords(t *testing.T) {
 	}
 }
 
+// What had come when an end is closed counts, though its program was held up and had not read it.
+func TestWhatWaitsAtTheCloseIsRead(t *testing.T) {
+	from, to, _, came := constantEnds(t, 1)
+	held, release := make(chan bool), make(chan bool)
+	r, err := newReceiver(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.socket.start(func(b []byte, from netip.AddrPort, at stamp) {
+		if len(r.seen) == 0 {
+			held <- true
+			<-release
+		}
+		r.arrived(b, from, at)
+	}, nil)
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 150 // more than are read at once
+	for i := range uint32(n) {
+		if err := s.one(i, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-held
+	over := clock.System{}.BootNs()
+	closed := make(chan error)
+	go func() { closed <- r.Close() }()
+	time.Sleep(100 * time.Millisecond) // it closes while the program is held up
+	release <- true
+	if err := errors.Join(<-closed, s.Close(), s.flush()); err != nil {
+		t.Fatal(err)
+	}
+	in, end := came.split()
+	if len(in) != n || end.Received != n {
+		t.Errorf("%d of %d are recorded; the receiver tells %+v", len(in), n, end)
+	}
+	for _, d := range in {
+		if *d.ReceivedBootNs > over {
+			t.Errorf("%+v came before %d", d, over)
+		}
+	}
+}
+
 // A record that cannot be written ends the flow, and nothing is written after it.
 func TestARecordThatIsNotWrittenEndsTheFlow(t *testing.T) {
 	from, _, _, _ := constantEnds(t, 20)

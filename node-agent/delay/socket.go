@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -24,9 +26,10 @@ type stamp struct {
 
 // socket is one end's, with the kernel's stamps.
 type socket struct {
-	conn *net.UDPConn
-	raw  syscall.RawConn
-	clk  clock.Clock
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	clk     clock.Clock
+	serving sync.WaitGroup
 }
 
 // listen opens an end at an own address; with stamps of departures where they are
@@ -93,14 +96,33 @@ func addrPort(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// serve gives what comes to arrived, and the stamps of what has left to queued,
+// start gives what comes to arrived, and the stamps of what has left to queued,
 // before the answer to it; until the socket is closed.
+func (s *socket) start(arrived func(b []byte, from netip.AddrPort, at stamp), queued func(frame []byte, bootNs int64)) {
+	s.serving.Go(func() { s.serve(arrived, queued) })
+}
+
+// close closes the socket. What has come to it is read before.
+func (s *socket) close() error {
+	err := s.conn.SetReadDeadline(time.Unix(1, 0)) // over
+	if err == nil {
+		s.serving.Wait()
+	}
+	err = errors.Join(err, s.conn.Close())
+	s.serving.Wait()
+	return err
+}
+
 func (s *socket) serve(arrived func(b []byte, from netip.AddrPort, at stamp), queued func(frame []byte, bootNs int64)) {
 	r := reader{socket: s, arrived: arrived, queued: queued, data: make([]byte, 1<<11), frame: make([]byte, 1<<11),
 		control: make([]byte, 1<<9)}
 	for {
 		err := s.raw.Read(r.some)
 		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			r.rest()
 			return
 		}
 		if err == nil {
@@ -125,6 +147,17 @@ type reader struct {
 
 // atOnce bounds what is read before somebody who closes the socket gets on.
 const atOnce = 64
+
+// rest reads what waits when the socket is to be closed, but not for ever while more comes.
+func (r *reader) rest() {
+	const most = 100 // times atOnce is more than a socket's buffer holds
+	more := true
+	for n := 0; more && n < most; n++ {
+		if r.raw.Control(func(fd uintptr) { more = r.some(fd) }) != nil {
+			return // closed
+		}
+	}
+}
 
 // some reads some of what has come, and reports whether there was any.
 func (r *reader) some(fd uintptr) (any bool) {
