@@ -5,10 +5,20 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// Names of what all flows of kind cbr measure together.
+const (
+	CBRDelivery        = "cbr_delivery_fraction"
+	CBRFlows           = "cbr_flows"
+	CBRLatencyMs       = "cbr_latency_ms"
+	CBRLatencyExcessMs = "cbr_latency_excess_max_ms"
+	CBRUnsent          = "cbr_packets_unsent"
+)
+
 // constantRate puts the figures of all flows of kind cbr together: none of them
 // when an end of one did not record the whole of it.
 func (s *set) constantRate() {
-	var flows, due, unsent, arrived, timed, delayedNs float64
+	out := set{at: s.at}
+	var flows, due, unsent, arrived, timed, delayedNs, excessNs float64
 	for _, f := range s.at.trial.Traffic {
 		if f.Kind != wire.KindCBR {
 			continue
@@ -18,13 +28,13 @@ func (s *set) constantRate() {
 			return
 		}
 		e, last := s.at.delayEnds(f, *w), came.CloseBootNs+wire.DelayGrace.Nanoseconds()
-		if e.ends[wire.DelaySender] == nil || e.ends[wire.DelayReceiver] == nil || !s.at.reaches(f.To, last) {
+		if !e.whole(f) || !s.at.reaches(f.To, last) {
 			return
 		}
 		from, fromOff, ok := s.at.ClockOf(f.From)
 		to, toOff, too := s.at.ClockOf(f.To)
 		if ok && too {
-			s.put(f.Name, oneWayError, milliseconds(fromOff+toOff))
+			out.put(f.Name, oneWayError, milliseconds(fromOff+toOff))
 		}
 		flows++
 		due += float64(len(e.sent))
@@ -35,8 +45,12 @@ func (s *set) constantRate() {
 				unsent++
 			case a == nil || *a.ReceivedBootNs > last: // lost
 			case ok && too:
+				ns := float64(to(*a.ReceivedBootNs) - from(*b.HandedBootNs))
 				timed++
-				delayedNs += float64(to(*a.ReceivedBootNs) - from(*b.HandedBootNs))
+				delayedNs += ns
+				if a.ReceivedStamp != wire.StampKernel {
+					excessNs += max(ns, 0)
+				}
 				fallthrough
 			default:
 				arrived++
@@ -46,12 +60,21 @@ func (s *set) constantRate() {
 	if flows == 0 {
 		return
 	}
-	s.put("", cbrFlows, &flows)
-	s.put("", cbrUnsent, &unsent)
+	out.put("", cbrFlows, &flows)
+	out.put("", cbrUnsent, &unsent)
 	if due > 0 {
-		s.put("", cbrDelivery, new(arrived/due))
+		out.put("", cbrDelivery, new(arrived/due))
 	}
 	if timed == arrived && timed > 0 {
-		s.put("", cbrLatency, milliseconds(delayedNs/timed))
+		out.put("", cbrLatency, milliseconds(delayedNs/timed))
+		out.put("", cbrLatencyExcess, milliseconds(excessNs/timed))
 	}
+	s.rows = append(s.rows, out.rows...)
+}
+
+// whole reports whether both ends of a flow of kind cbr have a record of all that they counted.
+func (e delayEnds) whole(f wire.Flow) bool {
+	from, to := e.ends[wire.DelaySender], e.ends[wire.DelayReceiver]
+	return from != nil && to != nil && e.recorded == f.Datagrams() && e.handed == from.Sent &&
+		uint64(len(e.arrived)) == to.Received
 }

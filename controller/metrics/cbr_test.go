@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -40,11 +41,27 @@ func (r *delayRun) flow(name string, was ...int64) {
 
 const lost, refused, unsent = int64(-1), int64(-2), int64(-3)
 
+// flowsEnded adds what the flows' ends count: what they have recorded.
 func (r *delayRun) flowsEnded(flows ...string) {
 	for _, name := range flows {
-		r.add("a", aOpens+2e9, &wire.DelayEnd{Flow: name, Side: wire.DelaySender})
-		r.add("b", bOpens+5e9, &wire.DelayEnd{Flow: name, Side: wire.DelayReceiver})
+		r.add("a", aOpens+2e9, r.counted(name, wire.DelaySender))
+		r.add("b", bOpens+5e9, r.counted(name, wire.DelayReceiver))
 	}
+}
+
+func (r *delayRun) counted(flow, side string) *wire.DelayEnd {
+	end := &wire.DelayEnd{Flow: flow, Side: side}
+	for _, one := range r.records {
+		d, ok := one.Body.(*wire.Delay)
+		switch {
+		case !ok || d.Flow != flow || d.Side != side:
+		case side == wire.DelayReceiver:
+			end.Received++
+		case d.HandedBootNs != nil && d.Refused == "":
+			end.Sent++
+		}
+	}
+	return end
 }
 
 // Of all that was due in the window, of all flows together, that arrived which came; the delay is theirs. What was due
@@ -56,8 +73,8 @@ func TestConstantBitRateOfBothEndsRecords(t *testing.T) {
 	r.flow("two", lost, lost, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50)
 	r.flowsEnded("one", "two")
 	rows := r.rows()
-	want(t, rows, "", "cbr_flows", 2)
-	want(t, rows, "", "cbr_packets_unsent", 1)
+	want(t, rows, "", CBRFlows, 2)
+	want(t, rows, "", CBRUnsent, 1)
 	want(t, rows, "", CBRDelivery, 16.0/20)
 	want(t, rows, "", CBRLatencyMs, (10+20+30+10+20+3098+10*50)/16.0)
 	if off := Value(rows, "one", OneWayUncertaintyMs); off == nil || *off < 0.5 || *off > 0.9 {
@@ -73,7 +90,7 @@ func TestAFlowThatNeverGotThroughCounts(t *testing.T) {
 	r.flow("one", none...)
 	r.flow("two", 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10)
 	r.flowsEnded("one", "two")
-	want(t, r.rows(), "", "cbr_flows", 2)
+	want(t, r.rows(), "", CBRFlows, 2)
 	want(t, r.rows(), "", CBRDelivery, 0.5)
 	want(t, r.rows(), "", CBRLatencyMs, 10)
 	r = cbrRun()
@@ -85,40 +102,81 @@ func TestAFlowThatNeverGotThroughCounts(t *testing.T) {
 	absent(t, r.rows(), "", CBRLatencyMs)
 }
 
+// Without the whole of both ends' records of all flows there are no figures: what a record is missing of is not lost.
 func TestWhatIsNotKnownOfConstantBitRateIsAbsent(t *testing.T) {
-	all := []string{"cbr_flows", "cbr_packets_unsent", CBRDelivery, CBRLatencyMs}
 	whole := func() *delayRun {
 		r := cbrRun()
-		r.flow("one", 10, 10, 10)
-		r.flow("two", 10, 10, 10)
+		for _, name := range []string{"one", "two"} {
+			r.flow(name, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, unsent)
+		}
 		return r
 	}
 	r := whole() // no comparison of clocks
 	r.flowsEnded("one", "two")
-	want(t, r.rows(), "", CBRDelivery, 1)
-	absent(t, r.rows(), "", CBRLatencyMs)
-	r = whole() // one end of one flow did not end
-	r.compared()
-	r.flowsEnded("one")
-	r.add("a", aOpens+2e9, &wire.DelayEnd{Flow: "two", Side: wire.DelaySender})
-	absent(t, r.rows(), "", all...)
-	r = whole() // nor the other
-	r.compared()
-	r.flowsEnded("one")
-	r.add("b", bOpens+5e9, &wire.DelayEnd{Flow: "two", Side: wire.DelayReceiver})
-	absent(t, r.rows(), "", all...)
-	r = whole() // the receiver ended before what was under way could come
-	r.compared()
-	for _, name := range []string{"one", "two"} {
-		r.add("a", aOpens+2e9, &wire.DelayEnd{Flow: name, Side: wire.DelaySender})
-		r.add("b", bOpens+3e9, &wire.DelayEnd{Flow: name, Side: wire.DelayReceiver})
+	want(t, r.rows(), "", CBRDelivery, 0.9)
+	absent(t, r.rows(), "", CBRLatencyMs, CBRLatencyExcessMs)
+	isRecord := func(flow, side string, n uint32) func(wire.Record) bool {
+		return func(one wire.Record) bool {
+			d, ok := one.Body.(*wire.Delay)
+			return ok && d.Flow == flow && d.Side == side && d.Datagram == n
+		}
 	}
-	absent(t, r.rows(), "", all...)
+	isEnd := func(flow, side string) func(wire.Record) bool {
+		return func(one wire.Record) bool {
+			d, ok := one.Body.(*wire.DelayEnd)
+			return ok && d.Flow == flow && d.Side == side
+		}
+	}
+	for why, lacks := range map[string]func(wire.Record) bool{
+		"a sender did not end":         isEnd("two", wire.DelaySender),
+		"a receiver did not end":       isEnd("two", wire.DelayReceiver),
+		"a datagram sent is missing":   isRecord("two", wire.DelaySender, 5),
+		"one that was not sent is":     isRecord("two", wire.DelaySender, 11),
+		"a datagram that came is":      isRecord("two", wire.DelayReceiver, 5),
+		"a window is":                  func(one wire.Record) bool { return one.Node == "b" && one.Body.Kind() == "window" },
+		"the receiver ended too early": func(one wire.Record) bool { return one.Node == "b" && one.TBootNs > bOpens+4e9 },
+	} {
+		r := whole()
+		r.compared()
+		r.flowsEnded("one", "two")
+		if why == "the receiver ended too early" {
+			for _, name := range []string{"one", "two"} {
+				r.add("b", bOpens+3e9, r.counted(name, wire.DelayReceiver))
+			}
+		}
+		want(t, r.rows(), "", CBRDelivery, 0.9)
+		r.records = slices.DeleteFunc(r.records, lacks)
+		rows := r.rows()
+		absent(t, rows, "", CBRFlows, CBRUnsent, CBRDelivery, CBRLatencyMs, CBRLatencyExcessMs)
+		absent(t, rows, "one", OneWayUncertaintyMs)
+		if t.Failed() {
+			t.Fatal(why)
+		}
+	}
 	r = whole() // a run of an older Fieldmesh, whose flows were iperf3's
 	r.compared()
 	r.flowsEnded("one", "two")
 	for i := range r.trial.Traffic {
 		r.trial.Traffic[i].Kind = "iperf3_udp"
 	}
-	absent(t, r.rows(), "", all...)
+	absent(t, r.rows(), "", CBRFlows, CBRUnsent, CBRDelivery, CBRLatencyMs)
+}
+
+// An arrival that its program stamped came between its handing over and that stamp.
+func TestHowMuchLateStampsAddToTheLatency(t *testing.T) {
+	r := cbrRun()
+	r.compared()
+	for _, name := range []string{"one", "two"} {
+		r.flow(name, 300, 300, 10, 10, 10, 10, 10, 10, 10, 10, 10, 110)
+	}
+	r.flowsEnded("one", "two")
+	want(t, r.rows(), "", CBRLatencyMs, 20)
+	want(t, r.rows(), "", CBRLatencyExcessMs, 0)
+	for _, one := range r.records {
+		if d, ok := one.Body.(*wire.Delay); ok && d.Flow == "two" && d.Side == wire.DelayReceiver && d.Datagram >= 10 {
+			d.ReceivedStamp = wire.StampProgram
+		}
+	}
+	want(t, r.rows(), "", CBRLatencyMs, 20)
+	want(t, r.rows(), "", CBRLatencyExcessMs, (10+110)/20.0)
 }

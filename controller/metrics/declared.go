@@ -16,6 +16,7 @@ func declared() []definition {
 		cbrDelivery,
 		cbrFlows,
 		cbrLatency,
+		cbrLatencyExcess,
 		cbrUnsent,
 		clockErr,
 		closeOff,

@@ -208,20 +208,23 @@ var (
 		"from a data stream's first SYN, as it leaves its socket, to the first payload byte at the receiver, mean of " +
 			"the streams that delivered any. The control connection came before, so that a way was known; as certain " +
 			"as one_way_delay_uncertainty_ms"}
-	cbrFlows = definition{"cbr_flows", "flows",
+	cbrFlows = definition{CBRFlows, "flows",
 		"flows of kind cbr, all of the trial's, where both ends of each recorded the whole of it"}
-	cbrDelivery = definition{"cbr_delivery_fraction", "1",
+	cbrDelivery = definition{CBRDelivery, "1",
 		"datagrams of all flows of kind cbr that were due in their senders' windows and arrived, no later than 3 s " +
 			"after their receivers' windows closed, ÷ all that were due then: what the kernel refused, for lack of a " +
 			"route for example, is lost, and so is cbr_packets_unsent (P3, whose sources send on whatever the " +
 			"network does)"}
-	cbrUnsent = definition{"cbr_packets_unsent", "packets",
+	cbrUnsent = definition{CBRUnsent, "packets",
 		"datagrams of all flows of kind cbr that were due in their senders' windows and were not sent, because the " +
 			"sender's program did not run at that time"}
-	cbrLatency = definition{"cbr_latency_ms", "ms",
+	cbrLatency = definition{CBRLatencyMs, "ms",
 		"mean one-way delay of the datagrams that arrived in cbr_delivery_fraction, from handing one to the kernel " +
 			"to its arrival, by the kernel's stamp where it made one (P3); as certain as each flow's " +
 			"one_way_delay_uncertainty_ms, and absent where the clocks of a flow's ends were not compared"}
+	cbrLatencyExcess = definition{CBRLatencyExcessMs, "ms",
+		"how much cbr_latency_ms may be too long at most, because arrivals without a stamp of the kernel's have their " +
+			"program's, which is later: what these contribute to the mean"}
 	handshakeMs = definition{"handshake_ms", "ms",
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError = definition{OneWayUncertaintyMs, "ms",

@@ -77,10 +77,14 @@ type delayEnds struct {
 	sent    map[uint32]*wire.Delay // those that were due in the sender's window
 	arrived map[uint32]*wire.Delay // at the other end
 	ends    map[string]*wire.DelayEnd
+	// at the sender, in the whole flow: its records, and those of datagrams that the kernel took
+	recorded int
+	handed   uint64
 }
 
 func (at Attempt) delayEnds(f wire.Flow, w wire.Window) delayEnds {
-	out := delayEnds{map[uint32]*wire.Delay{}, map[uint32]*wire.Delay{}, map[string]*wire.DelayEnd{}}
+	out := delayEnds{sent: map[uint32]*wire.Delay{}, arrived: map[uint32]*wire.Delay{},
+		ends: map[string]*wire.DelayEnd{}}
 	other := wire.DelayResponder
 	if f.Kind == wire.KindCBR {
 		other = wire.DelayReceiver
@@ -92,9 +96,14 @@ func (at Attempt) delayEnds(f wire.Flow, w wire.Window) delayEnds {
 			case b.Flow != f.Name:
 			case b.Side == other && r.Node == f.To && b.ReceivedBootNs != nil:
 				out.arrived[b.Datagram] = b
-			case b.Side == wire.DelaySender && r.Node == f.From && b.DueBootNs != nil &&
-				duringWindow(w, *b.DueBootNs) && (b.HandedBootNs != nil || f.Kind == wire.KindCBR):
-				out.sent[b.Datagram] = b
+			case b.Side == wire.DelaySender && r.Node == f.From && b.DueBootNs != nil:
+				out.recorded++
+				if b.HandedBootNs != nil && b.Refused == "" {
+					out.handed++
+				}
+				if duringWindow(w, *b.DueBootNs) && (b.HandedBootNs != nil || f.Kind == wire.KindCBR) {
+					out.sent[b.Datagram] = b
+				}
 			}
 		case *wire.DelayEnd:
 			if b.Flow == f.Name && (b.Side == wire.DelaySender && r.Node == f.From ||

@@ -25,8 +25,6 @@ const (
 	RoutingPacketsPS  = "routing_packets_per_s"
 	RoutingBytesPS    = "routing_bytes_per_s"
 	MACRoutingPS      = "mac_frames_routing_per_s"
-	CBRLatencyMs      = "cbr_latency_ms"
-	CBRDelivery       = "cbr_delivery_fraction"
 	MovingCwndName    = "cwnd_5s_mean_segments"
 	ReferenceRatio    = "reference_ratio"
 	HopsMean          = "hops_mean"
