@@ -223,8 +223,8 @@ var (
 			"to its arrival, by the kernel's stamp where it made one (P3); as certain as each flow's " +
 			"one_way_delay_uncertainty_ms, and absent where the clocks of a flow's ends were not compared"}
 	cbrLatencyExcess = definition{CBRLatencyExcessMs, "ms",
-		"how much cbr_latency_ms may be too long at most, because arrivals without a stamp of the kernel's have their " +
-			"program's, which is later: what these contribute to the mean"}
+		"how much cbr_latency_ms may be too long at most, because arrivals without a stamp of the kernel's have " +
+			"their program's, which is later: what these contribute to the mean"}
 	handshakeMs = definition{"handshake_ms", "ms",
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError = definition{OneWayUncertaintyMs, "ms",

@@ -225,9 +225,13 @@ func trafficText(t wire.Trial) string {
 		if f.WindowBytes != nil {
 			text += fmt.Sprintf(", window %d bytes", *f.WindowBytes)
 		}
-		if f.Kind == wire.KindDelay {
+		switch f.Kind {
+		case wire.KindDelay:
 			text = fmt.Sprintf("%s: %d bytes every %g ms from %s to %s, each answered, port %d", f.Name,
 				*f.PayloadBytes, *f.IntervalMs, f.From, f.To, f.Port)
+		case wire.KindCBR:
+			text = fmt.Sprintf("%s: %s, %d bytes a datagram from %s to %s, port %d", f.Name, f.Kind, *f.PayloadBytes,
+				f.From, f.To, f.Port)
 		}
 		if f.BitrateBps != nil {
 			text += fmt.Sprintf(", %g kbit/s", *f.BitrateBps/1e3)

@@ -7,6 +7,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // A rehearsal's report tells if its intervals hold for one draw of the channel or for
@@ -31,5 +32,14 @@ func TestReportSaysWhatWasDrawn(t *testing.T) {
 		if (said == "") != (v.says == "") || !strings.Contains(said, v.says) {
 			t.Errorf("%s, draws %q: the report says %q, want %q", v.info.Place, v.info.ChannelDraws, said, v.says)
 		}
+	}
+}
+
+// Of a flow at a constant bit rate the setup says how large its datagrams are, and between whom.
+func TestReportSaysWhatAConstantBitRateSends(t *testing.T) {
+	got := trafficText(wire.Trial{Traffic: []wire.Flow{{Name: "cbr", Kind: wire.KindCBR, From: "a", To: "b", Streams: 1,
+		Port: 6000, PayloadBytes: new(512), BitrateBps: new(5e3), Background: true}}})
+	if want := "cbr: cbr, 512 bytes a datagram from a to b, port 6000, 5 kbit/s, background"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

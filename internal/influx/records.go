@@ -424,10 +424,10 @@ func Schema() []Measurement {
 				{"side", "sender, responder or receiver; the last of kind cbr", ""},
 			},
 			Fields: []Field{
-				{"sent", Integer, "datagrams", "datagrams, at the responder answers, that its program handed to the kernel", ""},
+				{"sent", Integer, "datagrams", "datagrams, at the responder answers, that its kernel took", ""},
 				{"received", Integer, "datagrams", "answers, at the responder and the receiver datagrams, that came, each counted once", ""},
 				{"duplicates", Integer, "datagrams", "copies of them beyond the first", ""},
-				{"foreign", Integer, "datagrams", "that came to its port and were not of this flow of this attempt; none of the others", ""},
+				{"foreign", Integer, "datagrams", "that came to its port and were not of this flow of this attempt; none of the others. 0 at a sender of kind cbr, which reads nothing", ""},
 			},
 		},
 		{

@@ -57,12 +57,13 @@ func (d *Delay) RoundTripNs() (int64, bool) {
 type DelayEnd struct {
 	Flow string `json:"flow" influx:"tag" redact:"keep"` // the plan's name of the flow
 	Side string `json:"side" influx:"tag" redact:"keep"` // sender | responder | receiver; the last of kind cbr
-	// datagrams, at the responder answers, that its program handed to the kernel
+	// datagrams, at the responder answers, that its kernel took
 	Sent uint64 `json:"sent" unit:"datagrams"`
 	// answers, at the responder and the receiver datagrams, that came, each counted once
 	Received   uint64 `json:"received" unit:"datagrams"`
 	Duplicates uint64 `json:"duplicates" unit:"datagrams"` // copies of them beyond the first
-	// that came to its port and were not of this flow of this attempt; none of the others
+	// that came to its port and were not of this flow of this attempt; none of the others. 0 at a sender of kind cbr,
+	// which reads nothing
 	Foreign uint64 `json:"foreign" unit:"datagrams"`
 }
 

@@ -38,7 +38,7 @@ func View(d *evidence.Run) (any, error) {
 		unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers, MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
 		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents,
-		captureDrops,
+		captureDrops, constantRates,
 	} {
 		t, clear := c(d)
 		if t != nil {
