@@ -27,6 +27,8 @@ type Point struct {
 	S             float64  // since the window opened
 	ThroughputBps *float64 // over the tick that ends here, at the receiver
 	SpeedMps      *float64 // newest fresh fix of the car
+	LatDeg        *float64 // of the car
+	LonDeg        *float64
 	DistanceM     *float64 // of the two GPS positions
 	SignalDbm     *float64 // at the receiver
 	CwndSegments  *float64 // sum over the sender's data sockets
@@ -46,7 +48,7 @@ func (at Attempt) Timeline() []Point {
 	})
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	speed, signal, truth := at.speeds(), at.signals(), at.truths()
-	apart, looked := at.apart(), at.looked(delivered, receiver)
+	apart, looked, car := at.apart(), at.looked(delivered, receiver), at.track(at.trial.Car)
 	const fresh = verdict.FixAgeMsDefault / 1e3
 	const sampled = 3.0 / TickHz // a sample may miss two ticks before it is no longer told
 	out := make([]Point, 0, Ticks(at.windowSeconds()))
@@ -57,6 +59,9 @@ func (at Attempt) Timeline() []Point {
 			TrueSpeedMps: truth.Last(s, sampled)}
 		if i > 0 && looked(s, sampled) {
 			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
+		}
+		if place, known := car.Place(s); known {
+			p.LatDeg, p.LonDeg = &place.Lat, &place.Lon
 		}
 		p.CwndSegments = sum(cwnd, s, sampled)
 		out = append(out, p)

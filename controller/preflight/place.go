@@ -21,10 +21,10 @@ const slowHz = 1.5
 // roadside node's is where it has had a fix.
 func (j *judge) needsGPS() bool {
 	for _, t := range j.trials {
-		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil {
+		rules := t.Acceptance.FixModeMin != nil || t.Acceptance.FixAgeMsMax != nil
+		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil || t.Car == j.name && rules {
 			return true
 		}
-		rules := t.Acceptance.FixModeMin != nil || t.Acceptance.FixAgeMsMax != nil
 		if t.Car != "" && t.Roadside == j.name && rules && j.st.GPS != nil && j.st.GPS.FixAgeMs != nil {
 			return true
 		}

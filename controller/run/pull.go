@@ -38,16 +38,30 @@ func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, erro
 	if r.Archive.Finished() {
 		return found, nil
 	}
+	return found, r.copyFrom(ctx, func(node string) bool { return found.Away[node] == nil })
+}
+
+// Copy copies what the nodes have recorded up to now. It judges nothing and steers no node.
+func (r *Runner) Copy(ctx context.Context) error {
+	return r.copyFrom(ctx, func(string) bool { return true })
+}
+
+// copyFrom does so of some nodes, all at once.
+func (r *Runner) copyFrom(ctx context.Context, which func(node string) bool) error {
 	var errs []error
 	for _, lane := range r.Lanes {
 		l := &openLane{Lane: lane, s: &shell{Runner: r}}
-		for name, c := range lane.Nodes {
-			if found.Away[name] == nil {
-				errs = append(errs, l.copyAll(ctx, name, c))
+		var names []string
+		for name := range lane.Nodes {
+			if which(name) {
+				names = append(names, name)
 			}
 		}
+		errs = append(errs, eachNamed(names, func(name string) error {
+			return l.copyAll(ctx, name, lane.Nodes[name])
+		}))
 	}
-	return found, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // muster asks every node whether it is there, and which run it holds.

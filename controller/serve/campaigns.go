@@ -116,6 +116,7 @@ func describe(path string) campaigns.Campaign {
 		return out
 	}
 	out.Title, out.Question, out.Repetitions = c.Title, c.Question, c.Design.Repetitions
+	out.RangeTest = strings.HasPrefix(name, "range-test")
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, n.Name)
 	}

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/controller/metrics/places"
 	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
@@ -24,7 +27,12 @@ var shared = []struct{ name, kind string }{
 	{"report.html", "text/html; charset=utf-8"},
 	{"results.csv", "text/csv; charset=utf-8"},
 	{"tracks.gpx", "application/gpx+xml"},
+	{"places.csv", "text/csv; charset=utf-8"},
+	{"places.gpx", "application/gpx+xml"},
 }
+
+// placesFile has the body that tells a run's places. It is made last of all.
+const placesFile = "places.json"
 
 // sharedFile is one of them as an answer.
 type sharedFile struct {
@@ -68,7 +76,7 @@ func (s *Server) file(c *call) (any, error) {
 		}
 		data, err := os.ReadFile(filepath.Join(dir, f.name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, wire.Errorf(wire.CodeNotFound, "run %s has no %s yet: no trial is decided", c.run, f.name)
+			return nil, wire.Errorf(wire.CodeNotFound, "run %s has no %s yet: too little is measured", c.run, f.name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read a file of run %s: %w", c.run, err)
@@ -93,22 +101,16 @@ func (s *Server) share(c *call) (dir string, err error) {
 		return "", err
 	}
 	dir = filepath.Join(own(s.board.dir, c.run), shareFolder)
-	if len(a.Decisions()) == 0 {
-		return dir, nil
-	}
-	of, err := reached(a)
-	if err != nil {
-		return "", err
+	of, err := s.reached(a, c.run)
+	if err != nil || of == "" {
+		return dir, err
 	}
 	s.shelf.mu.Lock()
 	defer s.shelf.mu.Unlock()
-	if _, err := os.Stat(filepath.Join(dir, shared[0].name)); err == nil && s.shelf.made[c.run] == of {
+	if _, err := os.Stat(filepath.Join(dir, placesFile)); err == nil && s.shelf.made[c.run] == of {
 		return dir, nil
 	}
-	if err := export.Shared(a, dir); err != nil {
-		return "", err
-	}
-	if err := writeReport(a, filepath.Join(dir, "report.html")); err != nil {
+	if err := makeFiles(a, dir); err != nil {
 		return "", err
 	}
 	s.shelf.made[c.run] = of
@@ -116,19 +118,108 @@ func (s *Server) share(c *call) (dir string, err error) {
 }
 
 // reached tells how far a run has come: its decisions, how much was recorded of what they
-// decide, of which more may be pulled later, and whether it is over.
-func reached(a *archive.Archive) (string, error) {
-	decisions := a.Decisions()
-	recorded := make([]int64, len(decisions))
-	for i, d := range decisions {
-		var err error
-		if recorded[i], err = a.Recorded(d.TrialKey); err != nil {
+// decide, of which more may be pulled later, and whether it is over; where nobody drives it,
+// also how much of what is not decided. Empty: there is nothing yet.
+func (s *Server) reached(a *archive.Archive, name string) (string, error) {
+	rec, err := readRecord(s.board.dir, name)
+	if err != nil {
+		return "", err
+	}
+	driven, err := s.board.driven(name, rec)
+	if err != nil {
+		return "", err
+	}
+	attempts, err := a.Trials()
+	if err != nil {
+		return "", err
+	}
+	attempts = slices.DeleteFunc(attempts, func(at archive.Attempt) bool { return driven && at.Verdict == nil })
+	if len(attempts) == 0 {
+		return "", nil
+	}
+	recorded := make([]int64, len(attempts))
+	for i, at := range attempts {
+		if recorded[i], err = a.Recorded(at.TrialKey); err != nil {
 			return "", err
 		}
 	}
 	h := fnv.New128a()
-	err := json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, decisions, recorded, a.Stopped(), a.Finished()})
+	err = json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, a.Decisions(), recorded, a.Stopped(), a.Finished()})
 	return fmt.Sprintf("%x", h.Sum(nil)), err
+}
+
+// makeFiles makes what a run is shared as: report, results and tracks when something is decided.
+func makeFiles(a *archive.Archive, dir string) error {
+	if len(a.Decisions()) > 0 {
+		if err := export.Shared(a, dir); err != nil {
+			return err
+		}
+		if err := writeReport(a, filepath.Join(dir, "report.html")); err != nil {
+			return err
+		}
+	}
+	log, err := places.Of(a)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make folder for what is shared: %w", err)
+	}
+	all := map[string]func(io.Writer) error{"places.csv": log.WriteCSV, "places.gpx": log.WriteGPX}
+	for name, write := range all {
+		var text bytes.Buffer
+		if len(log.Seconds) == 0 {
+			continue
+		}
+		if err := write(&text); err != nil {
+			return err
+		}
+		if err := keys.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	text, err := wire.Encode(placesOf(log))
+	if err != nil {
+		return err
+	}
+	return keys.WriteFile(filepath.Join(dir, placesFile), text, 0o644)
+}
+
+// placesOf is a log as a phone shows it.
+func placesOf(log places.Log) campaigns.Places {
+	out := campaigns.Places{FarthestM: log.FarthestM(), Stretches: []campaigns.Stretch{}, Way: []campaigns.Spot{},
+		RoadsideLatDeg: log.RoadsideLatDeg, RoadsideLonDeg: log.RoadsideLonDeg}
+	for _, s := range log.ByDistance() {
+		out.Stretches = append(out.Stretches, campaigns.Stretch{FromM: s.FromM, ToM: s.ToM, Seconds: s.Seconds,
+			SpeedMps: s.SpeedMps, SignalDbm: s.SignalDbm, ThroughputBps: s.ThroughputBps, LostPercent: s.LostPercent()})
+	}
+	every := len(log.Seconds)/campaigns.MostSpots + 1
+	for i := 0; i < len(log.Seconds); i += every {
+		if s := log.Seconds[i]; s.LatDeg != nil && s.LonDeg != nil {
+			out.Way = append(out.Way, campaigns.Spot{LatDeg: *s.LatDeg, LonDeg: *s.LonDeg,
+				ThroughputBps: s.ThroughputBps})
+		}
+	}
+	return out
+}
+
+func (s *Server) places(c *call) (any, error) {
+	dir, err := s.share(c)
+	if err != nil {
+		return nil, err
+	}
+	out := placesOf(places.Log{})
+	text, err := os.ReadFile(filepath.Join(dir, placesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the places of run %s: %w", c.run, err)
+	}
+	return out, nil
 }
 
 func writeReport(a *archive.Archive, path string) error {

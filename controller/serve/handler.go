@@ -38,6 +38,7 @@ func routes() []route {
 		{http.MethodPost, "/v1/runs/{run}/pause", nil, false, (*Server).pause},
 		{http.MethodPost, "/v1/runs/{run}/resume", nil, false, (*Server).resume},
 		{http.MethodPost, "/v1/runs/{run}/end", nil, false, (*Server).end},
+		{http.MethodGet, "/v1/runs/{run}/places", nil, false, (*Server).places},
 		{http.MethodGet, "/v1/runs/{run}/files", nil, false, (*Server).listFiles},
 		{http.MethodGet, "/v1/runs/{run}/files/{file}", nil, false, (*Server).file},
 	}

@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
+	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
@@ -295,6 +296,9 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 	ctx, cancel := context.WithTimeout(c.ctx, restoreTime)
 	defer cancel()
 	wrong := s.restore(ctx, fl, nodes)
+	if err := s.collect(c.ctx, fl, r.Name); err != nil {
+		s.log.Warn("what nodes recorded last is still on them; fieldmesh pull collects it", "run", r.Name, "error", err)
+	}
 	rec.RestoreDue, rec.Said = len(wrong) > 0, shortened(strings.Join(wrong, "\n"), saidMost)
 	return rec.write(s.board.dir, r.Name)
 }
@@ -382,6 +386,37 @@ func restoreNodes(ctx context.Context, fl *fleet.Fleet, names []string) (wrong [
 		}
 	}
 	return wrong
+}
+
+// collectTime is how long what nodes recorded last may take to come.
+const collectTime = 20 * time.Second
+
+// collectLast copies what the nodes of a run recorded after the last that its process copied:
+// the end of the attempt that was under way.
+func (s *Server) collectLast(ctx context.Context, fl *fleet.Fleet, name string) error {
+	identity, err := fl.Identity()
+	if err != nil {
+		return err
+	}
+	a, err := archive.Open(s.board.folder(name))
+	if errors.Is(err, archive.ErrNoRun) { // it had not begun
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lane := &run.Lane{Nodes: map[string]*fleet.Client{}}
+	for _, n := range a.Info().Plan.Nodes {
+		if entry, known := fl.Nodes[n.Name]; known && !a.Finished() {
+			client := fleet.NewClient(identity, entry)
+			defer client.Close()
+			lane.Nodes[n.Name] = client
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, collectTime)
+	defer cancel()
+	err = (&run.Runner{Archive: a, Plan: a.Info().Plan, Lanes: []*run.Lane{lane}, Log: s.log}).Copy(ctx)
+	return errors.Join(err, a.Close())
 }
 
 // nodes are those of a run's plan; of the campaign that was kept, before its archive is there.

@@ -45,6 +45,7 @@ type Server struct {
 	// what asks nodes
 	preflight func(context.Context, *plan.Campaign, *fleet.Fleet) (preflight.Report, error)
 	restore   func(context.Context, *fleet.Fleet, []string) []string
+	collect   func(context.Context, *fleet.Fleet, string) error
 }
 
 // Config is what a server is made of.
@@ -70,6 +71,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver,
 		endTime: endTime, log: c.Log, steering: make(chan struct{}, 1), checking: make(chan struct{}, 1),
 		planning: make(chan struct{}, 1), offered: map[string]offered{}, preflight: askFleet, restore: restoreNodes}
+	s.collect = s.collectLast
 	if _, err := s.files(); err != nil {
 		return nil, err
 	}

@@ -164,6 +164,9 @@ func TestCampaignsAreOffered(t *testing.T) {
 	if powered := all["velocity-powered"]; !strings.Contains(powered.Refused, "site_lat_deg") {
 		t.Errorf("velocity-powered: %+v", powered)
 	}
+	if r := all["range-test"]; !r.RangeTest || r.Refused != "" || r.SpeedsMps != nil || phones.RangeTest {
+		t.Errorf("range-test: %+v, velocity-phones: %+v", r, phones)
+	}
 	if grid := all["variants-grid"]; grid.SpeedsMps != nil || len(grid.Scales) == 0 || grid.Scales[0].Text == "" {
 		t.Errorf("variants-grid: %+v", grid)
 	}
@@ -475,7 +478,7 @@ func TestRunsOfOthersAreShown(t *testing.T) {
 		b.refused(t, http.MethodPost, "/v1/runs/rehearsed-1/"+what, nil, wire.CodeConflict)
 	}
 	files := ask[campaigns.Files](t, b, http.MethodGet, "/v1/runs/rehearsed-1/files", nil).Files
-	if len(files) != 3 {
+	if len(files) != 5 {
 		t.Errorf("files: %+v", files)
 	}
 	for _, f := range files {
@@ -484,6 +487,53 @@ func TestRunsOfOthersAreShown(t *testing.T) {
 			t.Errorf("%s: %d bytes of %d, %v", f.Name, len(data), f.Bytes, err)
 		}
 	}
+}
+
+// What was logged by place is told and shared also of a run that was ended in its first attempt.
+func TestPlacesOfAnUnfinishedRunAreTold(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	path := "/v1/runs/" + name
+	b.archived(t, name)
+	a, err := archive.Open(filepath.Join(b.runs(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	car := a.Info().Plan.Trials[0].Car
+	add := func(seq uint64, s float64, body wire.Body) {
+		t.Helper()
+		r := wire.Record{Header: wire.Header{Node: car, Epoch: "e", Seq: seq, TBootNs: int64(s * 1e9), Run: name, Trial: 1,
+			Attempt: 1}, Body: body}
+		if err := synthetic.Store(a, car, []wire.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, 0, &wire.Window{CloseBootNs: 10e9})
+	for i := range 40 { // four seconds
+		s := float64(i) / 10
+		add(uint64(i+2), s, &wire.GPS{Mode: 3, FixBootNs: new(int64(s * 1e9)), LatDeg: new(50 + s/1e4),
+			LonDeg: new(8.0), SpeedMps: new(11.0)})
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask[campaigns.Places](t, b, http.MethodGet, path+"/places", nil); len(got.Way) > 0 {
+		t.Errorf("of an attempt under way: %+v", got)
+	}
+	b.steer(t, name, "end")
+	if !slices.Equal(b.collected, []string{name}) {
+		t.Errorf("what was recorded last was collected of %v", b.collected)
+	}
+	got := ask[campaigns.Places](t, b, http.MethodGet, path+"/places", nil)
+	if len(got.Way) < 4 || len(got.Way) > 6 || len(got.Stretches) > 0 || got.FarthestM != nil {
+		t.Errorf("without the other's place there is no distance: %+v", got)
+	}
+	files := ask[campaigns.Files](t, b, http.MethodGet, path+"/files", nil).Files
+	if len(files) != 2 || files[0].Name != "places.csv" || files[1].Name != "places.gpx" {
+		t.Errorf("files: %+v", files)
+	}
+	b.refused(t, http.MethodGet, path+"/files/report.html", nil, wire.CodeNotFound)
 }
 
 func TestAWaitEndsWithTheNextChange(t *testing.T) {

@@ -30,22 +30,23 @@ import (
 )
 
 // offeredNames are the shipped campaigns that the bench has: those that are read at once.
-var offeredNames = []string{"reference-tcp", "variants-grid", "velocity", "velocity-phones", "velocity-powered"}
+var offeredNames = []string{"range-test", "reference-tcp", "variants-grid", "velocity", "velocity-phones", "velocity-powered"}
 
 // bench is a server with shipped campaigns and a fleet of the nodes alpha and bravo, an
 // experimenter's phone and another. Nobody drives: what is begun is noted.
 type bench struct {
 	*Server
-	dir      string
-	at       string // host:port
-	driver   *noted
-	phone    *http.Client
-	plain    *http.Client
-	node     *http.Client
-	restored [][]string // the nodes of each call
-	wrong    []string   // what the next one says
-	identity keys.Identity
-	end      func() // of the server
+	dir       string
+	at        string // host:port
+	driver    *noted
+	phone     *http.Client
+	plain     *http.Client
+	node      *http.Client
+	restored  [][]string // the nodes of each call
+	wrong     []string   // what the next one says
+	collected []string   // runs whose last records were
+	identity  keys.Identity
+	end       func() // of the server
 }
 
 // noted is a Driver that notes what it is told.
@@ -186,6 +187,10 @@ func (b *bench) serve(t *testing.T) *Server {
 	s.restore = func(_ context.Context, _ *fleet.Fleet, nodes []string) []string {
 		b.restored = append(b.restored, nodes)
 		return b.wrong
+	}
+	s.collect = func(_ context.Context, _ *fleet.Fleet, run string) error {
+		b.collected = append(b.collected, run)
+		return nil
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -121,6 +122,7 @@ type Sender struct {
 	mu sync.Mutex // guards what follows
 	tally
 	sent map[uint32]*sent
+	due  []uint32      // of those in sent whose record is due, in the order of their sending
 	open int           // of those in sent, without an answer
 	all  chan struct{} // closed when the last was sent and none is open
 	over bool          // the last was sent
@@ -132,6 +134,7 @@ type sent struct {
 	queuedNs        *int64
 	refused         string
 	answered        bool
+	lost            bool // it was recorded so
 }
 
 // NewSender opens the end of a flow that sends. Run closes it; without Run, Close does.
@@ -149,8 +152,10 @@ func (s *Sender) Close() error { return s.socket.close() }
 
 // Run sends each datagram at its time, of a window that opens at openNs, and
 // waits for the answers, where there are any. Datagrams whose time has passed when
-// the next one's comes are not sent. The end of ctx ends it: then it has not
-// recorded all, and says so by recording no end. When it returns, all is emitted.
+// the next one's comes are not sent. One without an answer is recorded when the time
+// to wait for it is over, so that whatever ends the sender, all before is known. The
+// end of ctx ends it: then it has not recorded all, and says so by recording no end.
+// When it returns, all is emitted.
 func (s *Sender) Run(ctx context.Context, openNs int64) error {
 	err := s.run(ctx, openNs)
 	return cmp.Or(s.flush(), err)
@@ -166,15 +171,27 @@ func (s *Sender) run(ctx context.Context, openNs int64) error {
 	}
 	err = errors.Join(err, s.socket.close())
 	if err != nil {
+		s.giveUp(s.Clock.BootNs() - wire.DelayGrace.Nanoseconds())
 		return err
 	}
-	for n := range uint32(s.Flow.Datagrams()) {
-		if k := s.sent[n]; k != nil && !k.answered {
-			s.record(k.handedNs, s.recordOf(n, k))
-		}
-	}
+	s.giveUp(math.MaxInt64)
 	s.record(s.Clock.BootNs(), &s.end)
 	return nil
+}
+
+// giveUp records what was sent by a time and was not answered.
+func (s *Sender) giveUp(handedNs int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ; len(s.due) > 0; s.due = s.due[1:] {
+		k := s.sent[s.due[0]]
+		if k.handedNs > handedNs {
+			return
+		}
+		if k.lost = !k.answered; k.lost {
+			s.record(k.handedNs, s.recordOf(s.due[0], k))
+		}
+	}
 }
 
 func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
@@ -189,6 +206,7 @@ func (s *Sender) sendAll(ctx context.Context, openNs int64) error {
 			}
 			continue
 		}
+		s.giveUp(s.Clock.BootNs() - wire.DelayGrace.Nanoseconds())
 		if err := s.one(uint32(n), due); err != nil {
 			return err
 		}
@@ -205,6 +223,7 @@ func (s *Sender) one(n uint32, dueNs int64) error {
 	defer s.mu.Unlock()
 	if s.answered() {
 		s.sent[n] = k
+		s.due = append(s.due, n)
 		s.open++
 	}
 	k.handedNs = s.Clock.BootNs()
@@ -270,14 +289,17 @@ func (s *Sender) arrived(b []byte, from netip.AddrPort, at stamp) {
 	}
 	k.answered = true
 	s.end.Received++
+	if s.open--; s.open == 0 && s.over {
+		close(s.all)
+	}
+	if k.lost {
+		return
+	}
 	body := s.recordOf(d.number, k)
 	body.ReceivedBootNs, body.ReceivedStamp = &at.bootNs, whose(at.byKernel)
 	body.PeerReceivedBootNs, body.PeerReceivedStamp = &d.receivedNs, whose(d.byKernel)
 	body.PeerHandedBootNs = &d.handedNs
 	s.record(k.handedNs, body)
-	if s.open--; s.open == 0 && s.over {
-		close(s.all)
-	}
 }
 
 func (s *Sender) recordOf(n uint32, k *sent) *wire.Delay {

@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -332,6 +333,58 @@ func TestARecordThatIsNotWrittenEndsTheFlow(t *testing.T) {
 	if err := s.Run(t.Context(), clock.System{}.BootNs()); !errors.Is(err, full) || emitted != 3 ||
 		time.Since(began) > 10*time.Second {
 		t.Errorf("after %v and %d records: %v", time.Since(began), emitted, err)
+	}
+}
+
+// Whatever ends a sender, what was lost before is recorded, but for what may still be answered.
+func TestWhatWasLostIsRecordedThoughTheSenderIsInterrupted(t *testing.T) {
+	t.Parallel()
+	from, _, sent, _ := ends(t, 60) // and nobody answers
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := clock.System{}.BootNs()
+	ctx, cancel := context.WithTimeout(t.Context(), wire.DelayGrace+time.Second)
+	defer cancel()
+	if err := s.Run(ctx, open); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	over := clock.System{}.BootNs() - wire.DelayGrace.Nanoseconds()
+	out, end := sent.split()
+	if end != nil || len(out) < 50 {
+		t.Errorf("%d datagrams are recorded, and the end %+v", len(out), end)
+	}
+	seen := map[uint32]bool{}
+	for _, d := range out {
+		if d.ReceivedBootNs != nil || *d.HandedBootNs > over || seen[d.Datagram] {
+			t.Errorf("%+v is recorded; it is lost or answered by %d", d, over)
+		}
+		seen[d.Datagram] = true
+	}
+}
+
+// An answer that comes when its datagram was recorded as lost is counted, and gives no second record.
+func TestALateAnswerGivesNoSecondRecord(t *testing.T) {
+	from, _, sent, _ := ends(t, 0.2)
+	s, err := NewSender(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.one(7, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.giveUp(clock.System{}.BootNs())
+	back := datagram{kind: answer, number: 7, receivedNs: 1, handedNs: 2}.seal(from.Key, 172)
+	s.arrived(back, from.Peer, stamp{bootNs: clock.System{}.BootNs()})
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := sent.split(); len(out) != 1 || out[0].ReceivedBootNs != nil || s.end.Received != 1 {
+		t.Errorf("the sender has recorded %+v, and counts %+v", out, s.end)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

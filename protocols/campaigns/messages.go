@@ -19,6 +19,7 @@ const (
 	MostSpeeds = 32       // of a choice
 	MostRuns   = 50       // that are listed, the newest
 	MostWaitMs = 30_000   // of a long poll
+	MostSpots  = 1000     // of a run's way
 )
 
 // Campaigns are the campaigns that the controller offers.
@@ -38,6 +39,8 @@ type Campaign struct {
 	Nodes       []string  `json:"nodes"`
 	Missing     []string  `json:"missing,omitempty"` // those of them that the fleet file does not name
 	Refused     string    `json:"refused,omitempty"` // why no fleet can drive it; absent: one can
+	// its file's name begins with range-test: the app checks and starts it by one button
+	RangeTest bool `json:"range_test,omitempty"`
 }
 
 // Scale is a reduction that a campaign declares.
@@ -128,14 +131,43 @@ type SpeedMean struct {
 	N        int     `json:"n"` // results
 }
 
-// Files are what a run can be shared as; none before its first decision.
+// Places are what a run logged by place, of every attempt that opened a window, however it
+// ended. That of one under way is there when it is over, or the run is.
+type Places struct {
+	// the greatest distance of the nodes at which anything came; absent: nothing did, or it is not known where
+	FarthestM      *float64  `json:"farthest_m,omitempty"`
+	Stretches      []Stretch `json:"stretches"` // by distance, nearest first; none: it is not known where both were
+	Way            []Spot    `json:"way"`       // the car's
+	RoadsideLatDeg *float64  `json:"roadside_lat_deg,omitempty"`
+	RoadsideLonDeg *float64  `json:"roadside_lon_deg,omitempty"`
+}
+
+// Stretch is what was logged between two distances; means of the seconds in which a number was known.
+type Stretch struct {
+	FromM         float64  `json:"from_m"`
+	ToM           float64  `json:"to_m"`
+	Seconds       int      `json:"seconds"`
+	SpeedMps      *float64 `json:"speed_mps,omitempty"`
+	SignalDbm     *float64 `json:"signal_dbm,omitempty"`
+	ThroughputBps *float64 `json:"throughput_bps,omitempty"`
+	LostPercent   *float64 `json:"lost_percent,omitempty"` // of the datagrams of kind delay; absent: there was none
+}
+
+// Spot is a place of the car's way.
+type Spot struct {
+	LatDeg        float64  `json:"lat_deg"`
+	LonDeg        float64  `json:"lon_deg"`
+	ThroughputBps *float64 `json:"throughput_bps,omitempty"`
+}
+
+// Files are what a run can be shared as; none before anything was measured.
 type Files struct {
 	Files []File `json:"files"`
 }
 
 // File is one of them.
 type File struct {
-	Name  string `json:"name"` // report.html | results.csv | tracks.gpx
+	Name  string `json:"name"` // report.html | results.csv | tracks.gpx | places.csv | places.gpx
 	Bytes int64  `json:"bytes"`
 }
 

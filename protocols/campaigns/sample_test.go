@@ -22,7 +22,9 @@ func bodies() map[string]any {
 				Missing: []string{"bravo"}, Refused: "a gate waits for a place, and the file does not say where the " +
 					"roadside node stands"},
 			{Name: "broken", Title: "broken", Scales: []campaigns.Scale{}, Nodes: []string{},
-				Refused: "broken.yaml:1:1: the file is empty"}}},
+				Refused: "broken.yaml:1:1: the file is empty"},
+			{Name: "range-test", Title: "Range test", Scales: []campaigns.Scale{}, Repetitions: 28,
+				Nodes: []string{"alpha", "bravo"}, RangeTest: true}}},
 		"choice": &choice,
 		"planned": &campaigns.Planned{Trials: 8, TimeS: 1234.5, RoadM: new(410.0), SpeedsMps: []float64{2.8, 5.6},
 			Repetitions: 2, Deviations: []string{"Chosen by the experimenter: the speeds are 2.8, 5.6 m/s instead of " +
@@ -36,6 +38,13 @@ func bodies() map[string]any {
 		"runs":  &campaigns.Runs{Version: 1796480000017, Runs: []campaigns.Run{run, failed}},
 		"run":   &failed,
 		"files": &campaigns.Files{Files: []campaigns.File{{Name: "report.html", Bytes: 123456},
-			{Name: "results.csv", Bytes: 4321}, {Name: "tracks.gpx", Bytes: 65432}}},
+			{Name: "results.csv", Bytes: 4321}, {Name: "tracks.gpx", Bytes: 65432}, {Name: "places.csv", Bytes: 7654},
+			{Name: "places.gpx", Bytes: 8765}}},
+		"places": &campaigns.Places{FarthestM: new(187.5),
+			Stretches: []campaigns.Stretch{{FromM: 0, ToM: 20, Seconds: 4, SpeedMps: new(5.6), SignalDbm: new(-48.5),
+				ThroughputBps: new(18.4e6), LostPercent: new(0.0)}, {FromM: 180, ToM: 200, Seconds: 2}},
+			Way: []campaigns.Spot{{LatDeg: 50.0001, LonDeg: 8.0002, ThroughputBps: new(18.4e6)},
+				{LatDeg: 50.0003, LonDeg: 8.0004}},
+			RoadsideLatDeg: new(50.0), RoadsideLonDeg: new(8.0)},
 	}
 }

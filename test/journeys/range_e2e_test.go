@@ -1,0 +1,244 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/campaigns"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// adhocAsInVelocity is the radio of range-test.yaml. A desk has none.
+const adhocAsInVelocity = `  radio: # as in velocity.yaml
+    mode: adhoc
+    standard: 802.11g
+    legacy_rates_only: true
+    channel: 6
+    ssid: fieldmesh
+    bssid: "02:0a:5e:00:00:06"
+    tx_power_dbm: 20
+`
+
+const rangeSpeedMps = 12
+
+// follow goes on until the car's node is at a step of a trial.
+func (f *follower) follow(t *testing.T, want string, trial, attempt int) {
+	t.Helper()
+	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); {
+		if step, k, _ := f.next(t.Context()); step == want && k == (wire.TrialKey{Trial: trial, Attempt: attempt}) {
+			return
+		}
+	}
+	t.Fatalf("trial %d attempt %d does not come to %q", trial, attempt, want)
+}
+
+// placesLine is one of places.csv.
+type placesLine struct {
+	wire.TrialKey
+	s                                                int
+	distance, speed, signal, throughput, sent, lostP *float64
+}
+
+// placesOf fetches what was logged by place, second by second.
+func (p *phone) placesOf(t *testing.T, name string) (out []placesLine) {
+	t.Helper()
+	data, err := p.try(http.MethodGet, "/v1/runs/"+name+"/files/places.csv", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines[1:] {
+		number := func(column string) *float64 {
+			text := l[slices.Index(lines[0], column)]
+			if text == "" {
+				return nil
+			}
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", column, err)
+			}
+			return &v
+		}
+		out = append(out, placesLine{wire.TrialKey{Trial: int(*number("trial")), Attempt: int(*number("attempt"))},
+			int(*number("s")), number("distance_m"), number("speed_mps"), number("signal_dbm"), number("throughput_bps"),
+			number("datagrams_sent"), number("datagrams_lost_percent")})
+	}
+	return out
+}
+
+// A range test is checked and begun by a phone, driven away until nothing comes any more, paused
+// in the middle of a window, resumed, and ended while the car's node is out of the controller's
+// reach: all that was logged is there by place, as the nodes recorded it.
+func TestARangeTestIsDrivenFromThePhone(t *testing.T) {
+	d := newDesk(t, "")
+	newReceiver(t, d.nodes["bravo"]) // which stands
+	p := d.pairPhone(t, "phone", serveAt, true)
+	file := variant(t, "range-test.yaml", "range-test", adhocAsInVelocity, "  radio: {mode: none}\n", "duration_s: 60",
+		"duration_s: 15")
+	const name = "range-1"
+	t.Cleanup(func() { d.killDrivers(t, name) })
+	d.serve(t, filepath.Dir(file), p)
+
+	offered := ask[campaigns.Campaigns](t, p, http.MethodGet, "/v1/campaigns", nil).Campaigns
+	if len(offered) != 1 || !offered[0].RangeTest || offered[0].Refused != "" {
+		t.Fatalf("campaigns: %+v", offered)
+	}
+	choice := campaigns.Choice{Campaign: "range-test"}
+	testnet.Await(t, 2*time.Minute, "the fleet is ready", func() bool {
+		return ask[campaigns.Preflight](t, p, http.MethodPost, "/v1/preflight", choice).Ready
+	})
+	ask[campaigns.Run](t, p, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: choice})
+	path := "/v1/runs/" + name
+	follow := &follower{client: d.client(t, "alpha"), run: name}
+
+	// Out of reach in the second window.
+	follow.follow(t, "measuring", 1, 1)
+	d.receiver.drive(rangeSpeedMps)
+	follow.follow(t, "measuring", 2, 1)
+	time.Sleep(4 * time.Second)
+	d.cable(t, false)
+	pulled := time.Now()
+	time.Sleep(6 * time.Second)
+	asked := testnet.BootNs()
+	if r := p.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || r.Accepted != 1 {
+		t.Errorf("paused: %+v, %v after the cable was pulled", r, time.Since(pulled))
+	}
+	d.cable(t, true)
+	d.restored(t)
+	d.loggedFirst(t, p, name, asked)
+
+	got := ask[campaigns.Places](t, p, http.MethodGet, path+"/places", nil)
+	t.Logf("places: %+v, farthest %.0f m", got.Stretches, *got.FarthestM)
+	first, last := got.Stretches[0], got.Stretches[len(got.Stretches)-1]
+	if first.ThroughputBps == nil || *first.ThroughputBps < 1e6 || first.LostPercent == nil || *first.LostPercent > 1 ||
+		last.ThroughputBps == nil || *last.ThroughputBps > 1e3 || last.LostPercent == nil && last.Seconds > 3 ||
+		last.LostPercent != nil && *last.LostPercent < 99 || *got.FarthestM >= last.FromM || first.SignalDbm != nil {
+		t.Errorf("near %+v, far %+v, farthest %g m", first, last, *got.FarthestM)
+	}
+	if len(got.Way) < 20 || got.RoadsideLatDeg == nil {
+		t.Errorf("a way of %d places, the roadside at %v", len(got.Way), got.RoadsideLatDeg)
+	}
+
+	// What the car's node logs where nobody reaches it is there when somebody does.
+	if r := p.steer(t, name, "resume"); r.Phase != campaigns.Running {
+		t.Errorf("resumed: %+v", r)
+	}
+	follow.follow(t, "measuring", 2, 2)
+	time.Sleep(3 * time.Second)
+	d.controlLink(t, false, "alpha")
+	time.Sleep(3 * time.Second)
+	if r := p.steer(t, name, "end"); r.Phase != campaigns.Ended || !strings.Contains(r.Said, "alpha is out of reach") {
+		t.Errorf("ended with the car out of reach: %+v", r)
+	}
+	d.controlLink(t, true, "alpha")
+	if r := p.steer(t, name, "end"); r.Said != "" {
+		t.Errorf("ended again: %+v", r)
+	}
+	d.restored(t)
+	here := 0.0
+	for _, l := range p.placesOf(t, name) {
+		if l.TrialKey == (wire.TrialKey{Trial: 2, Attempt: 2}) {
+			here = max(here, float64(l.s))
+		}
+	}
+	if here < 6 {
+		t.Errorf("the last window is there up to %g s; the car was cut off from 3 s on, and the run ended from 6 s on", here)
+	}
+	files := ask[campaigns.Files](t, p, http.MethodGet, path+"/files", nil).Files
+	if len(files) != 5 {
+		t.Errorf("files: %+v", files)
+	}
+	d.receiver.drive(0)
+	d.stopAgents(t)
+	d.restored(t)
+}
+
+// loggedFirst holds the places of the first two windows to what their nodes recorded. The second
+// was ended at a moment of the boot clock.
+func (d *desk) loggedFirst(t *testing.T, p *phone, name string, endedNs int64) {
+	t.Helper()
+	run := openRun(t, filepath.Join(d.dir, "runs", name))
+	at, err := metrics.Load(run.Archive, wire.TrialKey{Trial: 1, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mbps, err := metrics.Result(run.Archive, wire.TrialKey{Trial: 1, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := at.Rows()
+	var first, second []placesLine
+	for _, l := range p.placesOf(t, name) {
+		if l.signal != nil {
+			t.Errorf("a signal over a cable: %+v", l)
+		}
+		if l.Trial == 1 {
+			first = append(first, l)
+		} else {
+			second = append(second, l)
+		}
+	}
+	sum := func(lines []placesLine, of func(placesLine) *float64) (sum float64) {
+		for _, l := range lines {
+			if v := of(l); v != nil {
+				sum += *v
+			}
+		}
+		return sum
+	}
+	sent := sum(first, func(l placesLine) *float64 { return l.sent })
+	bps := sum(first, func(l placesLine) *float64 { return l.throughput }) / 15
+	if want := *metrics.Value(rows, "probe", metrics.DatagramsSent); sent != want || len(first) != 15 {
+		t.Errorf("%g datagrams in %d seconds, and %g in the window", sent, len(first), want)
+	}
+	if math.Abs(bps/1e6-*mbps) > *mbps/20 {
+		t.Errorf("%g bit/s, and %g Mbit/s in the window", bps, *mbps)
+	}
+	// Each second's distance is that of its middle from where the car set off.
+	records, err := run.All(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var openNs int64
+	for _, r := range records {
+		if w, is := r.Body.(*wire.Window); is && r.Node == "alpha" {
+			openNs = w.OpenBootNs
+		}
+	}
+	compared := 0
+	for _, r := range records {
+		g, is := r.Body.(*wire.GPS)
+		if !is || r.Node != "alpha" || g.FixBootNs == nil || g.LonDeg == nil {
+			continue
+		}
+		s := float64(*g.FixBootNs-openNs) / 1e9
+		i := slices.IndexFunc(second, func(l placesLine) bool { return l.distance != nil && math.Abs(float64(l.s)+0.5-s) < 0.06 })
+		if i < 0 {
+			continue
+		}
+		compared++
+		eastM := (*g.LonDeg - 8) * 111_195 * math.Cos(50*math.Pi/180)
+		if l := second[i]; math.Abs(*l.distance-eastM) > 2 || math.Abs(*l.speed-rangeSpeedMps) > 0.5 {
+			t.Errorf("second %d: %g m at %g m/s, and the car was at %g m", l.s, *l.distance, *l.speed, eastM)
+		}
+	}
+	over := float64(endedNs-openNs) / 1e9
+	if n := len(second); n == 0 || compared < 8 || float64(second[n-1].s) < over-2 {
+		t.Errorf("%d seconds of a window that was ended after %.1f s, %d compared", n, over, compared)
+	}
+}
