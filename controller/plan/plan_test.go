@@ -20,7 +20,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files again")
 
 // shipped are the campaign files of the repository.
-var shipped = []string{"velocity", "velocity-powered", "velocity-delay", "velocity-phones", "stationary-check"}
+var shipped = []string{"velocity", "velocity-powered", "velocity-delay", "velocity-phones", "range-test",
+	"stationary-check"}
 
 func load(t testing.TB, name string) *Campaign {
 	t.Helper()

@@ -323,6 +323,17 @@ func TestWhatIsNotNeededIsNoFailure(t *testing.T) {
 	}
 }
 
+// Where fixes are judged the car needs them though no speed is planned.
+func TestACarWhoseFixesAreJudgedNeedsThem(t *testing.T) {
+	p, n := need(), well()
+	p.Trials[0].SpeedMps = nil
+	p.Trials[0].Acceptance = wire.Acceptance{FixModeMin: new(2)}
+	n.Status.GPS = nil
+	if states, words := told(Judge(p, "car", 0, n), "gps"); len(states) != 1 || states[0] != Unmet {
+		t.Errorf("%v %s", states, words)
+	}
+}
+
 // What is reported about a node that is well, in words that a person can go by.
 func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 	for name, c := range map[string]struct {

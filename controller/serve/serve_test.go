@@ -503,8 +503,8 @@ func TestPlacesOfAnUnfinishedRunAreTold(t *testing.T) {
 	car := a.Info().Plan.Trials[0].Car
 	add := func(seq uint64, s float64, body wire.Body) {
 		t.Helper()
-		r := wire.Record{Header: wire.Header{Node: car, Epoch: "e", Seq: seq, TBootNs: int64(s * 1e9), Run: name, Trial: 1,
-			Attempt: 1}, Body: body}
+		r := wire.Record{Header: wire.Header{Node: car, Epoch: "e", Seq: seq, TBootNs: int64(s * 1e9), Run: name,
+			Trial: 1, Attempt: 1}, Body: body}
 		if err := synthetic.Store(a, car, []wire.Record{r}); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ import (
 )
 
 // offeredNames are the shipped campaigns that the bench has: those that are read at once.
-var offeredNames = []string{"range-test", "reference-tcp", "variants-grid", "velocity", "velocity-phones", "velocity-powered"}
+var offeredNames = []string{"range-test", "reference-tcp", "variants-grid", "velocity", "velocity-phones",
+	"velocity-powered"}
 
 // bench is a server with shipped campaigns and a fleet of the nodes alpha and bravo, an
 // experimenter's phone and another. Nobody drives: what is begun is noted.

@@ -147,6 +147,9 @@ func datagramsOf(flow string, records []wire.Record) (all []*wire.Delay, over in
 			if b.Flow == flow && b.Side == wire.DelaySender && b.DueBootNs != nil {
 				all = append(all, b)
 				over = max(over, b.HandedBootNs-wire.DelayGrace.Nanoseconds())
+				if b.ReceivedBootNs == nil { // recorded after those before it
+					over = max(over, b.HandedBootNs)
+				}
 			}
 		case *wire.DelayEnd:
 			if b.Flow == flow && b.Side == wire.DelaySender {

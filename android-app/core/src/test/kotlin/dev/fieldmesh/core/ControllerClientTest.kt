@@ -60,9 +60,9 @@ class ControllerClientTest {
 
     @Test
     fun `a run is steered by its name, and read`() = runBlocking {
-        val run = client.pause("velocity-1")
-        client.resume("velocity-1")
-        client.end("velocity-1")
+        val run = client.steer("velocity-1", "pause")
+        client.steer("velocity-1", "resume")
+        client.steer("velocity-1", "end")
         assertEquals(listOf("pause", "resume", "end").map { "POST /v1/runs/velocity-1/$it" }, asked)
         assertEquals(3 to 24, run.accepted to run.trials)
         assertEquals(1.42e7, run.sheet?.speeds?.single()?.meanBps)

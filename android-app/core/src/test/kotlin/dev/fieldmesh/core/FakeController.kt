@@ -7,6 +7,7 @@ import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.Campaigns
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
+import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Planned
 import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Run
@@ -44,11 +45,13 @@ class FakeController : ControllerApi {
     /** Runs that cannot be steered for now. */
     var busy = emptySet<String>()
     var steerTimesOut = false
+    var hasRangeTest = false
     var fetchFault: AgentException? = null
     var runs = emptyList<Run>()
     var version = 1uL
     var needs = listOf(Need("alpha", "radio", "met", "wlan0"))
     var names = listOf("report.html")
+    var places = Places(stretches = emptyList(), way = emptyList())
     val asked = mutableListOf<String>()
     val started = mutableListOf<RunRequest>()
     val steered = mutableListOf<String>()
@@ -71,7 +74,9 @@ class FakeController : ControllerApi {
             listOf("alpha", "bravo"),
         )
         val grid = Campaign("grid", "A grid of 36 nodes", "", emptyList(), nodes = listOf("a"), missing = listOf("a"))
-        return Campaigns(listOf(velocity, grid))
+        val nodes = listOf("alpha", "bravo")
+        val range = Campaign("range-test", "Range test", "How far?", emptyList(), nodes = nodes, rangeTest = true)
+        return Campaigns(listOf(velocity, grid) + listOfNotNull(range.takeIf { hasRangeTest }))
     }
 
     override suspend fun plan(choice: Choice): Planned {
@@ -107,20 +112,19 @@ class FakeController : ControllerApi {
         return Runs(version, runs)
     }
 
-    override suspend fun pause(run: String) = steer("pause", run, "paused")
-
-    override suspend fun resume(run: String) = steer("resume", run, "running")
-
-    override suspend fun end(run: String) = steer("end", run, "ended")
-
-    private fun steer(how: String, name: String, phase: String): Run {
+    override suspend fun steer(run: String, how: String): Run {
         answer(how)
         if (steerTimesOut) throw AgentException.Unreachable(IOException("timeout"))
-        if (name in busy) throw AgentException.Refused(WireError("unavailable", "run $name is still at it"))
-        steered += "$how $name"
-        runs = runs.map { if (it.name == name) it.copy(phase = phase) else it }
+        if (run in busy) throw AgentException.Refused(WireError("unavailable", "run $run is still at it"))
+        steered += "$how $run"
+        runs = runs.map { if (it.name == run) it.copy(phase = PHASES.getValue(how)) else it }
         version++
-        return runs.first { it.name == name }
+        return runs.first { it.name == run }
+    }
+
+    override suspend fun places(run: String): Places {
+        answer("places")
+        return places
     }
 
     override suspend fun files(run: String): RunFiles {
@@ -133,5 +137,9 @@ class FakeController : ControllerApi {
         fetchFault?.let { throw it }
         to.parentFile.mkdirs()
         to.writeText("$file of $run")
+    }
+
+    private companion object {
+        val PHASES = mapOf("pause" to "paused", "resume" to "running", "end" to "ended")
     }
 }

@@ -7,6 +7,7 @@ import dev.fieldmesh.core.wire.Gps
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Other
 import dev.fieldmesh.core.wire.PairReply
+import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Planned
 import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Record
@@ -86,6 +87,7 @@ class GoldenTest {
         whole("run", Run.serializer())
         whole("runs", Runs.serializer())
         whole("files", RunFiles.serializer())
+        whole("places", Places.serializer())
     }
 
     @Test

@@ -350,7 +350,7 @@ class MainActivity : Activity() {
         override val experiment get() = app.experiment.state.value
         override val unit get() = app.preferences.speedUnit
 
-        override fun choose(campaign: String?) = app.experiment.choose(campaign)
+        override fun choose(campaign: String?, begins: Boolean) = app.experiment.choose(campaign, begins)
 
         override fun scale(name: String?) = app.experiment.scale(name)
 

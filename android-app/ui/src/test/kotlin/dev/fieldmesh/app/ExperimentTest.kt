@@ -14,6 +14,9 @@ import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.sampleRun
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
+import dev.fieldmesh.core.wire.Places
+import dev.fieldmesh.core.wire.Spot
+import dev.fieldmesh.core.wire.Stretch
 import dev.fieldmesh.device.SharedFiles
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -154,6 +157,74 @@ class ExperimentTest {
         assertEquals("report.html of $name", got)
         touch(R.id.files, 0)
         assertEquals(Intent.ACTION_VIEW to uri, shadowOf(app).nextStartedActivity.let { it.action to it.data })
+    }
+
+    @Test
+    fun `a range test is one tap, and its log is shown and shared by place`() {
+        controller.hasRangeTest = true
+        controller.names = listOf("places.csv", "places.gpx")
+        controller.places = Places(
+            187.4,
+            listOf(Stretch(0.0, 200.0, 14, 5.6, null, 1.84e7, 2.5)),
+            listOf(Spot(50.0, 8.0, 1.84e7), Spot(50.001, 8.0)),
+        )
+        paired()
+        press(R.id.tab_experiment)
+        touch(R.id.ranges, 0)
+        idle(2)
+        assertEquals(Choice("range-test"), controller.started.single().choice)
+        assertTrue(controller.asked.indexOf("preflight") in 0..<controller.asked.indexOf("start"))
+        val name = controller.started.single().name
+        assertEquals(name, text(R.id.run_name))
+        press(R.id.end)
+        press(R.id.end)
+        assertEquals(listOf("end $name"), controller.steered)
+        idle(2)
+        assertEquals("Something came through up to 187 m away.", text(R.id.farthest))
+        assertEquals(
+            "18.4 Mbit/s, 2.5 % lost, no signal known, 20.2 km/h",
+            row(R.id.stretches, 0).findViewById<TextView>(R.id.value).text.toString(),
+        )
+        assertTrue(sees(R.id.throughput_chart) && sees(R.id.way))
+        touch(R.id.files, 0)
+        val chooser = assertNotNull(shadowOf(app).nextStartedActivity)
+        val shared = assertNotNull(chooser.getParcelableExtra(Intent.EXTRA_INTENT, Intent::class.java))
+        assertEquals("text/csv", shared.type)
+        press(R.id.to_list_too)
+        touch(R.id.runs, 0)
+        assertEquals(name, text(R.id.run_name))
+    }
+
+    @Test
+    fun `a range test with a need that is not met is not started, and says what it is`() {
+        controller.hasRangeTest = true
+        controller.needs = listOf(Need("alpha", "gps", "unmet", "no fix", "wait for the sky"))
+        paired()
+        press(R.id.tab_experiment)
+        touch(R.id.ranges, 0)
+        idle(2)
+        assertEquals("alpha, gps: no fix", row(R.id.needs, 0).findViewById<TextView>(R.id.found).text.toString())
+        controller.needs = emptyList()
+        press(R.id.check)
+        assertEquals(emptyList(), controller.started, "who mends it starts it")
+        press(R.id.start)
+        assertEquals(Choice("range-test"), controller.started.single().choice)
+    }
+
+    @Test
+    fun `a range test that somebody turns back from is not started`() {
+        controller.hasRangeTest = true
+        paired()
+        press(R.id.tab_experiment)
+        controller.isAway = true
+        touch(R.id.ranges, 0)
+        press(R.id.to_list)
+        controller.isAway = false
+        idle(70)
+        assertEquals(emptyList(), controller.started)
+        touch(R.id.campaigns, 0)
+        idle(70)
+        assertEquals(emptyList(), controller.started)
     }
 
     @Test

@@ -161,6 +161,16 @@ class ScreensTest {
         ),
         "experiment-list-light" to listOf("bravo is out of reach: it goes on by itself."),
         "experiment-slow-light" to listOf("41.5 kbit/s, 1 result"),
+        "experiment-ranges-light" to listOf("Range test"),
+        "experiment-places-light" to listOf(
+            "Something came through up to 187 m away.",
+            "0 to 20 m, 14 s",
+            "18.4 Mbit/s, 0.0 % lost, -48 dBm, 20.2 km/h",
+            "0.0 Mbit/s, 100.0 % lost, no signal known, 40.0 km/h",
+            "no throughput known, no loss known, no signal known, no speed known",
+        ),
+        "experiment-nowhere-light" to
+            listOf("The distance is not known: it needs GPS fixes of both nodes."),
         "experiment-full-light" to
             listOf("There is no room on this phone for the file. Free some, then fetch it again."),
         "experiment-complete-mph" to listOf("6.3 mph"),
@@ -297,7 +307,7 @@ class ScreensTest {
         override val experiment = this@ScreensTest.experiment
         override val unit = this@ScreensTest.unit
 
-        override fun choose(campaign: String?) = Unit
+        override fun choose(campaign: String?, begins: Boolean) = Unit
 
         override fun scale(name: String?) = Unit
 

@@ -24,6 +24,7 @@ import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
 import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Planned
 import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Problem
@@ -34,6 +35,8 @@ import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Sheet
 import dev.fieldmesh.core.wire.SpeedMean
 import dev.fieldmesh.core.wire.SpoolPosition
+import dev.fieldmesh.core.wire.Spot
+import dev.fieldmesh.core.wire.Stretch
 import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
@@ -211,6 +214,33 @@ private val files = listOf(
     RunFile("tracks.gpx", 456_789),
 )
 
+private val rangeTest =
+    Campaign("range-test", "Range test", "How far?", emptyList(), nodes = listOf("alpha", "bravo"), rangeTest = true)
+
+/** Away to the north-east at 5.6 m/s, and then faster. */
+private val logged = Places(
+    187.4,
+    listOf(
+        Stretch(0.0, 20.0, 14, 5.6, -48.2, 1.84e7, 0.0),
+        Stretch(20.0, 40.0, 9, 8.3, -61.0, 1.71e7, 0.0),
+        Stretch(40.0, 60.0, 4, 8.4, -66.9, 1.22e7, 1.3),
+        Stretch(60.0, 80.0, 4, 8.3, -72.1, 6.1e6, 7.5),
+        Stretch(120.0, 140.0, 3, 11.1, -80.4, 410_000.0, 38.0),
+        Stretch(180.0, 200.0, 2, 11.1, null, 0.0, 100.0),
+        Stretch(220.0, 240.0, 1),
+    ),
+    (0..60).map { Spot(50.0 + it * 2e-5, 8.0 + it * 3e-5, (1.84e7 - it * 4e5).takeIf { bps -> bps > 0 }) },
+    50.0,
+    8.0,
+)
+
+private val ranged = known.copy(
+    runs = listOf(runOf("ended").copy(name = "range-test-1129-1", campaign = "range-test", sheet = null)),
+    opened = "range-test-1129-1",
+    files = listOf(RunFile("places.csv", 4_567), RunFile("places.gpx", 12_345)),
+    places = logged,
+)
+
 /** Every state that the screen for campaigns may be in. */
 val experiments: Map<String, ExperimentState> = mapOf(
     "other" to ExperimentState(),
@@ -223,6 +253,10 @@ val experiments: Map<String, ExperimentState> = mapOf(
             runOf("complete").copy(name = "velocity-1128-101500"),
         ),
     ),
+    "ranges" to known.copy(campaigns = offered + rangeTest),
+    "ranges-busy" to known.copy(campaigns = offered + rangeTest, runs = listOf(runOf("running"))),
+    "places" to ranged,
+    "nowhere" to ranged.copy(places = logged.copy(farthestM = null, stretches = emptyList())),
     "lost" to known.copy(link = ControllerLink.LOST),
     "revoked" to known.copy(link = ControllerLink.NOT_EXPERIMENTER),
     "planning" to known.copy(choice = Choice("velocity")),

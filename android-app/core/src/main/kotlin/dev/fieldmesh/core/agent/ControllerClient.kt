@@ -2,6 +2,7 @@ package dev.fieldmesh.core.agent
 
 import dev.fieldmesh.core.wire.Campaigns
 import dev.fieldmesh.core.wire.Choice
+import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Planned
 import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Run
@@ -23,9 +24,10 @@ interface ControllerApi {
 
     /** With [known] it waits up to [waitMs] for another version. */
     suspend fun runs(known: ULong?, waitMs: Long): Runs
-    suspend fun pause(run: String): Run
-    suspend fun resume(run: String): Run
-    suspend fun end(run: String): Run
+
+    /** What is done with a run is [how]: pause, resume or end. */
+    suspend fun steer(run: String, how: String): Run
+    suspend fun places(run: String): Places
     suspend fun files(run: String): RunFiles
 
     /** Fetches one of a run's files; [to] is replaced when all of it is there. */
@@ -56,14 +58,10 @@ class ControllerClient(
         return calls.call(calls.get("v1/runs", query), waitMs)
     }
 
-    override suspend fun pause(run: String): Run = steer(run, "pause")
-
-    override suspend fun resume(run: String): Run = steer(run, "resume")
-
-    override suspend fun end(run: String): Run = steer(run, "end")
-
-    private suspend fun steer(run: String, how: String): Run =
+    override suspend fun steer(run: String, how: String): Run =
         calls.call(calls.post("v1/runs/$run/$how"), ASKS_NODES_MS)
+
+    override suspend fun places(run: String): Places = calls.call(calls.get("v1/runs/$run/places"), MAKES_FILES_MS)
 
     override suspend fun files(run: String): RunFiles = calls.call(calls.get("v1/runs/$run/files"), MAKES_FILES_MS)
 

@@ -62,6 +62,7 @@ class Experiment(
     private val came = Channel<Fetched>(Channel.UNLIMITED)
     private var planning: Job? = null
     private var checking: Job? = null
+    private var beginning: Job? = null
     private var delivering: Job? = null
     private var listing: Job? = null
     private var fetching: Job? = null
@@ -95,7 +96,7 @@ class Experiment(
     /** Takes the controller that a code has told; null ends the role. */
     fun pair(with: Pairing?) {
         if (with != null && with == pairing) return shown.update { it.copy(link = ControllerLink.CONNECTING) }
-        listOf(planning, checking, delivering, listing, fetching).forEach { it?.cancel() }
+        listOf(planning, checking, beginning, delivering, listing, fetching).forEach { it?.cancel() }
         shown.value = ExperimentState()
         api = null
         asking = null
@@ -137,8 +138,11 @@ class Experiment(
         }
     }
 
-    /** Looks at a campaign, or at none. */
-    fun choose(campaign: String?) = want(campaign?.let { Choice(it) })
+    /** Looks at a campaign, or at none; one that [begins] is checked, and started if nothing is in the way. */
+    fun choose(campaign: String?, begins: Boolean = false) {
+        want(campaign?.let { Choice(it) })
+        if (begins) begin()
+    }
 
     /** With another scale, speeds and repetitions are again as the campaign has them. */
     fun scale(name: String?) = change { Choice(campaign, name) }
@@ -157,6 +161,7 @@ class Experiment(
 
     private fun want(choice: Choice?) {
         val before = shown.value
+        beginning?.cancel()
         if (choice == before.choice) return
         checking?.cancel()
         val isSameScale = choice?.campaign == before.choice?.campaign && choice?.scale == before.choice?.scale
@@ -197,6 +202,15 @@ class Experiment(
             } finally {
                 if (checking === currentCoroutineContext()[Job]) shown.update { it.copy(isChecking = false) }
             }
+        }
+    }
+
+    private fun begin() {
+        check()
+        val choice = shown.value.choice
+        beginning = scope.launch {
+            state.first { !it.isChecking && (it.planned != null || it.refused != null) }
+            if (shown.value.choice == choice) start()
         }
     }
 
@@ -277,9 +291,7 @@ class Experiment(
 
     private suspend fun ControllerApi.grant(wish: Wish): Run = when (wish.steer) {
         Steer.START -> start(RunRequest(wish.run, checkNotNull(wish.choice)))
-        Steer.PAUSE -> pause(wish.run)
-        Steer.RESUME -> resume(wish.run)
-        Steer.END -> end(wish.run)
+        Steer.PAUSE, Steer.RESUME, Steer.END -> steer(wish.run, wish.steer.name.lowercase(Locale.ROOT))
     }
 
     /** Nobody who has gone away has nodes begin. */
@@ -312,7 +324,7 @@ class Experiment(
     /** Looks at a run, or at none. */
     fun open(run: String?) {
         fetching?.cancel()
-        shown.update { it.copy(opened = run, files = emptyList(), fetching = null, refused = null) }
+        shown.update { it.copy(opened = run, files = emptyList(), places = null, fetching = null, refused = null) }
         save()
         list()
     }
@@ -333,6 +345,9 @@ class Experiment(
         listing = ask {
             val files = insist { files(run) }.files.filter { PLAIN.matches(it.name) }
             shown.update { it.copy(files = files) }
+            if (files.isEmpty()) return@ask
+            val places = insist { places(run) }
+            shown.update { it.copy(places = places) }
         }
     }
 

@@ -5,6 +5,7 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
+import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Planned
 import dev.fieldmesh.core.wire.Preflight
 import dev.fieldmesh.core.wire.Run
@@ -47,6 +48,8 @@ data class ExperimentState(
     /** The run that a person looks at. */
     val opened: String? = null,
     val files: List<RunFile> = emptyList(),
+    /** What it logged by place; null before the controller has told it. */
+    val places: Places? = null,
     /** The file that is on its way. */
     val fetching: String? = null,
     /** What the controller has not answered yet. */

@@ -21,6 +21,7 @@ data class Campaign(
     val nodes: List<String>,
     val missing: List<String> = emptyList(),
     val refused: String? = null,
+    @SerialName("range_test") val rangeTest: Boolean? = null,
 )
 
 /** A reduction that a campaign declares, besides the full one. */
@@ -96,7 +97,40 @@ data class SpeedMean(
     val n: Int,
 )
 
-/** What a run can be shared as; none before its first decision. */
+/**
+ * What a run logged by place. Without [stretches] it is not known where both nodes were; [farthestM] is the greatest
+ * distance at which anything came.
+ */
+@Serializable
+data class Places(
+    @SerialName("farthest_m") val farthestM: Double? = null,
+    val stretches: List<Stretch>,
+    val way: List<Spot>,
+    @SerialName("roadside_lat_deg") val roadsideLatDeg: Double? = null,
+    @SerialName("roadside_lon_deg") val roadsideLonDeg: Double? = null,
+)
+
+/** What was logged between two distances, on average; absent is not known. */
+@Serializable
+data class Stretch(
+    @SerialName("from_m") val fromM: Double,
+    @SerialName("to_m") val toM: Double,
+    val seconds: Int,
+    @SerialName("speed_mps") val speedMps: Double? = null,
+    @SerialName("signal_dbm") val signalDbm: Double? = null,
+    @SerialName("throughput_bps") val throughputBps: Double? = null,
+    @SerialName("lost_percent") val lostPercent: Double? = null,
+)
+
+/** A place of the car's way. */
+@Serializable
+data class Spot(
+    @SerialName("lat_deg") val latDeg: Double,
+    @SerialName("lon_deg") val lonDeg: Double,
+    @SerialName("throughput_bps") val throughputBps: Double? = null,
+)
+
+/** What a run can be shared as; none before anything was measured. */
 @Serializable
 data class RunFiles(val files: List<RunFile>)
 

@@ -33,4 +33,4 @@ internal fun View.allow(id: Int, it: Boolean) = findViewById<View>(id).run {
     alpha = if (it) 1f else FAINT
 }
 
-private const val FAINT = 0.4f
+internal const val FAINT = 0.4f

@@ -18,8 +18,8 @@ interface ExperimentActions {
     val experiment: ExperimentState
     val unit: SpeedUnit
 
-    /** Looks at a campaign, or at none. */
-    fun choose(campaign: String?)
+    /** Looks at a campaign, or at none; one that [begins] is checked, and started if nothing is in the way. */
+    fun choose(campaign: String?, begins: Boolean = false)
 
     fun scale(name: String?)
 
@@ -49,6 +49,7 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
     private val choice = ChoiceCard(view, actions)
     private val run = RunCard(view, actions)
     private val present = Cards<Run>(view.findViewById(R.id.present), R.layout.experiment_card)
+    private val ranges = Cards<Pair<Campaign, Boolean>>(view.findViewById(R.id.ranges), R.layout.experiment_range)
     private val campaigns = Cards<Campaign>(view.findViewById(R.id.campaigns), R.layout.experiment_card)
     private val runs = Cards<Run>(view.findViewById(R.id.runs), R.layout.experiment_card)
     private var shown: Any? = null
@@ -85,6 +86,14 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
         fillRuns(present, open)
         fillRuns(runs, closed)
         view.see(R.id.runs_title, closed.isNotEmpty())
+        val tests = now.campaigns.orEmpty().filter { it.rangeTest == true && context.trouble(it) == null }
+        ranges.fill(tests.map { it to (now.underWay == null) }) { button, (campaign, isFree) ->
+            (button as TextView).text = campaign.title
+            button.isEnabled = isFree
+            button.alpha = if (isFree) 1f else FAINT
+            button.setOnClickListener { actions.choose(campaign.name, begins = true) }
+        }
+        view.see(R.id.range_how, tests.isNotEmpty())
         view.tell(R.id.campaigns_none, context.getString(R.string.exp_none).takeIf { now.campaigns?.isEmpty() == true })
         campaigns.fill(now.campaigns.orEmpty()) { card, campaign ->
             card.findViewById<TextView>(R.id.name).text = campaign.title

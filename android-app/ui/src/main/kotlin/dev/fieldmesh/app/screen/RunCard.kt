@@ -13,6 +13,7 @@ import dev.fieldmesh.core.wire.RunFile
 internal class RunCard(private val view: View, private val actions: ExperimentActions) {
     private val context = view.context
     private val results = Cards<Pair<String, String>>(view.findViewById(R.id.results), R.layout.node_row)
+    private val places = PlacesCard(view)
     private val files = Cards<Pair<String, () -> Unit>>(view.findViewById(R.id.files), R.layout.experiment_file)
     private val run get() = actions.experiment.opened
 
@@ -33,6 +34,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         view.tell(R.id.run_wish, wish?.let { context.getString(ASKED.getValue(it)) })
         showSteering(run?.takeIf { it.place != REHEARSAL }, wish)
         showResults(run)
+        places.show(now.places, Speeds(context, actions.unit))
         showFiles(now)
     }
 

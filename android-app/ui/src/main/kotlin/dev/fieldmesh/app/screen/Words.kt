@@ -203,9 +203,13 @@ private fun Context.ended(how: Int, state: AppState, unit: SpeedUnit): String = 
     state.next?.let { getString(R.string.cue_next, manner(it, unit)) },
 ).joinToString(", ")
 
+/** Whether its car drives as it likes. */
+private val Trial.mayDrive get() = car != null && course.kind == "none"
+
 /** How a trial is driven: its speed and its direction. */
 private fun Context.manner(trial: Trial, unit: SpeedUnit): String = listOfNotNull(
-    trial.speedMps?.takeIf { it > 0 }?.let(Speeds(this, unit)::spoken) ?: getString(R.string.cue_standing),
+    trial.speedMps?.takeIf { it > 0 }?.let(Speeds(this, unit)::spoken)
+        ?: getString(if (trial.mayDrive) R.string.cue_any_speed else R.string.cue_standing),
     when (trial.direction) {
         "outbound" -> getString(R.string.direction_outbound)
         "inbound" -> getString(R.string.direction_inbound)
