@@ -45,11 +45,11 @@ type record struct {
 	Told *Process `json:"told,omitempty"`
 }
 
-// Why a run's nodes may go on, and what to do.
+// Why a run's nodes may go on, and what to do, by what the app's buttons are called.
 const (
-	dueAtPause = "its nodes are not put back yet: pause it again"
-	dueAtEnd   = "its nodes are not put back yet: end it again"
-	byItself   = "its process ended by itself; the nodes may go on: pause it to put them back, or resume it"
+	restoreDue = "its nodes are not put back yet: put the nodes back"
+	byItself   = "its process ended by itself, and the nodes may go on: put the nodes back, or go on"
+	outOfReach = "%s is out of reach: it goes on by itself. Go near, and put the nodes back."
 )
 
 // own is the folder of what is known of a run.

@@ -274,10 +274,7 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 	if err != nil {
 		return err
 	}
-	rec.RestoreDue, rec.Said = true, dueAtPause
-	if end {
-		rec.Said = dueAtEnd
-	}
+	rec.RestoreDue, rec.Said = true, restoreDue
 	if err := rec.write(s.board.dir, r.Name); err != nil {
 		return err
 	}
@@ -381,8 +378,7 @@ func restoreNodes(ctx context.Context, fl *fleet.Fleet, names []string) (wrong [
 				wrong = append(wrong, fmt.Sprintf("%s: not put back: %v", client.Node().Name, errs[i]))
 				continue
 			}
-			wrong = append(wrong, fmt.Sprintf("%s is out of reach: it goes on by itself. Go near and pause again.",
-				client.Node().Name))
+			wrong = append(wrong, fmt.Sprintf(outOfReach, client.Node().Name))
 		}
 	}
 	return wrong

@@ -310,7 +310,7 @@ func TestAnEndThatTakesLongIsMadeUpFor(t *testing.T) {
 	}
 	b.driver.ends(name)
 	all := ask[campaigns.Runs](t, b, http.MethodGet, "/v1/runs", nil).Runs
-	if len(all) != 1 || !strings.Contains(all[0].Said, dueAtEnd) {
+	if len(all) != 1 || !strings.Contains(all[0].Said, restoreDue) {
 		t.Errorf("its nodes may go on: %+v", all)
 	}
 	for range 2 { // no archive is there yet

@@ -159,7 +159,8 @@ class ScreensTest {
             "The controller 192.168.50.2:7448 does not answer. Check whether fieldmesh serve is running on it, and " +
                 "whether this phone is on its network.",
         ),
-        "experiment-list-light" to listOf("bravo is out of reach: it goes on by itself."),
+        "experiment-list-light" to
+            listOf("bravo is out of reach: it goes on by itself. Go near, and put the nodes back."),
         "experiment-slow-light" to listOf("41.5 kbit/s, 1 result"),
         "experiment-ranges-light" to listOf("Range test"),
         "experiment-places-light" to listOf(

@@ -168,7 +168,7 @@ private val serves = Pairing("192.168.50.2", 7448, Pin("cd".repeat(32)))
 private val known =
     ExperimentState(serves, ControllerLink.UP, campaigns = offered, runs = emptyList())
 
-private const val DUE = "bravo is out of reach: it goes on by itself.\nGo near and pause again."
+private const val DUE = "bravo is out of reach: it goes on by itself. Go near, and put the nodes back."
 
 private fun runOf(phase: String) = Run(
     "velocity-1129-141233",

@@ -110,6 +110,24 @@ class CampaignsTest {
         assertEquals(listOf(5.6, 11.1), done.sheet?.speeds?.map { it.speedMps })
         assertTrue(done.sheet?.speeds.orEmpty().all { it.n == 2 && it.meanBps > 0 }, "${done.sheet}")
         shared(name)
+        ranged()
+    }
+
+    /** One tap begins a range test; what it logged is there by place when it is ended in a window. */
+    private suspend fun ranged() {
+        on { choose("range-test", begins = true) }
+        val begun = reach("the range test is under way") { it.run?.campaign == "range-test" && it.underWay != null }
+        val name = assertNotNull(begun.opened)
+        reach("a window is over") { (it.run?.accepted ?: 0) >= 1 }
+        on { steer(name, Steer.END) }
+        reach("it is ended") { it.run?.phase == "ended" && it.wishes.isEmpty() }
+        val places = assertNotNull(reach("its log is there") { it.places?.way?.isNotEmpty() == true }.places)
+        assertTrue(places.way.any { (it.throughputBps ?: 0.0) > 0 }, "$places")
+        assertEquals(emptyList(), places.stretches, "nobody knows where the other node is")
+        on { fetch("places.csv", toOpen = false) }
+        val log = withTimeout(PATIENCE_MS) { experiment.fetched.first() }.file.readLines()
+        assertContains(log.first(), "throughput_bps,datagrams_sent,datagrams_lost_percent")
+        assertTrue(log.size > places.way.size, "$log")
     }
 
     /** By a code; another app's is of no use for it. */
@@ -163,7 +181,7 @@ class CampaignsTest {
     }
 
     private suspend fun shared(name: String) {
-        reach("its files are listed") { it.files.size == 3 }
+        reach("its files are listed") { it.files.size == 5 }
         for ((file, says) in mapOf("report.html" to "<html", "results.csv" to "throughput", "tracks.gpx" to "<gpx")) {
             on { fetch(file, toOpen = false) }
             val came = withTimeout(PATIENCE_MS) { experiment.fetched.first() }.file
