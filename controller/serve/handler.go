@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/answer"
 	"fieldmesh.dev/fieldmesh/internal/strict"
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -79,17 +77,17 @@ func (s *Server) handler(serving context.Context) http.Handler {
 		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)); err != nil {
 			s.log.Warn("set read deadline", "error", err)
 		}
-		peer, answer, err := s.answer(serving, all, w, r)
+		peer, what, err := s.answer(serving, all, w, r)
 		if err != nil {
-			answer = s.refusal(w, r, peer, err)
+			what = s.refusal(w, r, peer, err)
 		}
-		s.write(w, r, answer)
+		s.write(w, r, what)
 	})
 }
 
 // answer takes a request from its peer's key to what is answered.
 func (s *Server) answer(serving context.Context, all []route, w http.ResponseWriter, r *http.Request) (peer string,
-	answer any, err error) {
+	what any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.log.Error("panic in a call", "method", r.Method, "path", r.URL.Path, "panic", fault, "stack",
@@ -110,7 +108,7 @@ func (s *Server) answer(serving context.Context, all []route, w http.ResponseWri
 		return peer, nil, err
 	}
 	if route.body {
-		if c.body, err = readBody(w, r); err != nil {
+		if c.body, err = answer.Body(w, r, campaigns.BodyLimit); err != nil {
 			return peer, nil, err
 		}
 	}
@@ -127,11 +125,11 @@ func (s *Server) answer(serving context.Context, all []route, w http.ResponseWri
 	c.poll, cancelPoll = context.WithCancel(r.Context())
 	defer cancelPoll()
 	defer context.AfterFunc(serving, cancelPoll)()
-	if answer, err = route.handle(s, c); err != nil {
+	if what, err = route.handle(s, c); err != nil {
 		return peer, nil, err
 	}
 	_, err = s.peer(r) // the call may have taken long, and the peer been revoked meanwhile
-	return peer, answer, err
+	return peer, what, err
 }
 
 // find finds the route of a request, and what its path names.
@@ -192,25 +190,6 @@ func (c *call) number(name string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// readBody reads a JSON body within its limit and its time.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, wire.Errorf(wire.CodeMediaType, "the body is %.80q, not application/json",
-			r.Header.Get("Content-Type"))
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, campaigns.BodyLimit))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, wire.Errorf(wire.CodeTooLarge, "the body exceeds %d bytes", campaigns.BodyLimit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, wire.Errorf(wire.CodeTooSlow, "the body did not arrive in time; %d bytes came", len(data))
-	case err != nil:
-		return nil, wire.Errorf(wire.CodeBadRequest, "read body: %s", err)
-	}
-	return data, nil
-}
-
 // refusal logs an error and turns it into an answer.
 func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer string, err error) *wire.Error {
 	refused := asWire(err)
@@ -243,40 +222,12 @@ func asWire(err error) *wire.Error {
 }
 
 // write sends an answer: JSON, or a file.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, answer any) {
-	status, kind := http.StatusOK, "application/json"
-	var data []byte
-	switch a := answer.(type) {
-	case sharedFile:
-		kind, data = a.kind, a.data
-		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.name))
-	case *wire.Error:
-		status = wire.HTTPStatus(a.Code)
-		data = s.encode(&status, a)
-	default:
-		data = s.encode(&status, a)
+func (s *Server) write(w http.ResponseWriter, r *http.Request, what any) {
+	file, is := what.(sharedFile)
+	if !is {
+		answer.Of(what, s.log).Send(w, r, writeTime, s.log)
+		return
 	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	within := writeTime + time.Duration(len(data)>>15)*time.Second
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)); err != nil {
-		s.log.Warn("set write deadline", "error", err)
-	}
-	w.WriteHeader(status)
-	if _, err := w.Write(data); err != nil {
-		s.log.Info("answer not delivered", "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
-	}
-}
-
-// encode never fails towards the peer: what cannot be encoded is our fault and says so.
-func (s *Server) encode(status *int, answer any) []byte {
-	data, err := wire.Encode(answer)
-	if err != nil {
-		s.log.Error("encode answer", "error", err)
-		*status = http.StatusInternalServerError
-		return []byte(`{"code":"internal","message":"the answer could not be encoded"}`)
-	}
-	return data
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file.name))
+	answer.Answer{Status: http.StatusOK, Kind: file.kind, Data: file.data}.Send(w, r, writeTime, s.log)
 }

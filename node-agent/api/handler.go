@@ -2,18 +2,15 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/answer"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/strict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -27,16 +24,16 @@ func (s *Server) handler(serving context.Context) http.Handler {
 		if err := control.SetReadDeadline(time.Now().Add(s.times.body)); err != nil {
 			s.log.Warn("set read deadline", "error", err)
 		}
-		peer, answer, err := s.serve(serving, w, r)
+		peer, what, err := s.serve(serving, w, r)
 		if err != nil {
-			answer = s.refusal(w, r, peer, err)
+			what = s.refusal(w, r, peer, err)
 		}
-		s.write(w, r, answer)
+		s.write(w, r, what)
 	})
 }
 
 // serve takes a request from its peer's key to the node's answer.
-func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.Request) (peer Peer, answer any,
+func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.Request) (peer Peer, what any,
 	err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -69,8 +66,8 @@ func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.R
 	c.poll, cancelPoll = context.WithCancel(r.Context())
 	defer cancelPoll()
 	defer context.AfterFunc(serving, cancelPoll)()
-	answer, err = route.handle(s, c)
-	return peer, answer, err
+	what, err = route.handle(s, c)
+	return peer, what, err
 }
 
 // peer says who asks. The key is looked up at every request, so that a peer
@@ -126,31 +123,12 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route *route, pee
 
 // readBody reads a JSON body within its limit and its time.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, wire.Errorf(wire.CodeMediaType, "the body is %.80q, not application/json",
-			r.Header.Get("Content-Type"))
-	}
-	tooLarge := wire.Errorf(wire.CodeTooLarge, "the body exceeds %d bytes", most)
-	if r.ContentLength > most {
-		return nil, tooLarge
-	}
-	control := http.NewResponseController(w)
 	if most > bodyLimit {
-		if err := control.SetReadDeadline(time.Now().Add(s.times.planBody)); err != nil {
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.times.planBody)); err != nil {
 			return nil, fmt.Errorf("set read deadline: %w", err)
 		}
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, tooLarge
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, wire.Errorf(wire.CodeTooSlow, "the body did not arrive in time; %d bytes came", len(data))
-	case err != nil:
-		return nil, wire.Errorf(wire.CodeBadRequest, "read body: %s", err)
-	}
-	return data, nil
+	return answer.Body(w, r, most)
 }
 
 // refusal logs an error and turns it into an answer.
@@ -175,50 +153,21 @@ func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer Peer, err 
 }
 
 // write sends an answer, of whatever kind it is.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, answer any) {
-	status, kind := http.StatusOK, "application/json"
-	var data []byte
-	switch a := answer.(type) {
-	case *wire.Error:
-		status = wire.HTTPStatus(a.Code)
-		data = s.encode(&status, a)
+func (s *Server) write(w http.ResponseWriter, r *http.Request, what any) {
+	var out answer.Answer
+	switch a := what.(type) {
 	case page:
-		kind = "application/x-ndjson"
+		out = answer.Answer{Status: http.StatusOK, Kind: "application/x-ndjson"}
 		w.Header().Set("Fieldmesh-Epoch", a.epoch)
 		w.Header().Set("Fieldmesh-Last", strconv.FormatUint(a.last, 10))
 		for _, line := range a.lines {
-			data = append(append(data, line...), '\n')
+			out.Data = append(append(out.Data, line...), '\n')
 		}
 	case part:
-		kind, data = "application/octet-stream", a.data
+		out = answer.Answer{Status: http.StatusOK, Kind: "application/octet-stream", Data: a.data}
 		w.Header().Set("Fieldmesh-Size", strconv.FormatInt(a.size, 10))
 	default:
-		data = s.encode(&status, a)
+		out = answer.Of(what, s.log)
 	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	within := s.times.write + time.Duration(len(data)>>15)*time.Second
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)); err != nil {
-		s.log.Warn("set write deadline", "error", err)
-	}
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
-	if _, err := w.Write(data); err != nil {
-		s.log.Info("answer not delivered", "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
-	}
-}
-
-// encode never fails towards the peer: what cannot be encoded is our fault and says so.
-func (s *Server) encode(status *int, answer any) []byte {
-	data, err := wire.Encode(answer)
-	if err != nil {
-		s.log.Error("encode answer", "error", err)
-		*status = http.StatusInternalServerError
-		return []byte(`{"code":"internal","message":"the answer could not be encoded"}`)
-	}
-	return data
+	out.Send(w, r, s.times.write, s.log)
 }
