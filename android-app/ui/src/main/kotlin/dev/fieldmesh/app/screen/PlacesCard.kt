@@ -50,8 +50,7 @@ internal class PlacesCard(private val view: View) {
         s.throughputBps?.let(context::bitRate) ?: context.getString(R.string.exp_no_throughput),
         s.lostPercent?.let { context.getString(R.string.exp_stretch_lost, it) }
             ?: context.getString(R.string.exp_no_loss),
-        s.signalDbm?.let { context.getString(R.string.exp_stretch_signal, it) }
-            ?: context.getString(R.string.exp_no_signal),
+        s.signalDbm?.let { context.getString(R.string.dbm, it) } ?: context.getString(R.string.exp_no_signal),
         s.speedMps?.let { context.getString(R.string.exp_stretch_speed, words.fine(it), words.symbol) }
             ?: context.getString(R.string.exp_no_speed),
     ).joinToString(", ")
