@@ -358,6 +358,16 @@ class InstrumentTest {
     }
 
     @Test
+    fun `a driver without a target speed hears whether to stand`() {
+        val context: Context = app
+        val parked = States.ready.trial!!.copy(number = 5, speedMps = null, direction = null)
+        for ((kind, words) in mapOf("parked" to "trial 5, standing", "none" to "trial 5, at any speed")) {
+            val state = States.ready.copy(trial = parked.copy(course = parked.course.copy(kind = kind)))
+            assertEquals(words, context.cueText(Cue.TARGET, state, SpeedUnit.KMH))
+        }
+    }
+
+    @Test
     fun `an empty page says the next step`() {
         for (tab in listOf(
             R.id.tab_drive to R.id.detail,
