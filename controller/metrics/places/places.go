@@ -6,9 +6,11 @@ package places
 
 import (
 	"math"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/metrics/inorder"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -59,25 +61,27 @@ type Log struct {
 // Of reads a run's log.
 func Of(a *archive.Archive) (Log, error) {
 	out := Log{Run: a.Info().Run}
-	attempts, err := a.Trials()
-	if err != nil {
-		return out, err
-	}
-	for _, at := range attempts {
-		if t, planned := a.Trial(at.Trial); !planned || t.Car == "" {
-			continue
-		}
-		loaded, err := metrics.Load(a, at.TrialKey)
+	for part, err := range inorder.Read(a, func(at archive.Attempt) (Log, error) { return ofAttempt(a, at.TrialKey) }) {
 		if err != nil {
 			return out, err
 		}
-		out.add(at.TrialKey, loaded)
+		out.Seconds = append(out.Seconds, part.Seconds...)
+		if part.RoadsideLatDeg != nil {
+			out.RoadsideLatDeg, out.RoadsideLonDeg = part.RoadsideLatDeg, part.RoadsideLonDeg
+		}
 	}
 	return out, nil
 }
 
-// add adds the seconds of an attempt.
-func (l *Log) add(k wire.TrialKey, at metrics.Attempt) {
+// ofAttempt is the log of an attempt; empty: nobody drove.
+func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
+	if t, planned := a.Trial(k.Trial); !planned || t.Car == "" {
+		return out, nil
+	}
+	at, err := metrics.Load(a, k)
+	if err != nil {
+		return out, err
+	}
 	points := at.Timeline()
 	seconds := make([]Second, (len(points)+metrics.TickHz-2)/metrics.TickHz)
 	for s := range seconds {
@@ -86,16 +90,13 @@ func (l *Log) add(k wire.TrialKey, at metrics.Attempt) {
 	byNode := at.ByNode()
 	countDatagrams(seconds, at.Trial(), byNode)
 	tellTimes(seconds, at.Trial().Car, byNode)
-	for _, s := range seconds {
-		if !s.empty() {
-			l.Seconds = append(l.Seconds, s)
-		}
-	}
+	out.Seconds = slices.DeleteFunc(seconds, Second.empty)
 	for _, f := range verdict.Fixes(at.Trial().Roadside, byNode[at.Trial().Roadside]) {
 		if f.LatDeg != nil && f.LonDeg != nil {
-			l.RoadsideLatDeg, l.RoadsideLonDeg = f.LatDeg, f.LonDeg
+			out.RoadsideLatDeg, out.RoadsideLonDeg = f.LatDeg, f.LonDeg
 		}
 	}
+	return out, nil
 }
 
 // secondOf is the mean of the moments of a second that are known. Its first moment is the

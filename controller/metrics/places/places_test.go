@@ -122,7 +122,7 @@ func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 	}
 }
 
-// unfinished is a run whose only attempt was ended after five seconds.
+// unfinished is a run whose only attempt was ended after five seconds. In the last, no answer came.
 func unfinished(t *testing.T) *archive.Archive {
 	t.Helper()
 	info := synthetic.Info(options)
@@ -137,7 +137,8 @@ func unfinished(t *testing.T) *archive.Archive {
 		over := synthetic.OpenBootNs[node] + 5e9
 		all = slices.DeleteFunc(all, func(r wire.Record) bool {
 			d, is := r.Body.(*wire.Delay)
-			return r.TBootNs > over || is && d.ReceivedBootNs == nil && r.TBootNs > over-wire.DelayGrace.Nanoseconds()
+			return r.TBootNs > over || is && d.ReceivedBootNs != nil && r.TBootNs > over-1e9 ||
+				is && d.ReceivedBootNs == nil && r.TBootNs > over-wire.DelayGrace.Nanoseconds()
 		})
 		if err := synthetic.Store(a, node, all); err != nil {
 			t.Fatal(err)
@@ -161,6 +162,12 @@ func TestAnUnfinishedAttemptIsLogged(t *testing.T) {
 	}
 	if log.ByDistance() == nil || log.FarthestM() == nil {
 		t.Errorf("%+v, %v", log.ByDistance(), log.FarthestM())
+	}
+	for i := 1; i < n; i++ { // and nothing came but in the first
+		log.Seconds[i].ThroughputBps, log.Seconds[i].Lost = new(0.0), log.Seconds[i].Sent
+	}
+	if got := log.FarthestM(); got == nil || *got != *log.Seconds[0].DistanceM {
+		t.Errorf("something came %v m away; want %g", got, *log.Seconds[0].DistanceM)
 	}
 }
 
