@@ -129,11 +129,11 @@ func countDatagrams(seconds []Second, t wire.Trial, byNode map[string][]wire.Rec
 		all, over := datagramsOf(f.Name, byNode[f.From])
 		for _, d := range all {
 			s := int(math.Floor(float64(*d.DueBootNs-w.OpenBootNs) / 1e9))
-			if s < 0 || s >= len(seconds) || d.HandedBootNs > over {
+			if s < 0 || s >= len(seconds) || *d.HandedBootNs > over {
 				continue
 			}
 			seconds[s].Sent++
-			if d.ReceivedBootNs == nil || *d.ReceivedBootNs-d.HandedBootNs > wire.DelayGrace.Nanoseconds() {
+			if d.ReceivedBootNs == nil || *d.ReceivedBootNs-*d.HandedBootNs > wire.DelayGrace.Nanoseconds() {
 				seconds[s].Lost++
 			}
 		}
@@ -145,11 +145,11 @@ func datagramsOf(flow string, records []wire.Record) (all []*wire.Delay, over in
 	for _, r := range records {
 		switch b := r.Body.(type) {
 		case *wire.Delay:
-			if b.Flow == flow && b.Side == wire.DelaySender && b.DueBootNs != nil {
+			if b.Flow == flow && b.Side == wire.DelaySender && b.DueBootNs != nil && b.HandedBootNs != nil {
 				all = append(all, b)
-				over = max(over, b.HandedBootNs-wire.DelayGrace.Nanoseconds())
+				over = max(over, *b.HandedBootNs-wire.DelayGrace.Nanoseconds())
 				if b.ReceivedBootNs == nil { // recorded after those before it
-					over = max(over, b.HandedBootNs)
+					over = max(over, *b.HandedBootNs)
 				}
 			}
 		case *wire.DelayEnd:
