@@ -18,14 +18,16 @@ const freshFixMs = 3000
 const slowHz = 1.5
 
 // needsGPS reports whether the node's own GPS opens a window or is judged: the
-// roadside node's is where it has had a fix.
+// roadside node's is where it has had a fix. Where fixes are judged and no speed is
+// planned, what is measured goes by the distance of both.
 func (j *judge) needsGPS() bool {
 	for _, t := range j.trials {
 		rules := t.Acceptance.FixModeMin != nil || t.Acceptance.FixAgeMsMax != nil
 		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil || t.Car == j.name && rules {
 			return true
 		}
-		if t.Car != "" && t.Roadside == j.name && rules && j.st.GPS != nil && j.st.GPS.FixAgeMs != nil {
+		if t.Car != "" && t.Roadside == j.name && rules &&
+			(t.SpeedMps == nil || j.st.GPS != nil && j.st.GPS.FixAgeMs != nil) {
 			return true
 		}
 	}

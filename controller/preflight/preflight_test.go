@@ -334,6 +334,25 @@ func TestACarWhoseFixesAreJudgedNeedsThem(t *testing.T) {
 	}
 }
 
+// Without a planned speed what is measured goes by the distance, which takes both nodes' places.
+func TestTheRoadsideNeedsFixesWhereNoSpeedIsPlanned(t *testing.T) {
+	p, n := need(), well()
+	p.Trials[0].Acceptance = wire.Acceptance{FixModeMin: new(2)}
+	n.Status.Node, n.Entry.Name = "road", "road"
+	for _, g := range []*wire.GPS{nil, {Connected: true}} {
+		n.Status.GPS = g
+		p.Trials[0].SpeedMps = nil
+		if states, words := told(Judge(p, "road", 0, n), "gps"); !slices.Equal(states, []string{Unmet}) ||
+			!strings.Contains(words, "receiver") {
+			t.Errorf("no speed planned: %v %s", states, words)
+		}
+		p.Trials[0].SpeedMps = new(8.0)
+		if states, words := told(Judge(p, "road", 0, n), "gps"); !slices.Equal(states, []string{Unneeded}) {
+			t.Errorf("a speed planned: %v %s", states, words)
+		}
+	}
+}
+
 // What is reported about a node that is well, in words that a person can go by.
 func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
