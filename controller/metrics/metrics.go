@@ -39,6 +39,12 @@ type Attempt struct {
 	records []wire.Record
 }
 
+// With is the attempt as if it held these records.
+func (at Attempt) With(records []wire.Record) Attempt {
+	at.records = records
+	return at
+}
+
 // Records are all that is held of the attempt. They must not be changed.
 func (at Attempt) Records() []wire.Record { return at.records }
 

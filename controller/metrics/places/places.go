@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/metrics/inorder"
+	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -18,9 +19,9 @@ import (
 // Second is one second of a window. What was not known then is absent.
 type Second struct {
 	wire.TrialKey
-	S             int    // since the window opened, at its begin
-	TimeUTC       string // of its first fix, by the receiver
-	LatDeg        *float64
+	S             int      // since the window opened, at its begin
+	TimeUTC       string   // by the receiver; empty: the place is not of a fix
+	LatDeg        *float64 // of the fix nearest to its middle, or between fixes
 	LonDeg        *float64
 	DistanceM     *float64 // of car and roadside node
 	SpeedMps      *float64
@@ -29,6 +30,11 @@ type Second struct {
 	// Sent are the datagrams that were due in it and whose answer was waited for to the
 	// end, Lost those of them without one; of flows of kind delay.
 	Sent, Lost int
+	// Answers are those that came in it, whenever their datagrams were due: a kernel keeps a
+	// datagram for seconds that it cannot send yet.
+	Answers int
+	// moments in which they are known
+	speeds, signals, throughputs int
 }
 
 // LostPercent is the share of Lost in Sent; absent: there was no datagram.
@@ -43,7 +49,7 @@ func percent(sent, lost int) *float64 {
 
 // heard reports whether anything came from the one to the other.
 func (s Second) heard() bool {
-	return s.ThroughputBps != nil && *s.ThroughputBps > 0 || s.Sent > s.Lost
+	return s.ThroughputBps != nil && *s.ThroughputBps > 0 || s.Answers > 0
 }
 
 func (s Second) empty() bool {
@@ -82,6 +88,7 @@ func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
 	if err != nil {
 		return out, err
 	}
+	at = withoutStrays(at)
 	points := at.Timeline()
 	seconds := make([]Second, (len(points)+metrics.TickHz-2)/metrics.TickHz)
 	for s := range seconds {
@@ -89,7 +96,7 @@ func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
 	}
 	byNode := at.ByNode()
 	countDatagrams(seconds, at.Trial(), byNode)
-	tellTimes(seconds, at.Trial().Car, byNode)
+	goByFixes(seconds, at.Trial().Car, byNode)
 	out.Seconds = slices.DeleteFunc(seconds, Second.empty)
 	for _, f := range verdict.Fixes(at.Trial().Roadside, byNode[at.Trial().Roadside]) {
 		if f.LatDeg != nil && f.LonDeg != nil {
@@ -99,23 +106,66 @@ func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
 	return out, nil
 }
 
+// strayMps is a speed that no car reaches, 360 km/h: a fix that lies farther than that from
+// both the one before and the one after is the receiver's error.
+const strayMps = 100.0
+
+// withoutStrays is an attempt without the places of stray fixes. A single one would decide
+// what was farthest, and the length of the stretches.
+func withoutStrays(at metrics.Attempt) metrics.Attempt {
+	stray := map[string]map[int64]bool{}
+	for _, node := range []string{at.Trial().Car, at.Trial().Roadside} {
+		stray[node] = straysOf(verdict.Fixes(node, at.Records()))
+	}
+	records := slices.Clone(at.Records())
+	for i, r := range records {
+		if g, is := r.Body.(*wire.GPS); is && g.FixBootNs != nil && stray[r.Node][*g.FixBootNs] {
+			placeless := *g
+			placeless.LatDeg, placeless.LonDeg = nil, nil
+			records[i].Body = &placeless
+		}
+	}
+	return at.With(records)
+}
+
+// straysOf are the moments of fixes that nobody could have reached from the one before, nor
+// left for the next. At an end it goes by the neighbour that its other neighbour vouches for.
+func straysOf(fixes []verdict.Fix) map[int64]bool {
+	fixes = slices.DeleteFunc(fixes, func(f verdict.Fix) bool { return f.LatDeg == nil || f.LonDeg == nil })
+	far := func(i int) bool { // from the one before
+		a, b := fixes[i-1], fixes[i]
+		// Fixes may come in one burst; nobody jumps within a second either.
+		seconds := max(1, float64(b.BootNs-a.BootNs)/1e9)
+		return track.HaversineM(*a.LatDeg, *a.LonDeg, *b.LatDeg, *b.LonDeg) > strayMps*seconds
+	}
+	out, last := map[int64]bool{}, len(fixes)-1
+	for i := range fixes {
+		if last >= 2 && (i == 0 && far(1) && !far(2) || i == last && far(last) && !far(last-1) ||
+			i > 0 && i < last && far(i) && far(i+1)) {
+			out[fixes[i].BootNs] = true
+		}
+	}
+	return out
+}
+
 // secondOf is the mean of the moments of a second that are known. Its first moment is the
 // last of the second before, whose throughput ends there; its place is that of its middle.
 func secondOf(k wire.TrialKey, s int, of []metrics.Point) Second {
 	var distance, speed, signal, throughput mean
 	for i, p := range of {
 		if i > 0 {
-			throughput.add(p.ThroughputBps)
+			throughput.add(p.ThroughputBps, 1)
 		}
 		if i < metrics.TickHz {
-			distance.add(p.DistanceM)
-			speed.add(p.SpeedMps)
-			signal.add(p.SignalDbm)
+			distance.add(p.DistanceM, 1)
+			speed.add(p.SpeedMps, 1)
+			signal.add(p.SignalDbm, 1)
 		}
 	}
 	middle := of[len(of)/2]
 	return Second{TrialKey: k, S: s, LatDeg: middle.LatDeg, LonDeg: middle.LonDeg, DistanceM: distance.value(),
-		SpeedMps: speed.value(), SignalDbm: signal.value(), ThroughputBps: throughput.value()}
+		SpeedMps: speed.value(), SignalDbm: signal.value(), ThroughputBps: throughput.value(),
+		speeds: speed.n, signals: signal.n, throughputs: throughput.n}
 }
 
 // countDatagrams counts those whose sender was there until their answer was no longer
@@ -127,14 +177,26 @@ func countDatagrams(seconds []Second, t wire.Trial, byNode map[string][]wire.Rec
 			continue
 		}
 		all, over := datagramsOf(f.Name, byNode[f.From])
+		second := func(bootNs int64) *Second { // nil: outside the window
+			if s := int(math.Floor(float64(bootNs-w.OpenBootNs) / 1e9)); s >= 0 && s < len(seconds) {
+				return &seconds[s]
+			}
+			return nil
+		}
 		for _, d := range all {
-			s := int(math.Floor(float64(*d.DueBootNs-w.OpenBootNs) / 1e9))
-			if s < 0 || s >= len(seconds) || *d.HandedBootNs > over {
+			answered := d.ReceivedBootNs != nil && *d.ReceivedBootNs-*d.HandedBootNs <= wire.DelayGrace.Nanoseconds()
+			if answered {
+				if s := second(*d.ReceivedBootNs); s != nil {
+					s.Answers++
+				}
+			}
+			s := second(*d.DueBootNs)
+			if s == nil || *d.HandedBootNs > over {
 				continue
 			}
-			seconds[s].Sent++
-			if d.ReceivedBootNs == nil || *d.ReceivedBootNs-*d.HandedBootNs > wire.DelayGrace.Nanoseconds() {
-				seconds[s].Lost++
+			s.Sent++
+			if !answered {
+				s.Lost++
 			}
 		}
 	}
@@ -161,21 +223,25 @@ func datagramsOf(flow string, records []wire.Record) (all []*wire.Delay, over in
 	return all, over
 }
 
-// tellTimes gives each second the receiver's time of its first fix.
-func tellTimes(seconds []Second, car string, byNode map[string][]wire.Record) {
+// goByFixes gives each second the place and the receiver's time of the fix nearest to its middle.
+func goByFixes(seconds []Second, car string, byNode map[string][]wire.Record) {
 	w := verdict.WindowOf(car, byNode[car])
 	if w == nil {
 		return
 	}
+	nearest := make([]float64, len(seconds))
 	for _, r := range byNode[car] {
 		g, is := r.Body.(*wire.GPS)
-		if !is || g.FixBootNs == nil {
+		if !is || g.FixBootNs == nil || g.LatDeg == nil || g.LonDeg == nil || g.TimeUTC == "" {
 			continue
 		}
-		s := int(math.Floor(float64(*g.FixBootNs-w.OpenBootNs) / 1e9))
-		if s >= 0 && s < len(seconds) && seconds[s].TimeUTC == "" {
-			seconds[s].TimeUTC = g.TimeUTC
+		s, within := math.Modf(float64(*g.FixBootNs-w.OpenBootNs) / 1e9)
+		i, near := int(s), 1-math.Abs(within-0.5)
+		if within < 0 || i < 0 || i >= len(seconds) || near <= nearest[i] {
+			continue
 		}
+		nearest[i] = near
+		seconds[i].TimeUTC, seconds[i].LatDeg, seconds[i].LonDeg = g.TimeUTC, g.LatDeg, g.LonDeg
 	}
 }
 
@@ -183,7 +249,7 @@ func tellTimes(seconds []Second, car string, byNode map[string][]wire.Record) {
 type Stretch struct {
 	FromM, ToM float64
 	Seconds    int
-	// means of the seconds in which they are known
+	// means of the moments in which they are known
 	SpeedMps, SignalDbm, ThroughputBps *float64
 	Sent, Lost                         int
 }
@@ -191,13 +257,13 @@ type Stretch struct {
 // LostPercent is the share of Lost in Sent; absent: there was no datagram.
 func (s Stretch) LostPercent() *float64 { return percent(s.Sent, s.Lost) }
 
-const stretchesMost = 15
+const (
+	stretchesMost = 15
+	shortestM     = 10.0 // of a stretch
+)
 
-// stepsM are lengths of a stretch that read well.
-var stepsM = []float64{10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
-
-// ByDistance is the log by distance in at most fifteen stretches of one length, nearest first.
-// Those in which the car never was are left out.
+// ByDistance is the log by distance in at most fifteen stretches of one length, nearest first:
+// 10, 20, 50, 100 m and so on. Those in which the car never was are left out.
 func (l Log) ByDistance() []Stretch {
 	farthest := -1.0
 	for _, s := range l.Seconds {
@@ -208,12 +274,9 @@ func (l Log) ByDistance() []Stretch {
 	if farthest < 0 {
 		return nil
 	}
-	step := stepsM[len(stepsM)-1]
-	for _, m := range stepsM {
-		if farthest < m*stretchesMost {
-			step = m
-			break
-		}
+	step, longer := shortestM, []float64{2, 2.5, 2}
+	for i := 0; farthest >= step*stretchesMost; i++ {
+		step *= longer[i%len(longer)]
 	}
 	type means struct{ speed, signal, throughput mean }
 	stretches := make([]Stretch, int(farthest/step)+1)
@@ -226,9 +289,9 @@ func (l Log) ByDistance() []Stretch {
 		stretches[i].Seconds++
 		stretches[i].Sent += s.Sent
 		stretches[i].Lost += s.Lost
-		of[i].speed.add(s.SpeedMps)
-		of[i].signal.add(s.SignalDbm)
-		of[i].throughput.add(s.ThroughputBps)
+		of[i].speed.add(s.SpeedMps, s.speeds)
+		of[i].signal.add(s.SignalDbm, s.signals)
+		of[i].throughput.add(s.ThroughputBps, s.throughputs)
 	}
 	var out []Stretch
 	for i, s := range stretches {
@@ -259,9 +322,10 @@ type mean struct {
 	n   int
 }
 
-func (m *mean) add(v *float64) {
+// add adds a value that is that of so many moments.
+func (m *mean) add(v *float64, moments int) {
 	if v != nil {
-		m.sum, m.n = m.sum+*v, m.n+1
+		m.sum, m.n = m.sum+*v*float64(moments), m.n+moments
 	}
 }
 

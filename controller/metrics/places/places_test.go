@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -122,6 +123,189 @@ func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 	}
 }
 
+// changed is a log of one attempt whose records were changed before they were stored.
+func changed(t *testing.T, o synthetic.Options, change func(node string, r *wire.Record)) places.Log {
+	t.Helper()
+	info := synthetic.Info(o)
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	told := synthetic.Attempt(info.Plan, info.Plan.Trials[0], 1, synthetic.Conditions{MB: 20}, map[string]*uint64{})
+	delete(told, archive.FieldNode)
+	for node, all := range told {
+		for i := range all {
+			change(node, &all[i])
+		}
+		if err := synthetic.Store(a, node, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return logOf(t, a)
+}
+
+// One fix that nobody could have reached is none: neither the way nor the distances go by it, of
+// whichever node it is, in the middle and at the end.
+func TestAStrayFixIsNoPlace(t *testing.T) {
+	trial := synthetic.Info(options).Plan.Trials[0]
+	for node, of := range map[string]string{"the car": trial.Car, "the roadside": trial.Roadside} {
+		var fixes []int64
+		inWindow := func(at string, r *wire.Record) *wire.GPS { // those before and after it are taken away
+			g, is := r.Body.(*wire.GPS)
+			if !is || at != of || g.FixBootNs == nil {
+				return nil
+			}
+			if ns := *g.FixBootNs - synthetic.OpenBootNs[at]; ns < 0 || ns > 10e9 {
+				g.FixBootNs = nil
+				return nil
+			}
+			return g
+		}
+		whole := changed(t, options, func(at string, r *wire.Record) {
+			if g := inWindow(at, r); g != nil {
+				fixes = append(fixes, *g.FixBootNs)
+			}
+		})
+		slices.Sort(fixes)
+		for where, stray := range map[string]int64{"first": fixes[0], "middle": fixes[len(fixes)/2],
+			"last": fixes[len(fixes)-1]} {
+			log := changed(t, options, func(at string, r *wire.Record) {
+				if g := inWindow(at, r); g != nil && *g.FixBootNs == stray {
+					g.LatDeg = new(*g.LatDeg + 0.5) // 55 km
+				}
+			})
+			if got, want := *log.FarthestM(), *whole.FarthestM(); math.Abs(got-want) > 5 {
+				t.Errorf("%s, %s: something came %g m away; want %g", node, where, got, want)
+			}
+			if got, want := len(log.ByDistance()), len(whole.ByDistance()); got != want {
+				t.Errorf("%s, %s: %d stretches, %d without it", node, where, got, want)
+			}
+			for i, s := range log.Seconds {
+				if s.LatDeg != nil && math.Abs(*s.LatDeg-*whole.Seconds[i].LatDeg) > 1e-3 {
+					t.Errorf("%s, %s: second %d is at %g", node, where, s.S, *s.LatDeg)
+				}
+			}
+		}
+	}
+}
+
+func TestStretchesAreFew(t *testing.T) {
+	for _, m := range []float64{0, 149, 150, 74_999, 75_000, 20e6} {
+		log := places.Log{}
+		for i := range 100 {
+			log.Seconds = append(log.Seconds, places.Second{DistanceM: new(m * float64(i) / 99)})
+		}
+		if n := len(log.ByDistance()); n < 1 || n > 15 {
+			t.Errorf("%d stretches to %g m", n, m)
+		}
+	}
+}
+
+// A datagram that the kernel kept for two seconds shows a link when its answer comes, not when it was due.
+func TestAnAnswerIsHeardWhenItComes(t *testing.T) {
+	const heldFrom, heldTo = 3e9, 5e9
+	log := changed(t, options, func(node string, r *wire.Record) {
+		switch b := r.Body.(type) {
+		case *wire.Delay:
+			open := synthetic.OpenBootNs[node]
+			if b.DueBootNs == nil || *b.DueBootNs < open+heldFrom || b.ReceivedBootNs == nil {
+				return
+			}
+			if b.ReceivedBootNs = nil; *b.DueBootNs < open+heldTo {
+				b.ReceivedBootNs = new(int64(open + heldTo + 1e8))
+			}
+		case *wire.TCPSample:
+			b.BytesReceived = 0
+		}
+	})
+	for _, s := range log.Seconds {
+		if (s.S == 3 || s.S == 4) && (s.Lost == s.Sent || s.Answers > 0) || s.S == 5 && (s.Answers < 90 ||
+			s.Lost != s.Sent) {
+			t.Errorf("second %d: %d sent, %d lost, %d answers", s.S, s.Sent, s.Lost, s.Answers)
+		}
+	}
+	if got, want := log.FarthestM(), log.Seconds[5].DistanceM; got == nil || *got != *want {
+		t.Errorf("something came %v m away; want %g", got, *want)
+	}
+}
+
+// Datagrams of kind cbr have no answers: they do not count, be they sent or not.
+func TestOnlyDatagramsOfKindDelayCount(t *testing.T) {
+	o := options
+	o.Change = func(trial *wire.Trial) {
+		synthetic.AddDelay(trial)
+		flow := trial.Traffic[len(trial.Traffic)-1]
+		flow.Name, flow.Kind, flow.Port = "steady", wire.KindCBR, 5004
+		trial.Traffic = append(trial.Traffic, flow)
+	}
+	whole, turned := changed(t, o, func(string, *wire.Record) {}), 0
+	log := changed(t, o, func(_ string, r *wire.Record) {
+		if d, is := r.Body.(*wire.Delay); is && d.Side == wire.DelaySender && d.Datagram%3 == 0 {
+			d.Flow, d.ReceivedBootNs = "steady", nil
+			if turned++; d.Datagram%2 == 0 {
+				d.HandedBootNs = nil
+			}
+		}
+	})
+	sent := func(l places.Log) (n int) {
+		for _, s := range l.Seconds {
+			n += s.Sent
+		}
+		return n
+	}
+	if turned == 0 || sent(log) != sent(whole)-turned {
+		t.Errorf("%d datagrams of %d, of which %d were of kind cbr", sent(log), sent(whole), turned)
+	}
+}
+
+// A second that was known in part weighs as much as it was known: five at -60 dBm, and half of one at -90.
+func TestAStretchIsTheMeanOfItsMoments(t *testing.T) {
+	log := changed(t, options, func(node string, r *wire.Record) {
+		switch b := r.Body.(type) {
+		case *wire.GPS: // nobody moves
+			if b.LatDeg != nil {
+				b.LatDeg, b.LonDeg = new(50.0), new(8.0)
+			}
+		case *wire.Station:
+			switch at := r.TBootNs - synthetic.OpenBootNs[node]; {
+			case at < 5e9:
+				b.SignalDbm = new(-60.0)
+			case at < 5.2e9:
+				b.SignalDbm = new(-90.0)
+			default:
+				b.SignalDbm = nil
+			}
+		}
+	})
+	all := log.ByDistance()
+	if len(all) != 1 || all[0].SignalDbm == nil || *all[0].SignalDbm > -61 || *all[0].SignalDbm < -63.5 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A second's place and time are of one fix, that nearest to its middle.
+func TestPlaceAndTimeAreOfOneMoment(t *testing.T) {
+	lat := map[string]float64{}
+	log := changed(t, options, func(node string, r *wire.Record) {
+		if g, is := r.Body.(*wire.GPS); is && g.FixBootNs != nil && node == "car" {
+			ns := *g.FixBootNs - synthetic.OpenBootNs[node]
+			g.TimeUTC = time.Unix(1_800_000_000, ns).UTC().Format(time.RFC3339Nano)
+			lat[g.TimeUTC] = *g.LatDeg
+		}
+	})
+	for _, s := range log.Seconds {
+		at, err := time.Parse(time.RFC3339Nano, s.TimeUTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within := at.Sub(time.Unix(1_800_000_000, 0)).Seconds() - float64(s.S)
+		if *s.LatDeg != lat[s.TimeUTC] || within < 0.4 || within > 0.6 {
+			t.Errorf("second %d is at %g, and the fix of %s at %g", s.S, *s.LatDeg, s.TimeUTC, lat[s.TimeUTC])
+		}
+	}
+}
+
 // unfinished is a run whose only attempt was ended after five seconds. In the last, no answer came.
 func unfinished(t *testing.T) *archive.Archive {
 	t.Helper()
@@ -164,7 +348,7 @@ func TestAnUnfinishedAttemptIsLogged(t *testing.T) {
 		t.Errorf("%+v, %v", log.ByDistance(), log.FarthestM())
 	}
 	for i := 1; i < n; i++ { // and nothing came but in the first
-		log.Seconds[i].ThroughputBps, log.Seconds[i].Lost = new(0.0), log.Seconds[i].Sent
+		log.Seconds[i].ThroughputBps, log.Seconds[i].Answers = new(0.0), 0
 	}
 	if got := log.FarthestM(); got == nil || *got != *log.Seconds[0].DistanceM {
 		t.Errorf("something came %v m away; want %g", got, *log.Seconds[0].DistanceM)

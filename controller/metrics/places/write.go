@@ -49,16 +49,16 @@ func cell(v *float64) string {
 const Namespace = "https://fieldmesh.dev/gpx/1"
 
 type gpx struct {
-	XMLName   xml.Name `xml:"gpx"`
-	Version   string   `xml:"version,attr"`
-	Creator   string   `xml:"creator,attr"`
-	XMLNS     string   `xml:"xmlns,attr"`
-	Fieldmesh string   `xml:"xmlns:fm,attr"`
-	Run       string   `xml:"metadata>name"`
-	Tracks    []track  `xml:"trk"`
+	XMLName   xml.Name   `xml:"gpx"`
+	Version   string     `xml:"version,attr"`
+	Creator   string     `xml:"creator,attr"`
+	XMLNS     string     `xml:"xmlns,attr"`
+	Fieldmesh string     `xml:"xmlns:fm,attr"`
+	Run       string     `xml:"metadata>name"`
+	Tracks    []gpxTrack `xml:"trk"`
 }
 
-type track struct {
+type gpxTrack struct {
 	Name   string  `xml:"name"`
 	Points []point `xml:"trkseg>trkpt"`
 }
@@ -82,7 +82,7 @@ func (l Log) WriteGPX(w io.Writer) error {
 		Run: l.Run}
 	for i, s := range l.Seconds {
 		if i == 0 || s.TrialKey != l.Seconds[i-1].TrialKey {
-			out.Tracks = append(out.Tracks, track{Name: fmt.Sprintf("trial %d attempt %d", s.Trial, s.Attempt)})
+			out.Tracks = append(out.Tracks, gpxTrack{Name: fmt.Sprintf("trial %d attempt %d", s.Trial, s.Attempt)})
 		}
 		if s.LatDeg == nil || s.LonDeg == nil {
 			continue
