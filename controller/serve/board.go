@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -30,6 +31,7 @@ type board struct {
 	dir    string
 	driver Driver
 	log    *slog.Logger
+	ours   atomic.Pointer[string] // the run whose archive this server itself holds; nil: none
 
 	mu     sync.Mutex
 	known  map[string]*knownRun // by name
@@ -67,7 +69,17 @@ func (b *board) driven(name string, rec *record) (bool, error) {
 	if rec != nil && rec.Process != nil && b.driver.Alive(*rec.Process) {
 		return true, nil
 	}
+	if ours := b.ours.Load(); ours != nil && *ours == name {
+		return false, nil
+	}
 	return b.driver.Driven(b.folder(name))
+}
+
+// holding does something with the archive of a run that nobody drives.
+func (b *board) holding(name string, do func() []string) []string {
+	b.ours.Store(&name)
+	defer b.ours.Store(nil)
+	return do()
 }
 
 // candidate is a run by the files that it has.

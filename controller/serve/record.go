@@ -38,7 +38,7 @@ type record struct {
 	Begun    time.Time `json:"begun"`
 	Ended    bool      `json:"ended,omitempty"` // by a person, for good
 	Said     string    `json:"said,omitempty"`  // what went wrong when it was begun, paused or ended
-	// RestoreDue: its nodes are not put back yet, or not all.
+	// RestoreDue: its nodes are not put back yet, or not all, or what one recorded last is still on it.
 	RestoreDue bool     `json:"restore_due,omitempty"`
 	Process    *Process `json:"process,omitempty"` // that drives it, unless it has ended by itself
 	// Told is the last process that was interrupted: a second time would kill it.
@@ -50,6 +50,8 @@ const (
 	restoreDue = "its nodes are not put back yet: put the nodes back"
 	byItself   = "its process ended by itself, and the nodes may go on: put the nodes back, or go on"
 	outOfReach = "%s is out of reach: it goes on by itself. Go near, and put the nodes back."
+	// of which the end of a window under way may be lost with the node
+	recordedLast = "what %s recorded last is still on it: put the nodes back"
 )
 
 // own is the folder of what is known of a run.

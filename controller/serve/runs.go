@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -25,11 +26,13 @@ import (
 )
 
 // endTime is how long a process may take to end in order: it may have a report to write.
-// restoreTime is how long nodes may take to put themselves back; steerTime bounds the whole.
+// restoreTime is how long nodes may take to put themselves back, and collectTime how long what
+// they recorded last may take to come; steerTime bounds the whole.
 const (
 	endTime     = 35 * time.Second
 	restoreTime = 45 * time.Second
-	steerTime   = 85 * time.Second
+	collectTime = 20 * time.Second
+	steerTime   = endTime + restoreTime + collectTime + 5*time.Second
 )
 
 // listRuns answers at once, or when the runs are others than the caller knows.
@@ -293,9 +296,7 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 	ctx, cancel := context.WithTimeout(c.ctx, restoreTime)
 	defer cancel()
 	wrong := s.restore(ctx, fl, nodes)
-	if err := s.collect(c.ctx, fl, r.Name); err != nil {
-		s.log.Warn("what nodes recorded last is still on them; fieldmesh pull collects it", "run", r.Name, "error", err)
-	}
+	wrong = append(wrong, s.board.holding(r.Name, func() []string { return s.collect(c.ctx, fl, r.Name) })...)
 	rec.RestoreDue, rec.Said = len(wrong) > 0, shortened(strings.Join(wrong, "\n"), saidMost)
 	return rec.write(s.board.dir, r.Name)
 }
@@ -384,35 +385,48 @@ func restoreNodes(ctx context.Context, fl *fleet.Fleet, names []string) (wrong [
 	return wrong
 }
 
-// collectTime is how long what nodes recorded last may take to come.
-const collectTime = 20 * time.Second
-
 // collectLast copies what the nodes of a run recorded after the last that its process copied:
-// the end of the attempt that was under way.
-func (s *Server) collectLast(ctx context.Context, fl *fleet.Fleet, name string) error {
+// the end of the attempt that was under way. It returns what went wrong.
+func (s *Server) collectLast(ctx context.Context, fl *fleet.Fleet, name string) (wrong []string) {
 	identity, err := fl.Identity()
 	if err != nil {
-		return err
+		return []string{err.Error()}
 	}
 	a, err := archive.Open(s.board.folder(name))
 	if errors.Is(err, archive.ErrNoRun) { // it had not begun
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	lane := &run.Lane{Nodes: map[string]*fleet.Client{}}
-	for _, n := range a.Info().Plan.Nodes {
-		if entry, known := fl.Nodes[n.Name]; known && !a.Finished() {
-			client := fleet.NewClient(identity, entry)
-			defer client.Close()
-			lane.Nodes[n.Name] = client
-		}
+		return []string{err.Error()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectTime)
 	defer cancel()
-	err = (&run.Runner{Archive: a, Plan: a.Info().Plan, Lanes: []*run.Lane{lane}, Log: s.log}).Copy(ctx)
-	return errors.Join(err, a.Close())
+	var mu sync.Mutex
+	var copying sync.WaitGroup
+	for _, n := range a.Info().Plan.Nodes {
+		entry, known := fl.Nodes[n.Name]
+		if !known || a.Finished() {
+			continue
+		}
+		copying.Go(func() {
+			client := fleet.NewClient(identity, entry)
+			defer client.Close()
+			lane := &run.Lane{Nodes: map[string]*fleet.Client{n.Name: client}}
+			err := (&run.Runner{Archive: a, Plan: a.Info().Plan, Lanes: []*run.Lane{lane}, Log: s.log}).Copy(ctx)
+			if err != nil {
+				s.log.Warn("what a node recorded last is still on it", "run", name, "node", n.Name, "error", err)
+				mu.Lock()
+				defer mu.Unlock()
+				wrong = append(wrong, fmt.Sprintf(recordedLast, n.Name))
+			}
+		})
+	}
+	copying.Wait()
+	slices.Sort(wrong)
+	if err := a.Close(); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong
 }
 
 // nodes are those of a run's plan; of the campaign that was kept, before its archive is there.

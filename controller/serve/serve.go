@@ -45,7 +45,7 @@ type Server struct {
 	// what asks nodes
 	preflight func(context.Context, *plan.Campaign, *fleet.Fleet) (preflight.Report, error)
 	restore   func(context.Context, *fleet.Fleet, []string) []string
-	collect   func(context.Context, *fleet.Fleet, string) error
+	collect   func(context.Context, *fleet.Fleet, string) []string
 }
 
 // Config is what a server is made of.

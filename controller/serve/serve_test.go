@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -293,6 +294,41 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-2", Choice: few})
 	if b.steer(t, name, "end"); len(b.restored) != 4 {
 		t.Errorf("the nodes of another run were restored: %v", b.restored)
+	}
+}
+
+// What could not be collected is told, and collected when the nodes are put back. Meanwhile this
+// server holds the archive itself, which does not make the run one under way.
+func TestWhatCouldNotBeCollectedIsTold(t *testing.T) {
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.archived(t, name)
+	fl, err := fleet.Load(b.fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.collect = func() []string {
+		b.driver.mu.Lock()
+		b.driver.foreign[name] = Process{PID: 77}
+		b.driver.mu.Unlock()
+		defer func() {
+			b.driver.mu.Lock()
+			defer b.driver.mu.Unlock()
+			delete(b.driver.foreign, name)
+		}()
+		if r, err := b.board.one(name); err != nil || r.Phase != campaigns.Ended {
+			t.Errorf("while its last records are collected: %+v, %v", r, err)
+		}
+		return b.collectLast(t.Context(), fl, name) // nobody is at the nodes' addresses
+	}
+	want := fmt.Sprintf(recordedLast+"\n"+recordedLast, "alpha", "bravo")
+	if r := b.steer(t, name, "end"); r.Phase != campaigns.Ended || r.Said != want {
+		t.Errorf("ended: %+v", r)
+	}
+	b.collect = nil
+	if r := b.steer(t, name, "pause"); r.Phase != campaigns.Ended || r.Said != "" || len(b.collected) != 2 {
+		t.Errorf("put back: %+v, collected %v", r, b.collected)
 	}
 }
 

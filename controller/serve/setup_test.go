@@ -43,9 +43,10 @@ type bench struct {
 	phone     *http.Client
 	plain     *http.Client
 	node      *http.Client
-	restored  [][]string // the nodes of each call
-	wrong     []string   // what the next one says
-	collected []string   // runs whose last records were
+	restored  [][]string      // the nodes of each call
+	wrong     []string        // what the next one says
+	collected []string        // runs whose last records were
+	collect   func() []string // what is done meanwhile, and went wrong; nil: nothing
 	identity  keys.Identity
 	end       func() // of the server
 }
@@ -189,9 +190,12 @@ func (b *bench) serve(t *testing.T) *Server {
 		b.restored = append(b.restored, nodes)
 		return b.wrong
 	}
-	s.collect = func(_ context.Context, _ *fleet.Fleet, run string) error {
+	s.collect = func(_ context.Context, _ *fleet.Fleet, run string) []string {
 		b.collected = append(b.collected, run)
-		return nil
+		if b.collect == nil {
+			return nil
+		}
+		return b.collect()
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
