@@ -194,11 +194,16 @@ func placesOf(log places.Log) campaigns.Places {
 			SpeedMps: s.SpeedMps, SignalDbm: s.SignalDbm, ThroughputBps: s.ThroughputBps, LostPercent: s.LostPercent()})
 	}
 	every := len(log.Seconds)/campaigns.MostSpots + 1
+	var last *places.Second
 	for i := 0; i < len(log.Seconds); i += every {
-		if s := log.Seconds[i]; s.LatDeg != nil && s.LonDeg != nil {
-			out.Way = append(out.Way, campaigns.Spot{LatDeg: *s.LatDeg, LonDeg: *s.LonDeg,
-				ThroughputBps: s.ThroughputBps})
+		s := &log.Seconds[i]
+		if s.LatDeg == nil || s.LonDeg == nil {
+			continue
 		}
+		gap := last != nil && (s.TrialKey != last.TrialKey || s.S-last.S > every)
+		out.Way = append(out.Way, campaigns.Spot{LatDeg: *s.LatDeg, LonDeg: *s.LonDeg, AfterGap: gap,
+			ThroughputBps: s.ThroughputBps})
+		last = s
 	}
 	return out
 }

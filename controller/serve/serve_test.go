@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/metrics/places"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/internal/lock"
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
@@ -570,6 +571,31 @@ func TestPlacesOfAnUnfinishedRunAreTold(t *testing.T) {
 		t.Errorf("files: %+v", files)
 	}
 	b.refused(t, http.MethodGet, path+"/files/report.html", nil, wire.CodeNotFound)
+}
+
+// The way is not told as one where nothing was logged: between attempts, and within one.
+func TestGapsOfTheWayAreTold(t *testing.T) {
+	log := places.Log{}
+	for _, at := range []struct{ trial, s int }{{1, 0}, {1, 1}, {1, 5}, {1, 6}, {2, 7}} {
+		log.Seconds = append(log.Seconds, places.Second{TrialKey: wire.TrialKey{Trial: at.trial, Attempt: 1}, S: at.s,
+			LatDeg: new(50.0), LonDeg: new(8.0)})
+	}
+	var gaps []bool
+	for _, spot := range placesOf(log).Way {
+		gaps = append(gaps, spot.AfterGap)
+	}
+	if !slices.Equal(gaps, []bool{false, false, true, false, true}) {
+		t.Errorf("%v", gaps)
+	}
+	for range 3 * campaigns.MostSpots { // of which a part is told
+		log.Seconds = append(log.Seconds, places.Second{S: 8 + len(log.Seconds), LatDeg: new(50.0), LonDeg: new(8.0)})
+	}
+	for _, spot := range placesOf(log).Way[3:] {
+		if spot.AfterGap {
+			t.Error("a gap among the seconds that follow each other")
+			break
+		}
+	}
 }
 
 func TestAWaitEndsWithTheNextChange(t *testing.T) {

@@ -132,7 +132,8 @@ type SpeedMean struct {
 }
 
 // Places are what a run logged by place, of every attempt that opened a window, however it
-// ended. That of one under way is there when it is over, or the run is.
+// ended. Of one under way there is what had come when the one before it was over; all of it is
+// there when it is over, or the run is.
 type Places struct {
 	// the greatest distance of the nodes at which anything came; absent: nothing did, or it is not known where
 	FarthestM      *float64  `json:"farthest_m,omitempty"`
@@ -158,6 +159,7 @@ type Spot struct {
 	LatDeg        float64  `json:"lat_deg"`
 	LonDeg        float64  `json:"lon_deg"`
 	ThroughputBps *float64 `json:"throughput_bps,omitempty"`
+	AfterGap      bool     `json:"after_gap,omitempty"` // nothing was logged between it and the one before
 }
 
 // Files are what a run can be shared as; none before anything was measured.

@@ -44,7 +44,7 @@ func bodies() map[string]any {
 			Stretches: []campaigns.Stretch{{FromM: 0, ToM: 20, Seconds: 4, SpeedMps: new(5.6), SignalDbm: new(-48.5),
 				ThroughputBps: new(18.4e6), LostPercent: new(0.0)}, {FromM: 180, ToM: 200, Seconds: 2}},
 			Way: []campaigns.Spot{{LatDeg: 50.0001, LonDeg: 8.0002, ThroughputBps: new(18.4e6)},
-				{LatDeg: 50.0003, LonDeg: 8.0004}},
+				{LatDeg: 50.0003, LonDeg: 8.0004, AfterGap: true}},
 			RoadsideLatDeg: new(50.0), RoadsideLonDeg: new(8.0)},
 	}
 }

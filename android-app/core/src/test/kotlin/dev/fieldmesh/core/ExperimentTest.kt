@@ -344,6 +344,67 @@ class ExperimentTest {
     }
 
     @Test
+    fun `one tap whose check waited too long begins nothing`() = living {
+        controller.hasRangeTest = true
+        val life = experimenter()
+        controller.isAway = true
+        life.app.choose("range-test", begins = true)
+        advanceTimeBy(60_000)
+        time = NOON.plusMinutes(11)
+        controller.isAway = false
+        advanceTimeBy(120_000)
+        assertIs<AgentException.TooOld>(life.state.refused)
+        assertNotNull(life.state.preflight)
+        assertEquals(emptyList(), controller.started)
+        life.app.start()
+        advanceTimeBy(1000)
+        assertEquals(1, controller.started.size, "who is there starts it")
+        life.end()
+    }
+
+    @Test
+    fun `one tap whose check waited for a moment begins`() = living {
+        controller.hasRangeTest = true
+        val life = experimenter()
+        controller.isAway = true
+        life.app.choose("range-test", begins = true)
+        advanceTimeBy(60_000)
+        time = NOON.plusMinutes(9)
+        controller.isAway = false
+        advanceTimeBy(120_000)
+        assertEquals(1, controller.started.size)
+        life.end()
+    }
+
+    @Test
+    fun `a run's log is shown anew while it goes, and when its nodes are put back`() = living {
+        controller.runs = listOf(sampleRun("range-1"))
+        val life = experimenter()
+        life.app.open("range-1")
+        advanceTimeBy(1000)
+        fun logOf(m: Double) = controller.places.copy(farthestM = m).also { controller.places = it }
+        logOf(100.0) // of a rejected attempt, of which the run tells nothing
+        advanceTimeBy(61_000)
+        assertEquals(100.0, life.state.places?.farthestM)
+        val asked = controller.asked.count { it == "files" }
+        advanceTimeBy(600_000)
+        assertTrue(controller.asked.count { it == "files" } - asked in 9..11, "once a minute")
+        life.app.steer("range-1", Steer.END)
+        advanceTimeBy(10_000)
+        assertEquals("ended", life.state.run?.phase)
+        for ((how, m) in listOf(Steer.END to 200.0, Steer.PAUSE to 300.0)) { // again; put the nodes back
+            logOf(m)
+            life.app.steer("range-1", how)
+            advanceTimeBy(1000)
+            assertEquals(m, life.state.places?.farthestM)
+        }
+        val after = controller.asked.count { it == "files" }
+        advanceTimeBy(600_000)
+        assertEquals(after, controller.asked.count { it == "files" }, "it is over")
+        life.end()
+    }
+
+    @Test
     fun `a call that takes too long does not tell that the controller is lost, which is followed`() = living {
         val life = experimenter()
         controller.steerTimesOut = true

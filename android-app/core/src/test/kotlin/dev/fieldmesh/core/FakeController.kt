@@ -75,7 +75,7 @@ class FakeController : ControllerApi {
         )
         val grid = Campaign("grid", "A grid of 36 nodes", "", emptyList(), nodes = listOf("a"), missing = listOf("a"))
         val nodes = listOf("alpha", "bravo")
-        val range = Campaign("range-test", "Range test", "How far?", emptyList(), nodes = nodes, rangeTest = true)
+        val range = Campaign("range-test", "How far on this road", "", emptyList(), nodes = nodes, rangeTest = true)
         return Campaigns(listOf(velocity, grid) + listOfNotNull(range.takeIf { hasRangeTest }))
     }
 
@@ -117,7 +117,7 @@ class FakeController : ControllerApi {
         if (steerTimesOut) throw AgentException.Unreachable(IOException("timeout"))
         if (run in busy) throw AgentException.Refused(WireError("unavailable", "run $run is still at it"))
         steered += "$how $run"
-        runs = runs.map { if (it.name == run) it.copy(phase = PHASES.getValue(how)) else it }
+        runs = runs.map { if (it.name == run && it.phase != "ended") it.copy(phase = PHASES.getValue(how)) else it }
         version++
         return runs.first { it.name == run }
     }

@@ -170,6 +170,7 @@ class ExperimentTest {
         )
         paired()
         press(R.id.tab_experiment)
+        assertEquals("Range test", (row(R.id.ranges, 0) as TextView).text.toString())
         touch(R.id.ranges, 0)
         idle(2)
         assertEquals(Choice("range-test"), controller.started.single().choice)

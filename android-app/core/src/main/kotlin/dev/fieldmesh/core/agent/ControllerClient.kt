@@ -99,7 +99,7 @@ class ControllerClient(
     private companion object {
         // How long an answer may take beyond the usual time.
         const val WORKS_MS = 25_000L
-        const val ASKS_NODES_MS = 90_000L
+        const val ASKS_NODES_MS = 110_000L
         const val MAKES_FILES_MS = 120_000L
     }
 }

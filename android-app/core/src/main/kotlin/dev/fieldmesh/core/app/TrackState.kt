@@ -4,8 +4,16 @@ import dev.fieldmesh.core.drive.Metres
 import dev.fieldmesh.core.drive.metresFrom
 import dev.fieldmesh.core.gps.Fix
 
-/** A place that was passed; throughput is what the receiver had there, when it was measured. */
-data class TrackPoint(val latDeg: Double, val lonDeg: Double, val throughputBps: Double? = null)
+/**
+ * A place that was passed; throughput is what the receiver had there, when it was measured. [afterGap]: nothing is known
+ * of the way to it.
+ */
+data class TrackPoint(
+    val latDeg: Double,
+    val lonDeg: Double,
+    val throughputBps: Double? = null,
+    val afterGap: Boolean = false,
+)
 
 /** Something that a person noted at a place. [saved]: it is a record on the node. */
 data class Mark(val id: String, val text: String, val latDeg: Double?, val lonDeg: Double?, val saved: Boolean)

@@ -11,6 +11,7 @@ import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
@@ -111,9 +112,20 @@ class Experiment(
         if (it == null) return@collectLatest
         followers++
         try {
-            follow()
+            coroutineScope {
+                launch { listAgain() }
+                follow()
+            }
         } finally {
             followers--
+        }
+    }
+
+    /** An attempt that was rejected changes nothing that is told of its run, but it was logged. */
+    private suspend fun listAgain() {
+        while (true) {
+            delay(LIST_MS)
+            if (shown.value.run?.phase == "running" && listing?.isActive != true) list()
         }
     }
 
@@ -208,18 +220,21 @@ class Experiment(
     private fun begin() {
         check()
         val choice = shown.value.choice
+        val wishedS = seconds() // a check waits for a controller that is away
         beginning = scope.launch {
             state.first { !it.isChecking && (it.planned != null || it.refused != null) }
-            if (shown.value.choice == choice) start()
+            if (shown.value.choice == choice) start(wishedS)
         }
     }
 
     /** Starts the present choice. The run's name is made here, and stays until the controller has answered. */
-    fun start() {
+    fun start() = start(seconds())
+
+    private fun start(wishedS: Long) {
         val state = shown.value
         if (state.hindrance != null) return
         val choice = state.choice ?: return
-        wish(Wish(Steer.START, nameFor(choice, state.runs.orEmpty()), choice, seconds()))
+        wish(Wish(Steer.START, nameFor(choice, state.runs.orEmpty()), choice, wishedS))
     }
 
     private fun nameFor(choice: Choice, runs: List<Run>): String {
@@ -304,6 +319,7 @@ class Experiment(
         val runs = shown.value.runs.orEmpty()
         val isNew = runs.none { it.name == run.name }
         take(if (isNew) listOf(run) + runs else runs.map { if (it.name == run.name) run else it })
+        if (wish.steer in HALTS && run.name == shown.value.opened) list() // what was recorded last has come
         if (wish.steer != Steer.START || shown.value.choice != wish.choice) return
         want(null)
         open(run.name)
@@ -456,10 +472,12 @@ class Experiment(
         /** What has nodes begin, and how old that may be. */
         val BEGINS = setOf(Steer.START, Steer.RESUME)
         const val OLD_S = 600L
+        val HALTS = setOf(Steer.PAUSE, Steer.END)
 
         const val REPETITIONS_MAX = 100
         const val SETTLES_MS = 300L
         const val LOOK_MS = 25_000L
+        const val LIST_MS = 60_000L
         const val FIRST_RETRY_MS = 250L
         const val LAST_RETRY_MS = 4000L
         const val LONGEST_MS = 60_000L

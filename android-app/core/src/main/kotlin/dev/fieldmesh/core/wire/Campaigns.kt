@@ -122,12 +122,13 @@ data class Stretch(
     @SerialName("lost_percent") val lostPercent: Double? = null,
 )
 
-/** A place of the car's way. */
+/** A place of the car's way; [afterGap]: nothing was logged between it and the one before. */
 @Serializable
 data class Spot(
     @SerialName("lat_deg") val latDeg: Double,
     @SerialName("lon_deg") val lonDeg: Double,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
+    @SerialName("after_gap") val afterGap: Boolean? = null,
 )
 
 /** What a run can be shared as; none before anything was measured. */

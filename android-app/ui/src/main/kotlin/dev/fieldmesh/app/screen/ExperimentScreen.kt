@@ -88,7 +88,8 @@ class ExperimentScreen(override val view: View, private val actions: ExperimentA
         view.see(R.id.runs_title, closed.isNotEmpty())
         val tests = now.campaigns.orEmpty().filter { it.rangeTest == true && context.trouble(it) == null }
         ranges.fill(tests.map { it to (now.underWay == null) }) { button, (campaign, isFree) ->
-            (button as TextView).text = campaign.title
+            val title = context.getString(R.string.exp_range).takeIf { tests.size == 1 }
+            (button as TextView).text = title ?: context.getString(R.string.exp_range_of, campaign.title)
             button.isEnabled = isFree
             button.alpha = if (isFree) 1f else FAINT
             button.setOnClickListener { actions.choose(campaign.name, begins = true) }

@@ -31,7 +31,7 @@ internal class PlacesCard(private val view: View) {
         showCharts(all, words)
         view.findViewById<TrackView>(R.id.way).show(
             TrackState(
-                points = places.way.map { TrackPoint(it.latDeg, it.lonDeg, it.throughputBps) },
+                points = places.way.map { TrackPoint(it.latDeg, it.lonDeg, it.throughputBps, it.afterGap == true) },
                 siteLatDeg = places.roadsideLatDeg,
                 siteLonDeg = places.roadsideLonDeg,
             ),

@@ -134,7 +134,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private fun drawWay(canvas: Canvas, places: List<Metres>) {
         val most = track.points.mapNotNull { it.throughputBps }.maxOrNull() ?: 0.0
         for (i in 1 until places.size) {
-            val bps = track.points[i].throughputBps
+            val bps = track.points[i].run { throughputBps.takeUnless { afterGap } }
             canvas.drawLine(
                 x(places[i - 1]),
                 y(places[i - 1]),
