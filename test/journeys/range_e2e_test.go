@@ -115,6 +115,7 @@ func TestARangeTestIsDrivenFromThePhone(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	d.cable(t, false)
 	d.pulledNs[2] = testnet.BootNs()
+	pulledM := d.receiver.atM()
 	time.Sleep(8 * time.Second)
 	asked := testnet.BootNs()
 	if r := p.steer(t, name, "pause"); r.Phase != campaigns.Paused || r.Said != "" || r.Accepted != 1 {
@@ -128,6 +129,9 @@ func TestARangeTestIsDrivenFromThePhone(t *testing.T) {
 	if first := got.Stretches[0]; first.SignalDbm != nil || first.FromM != 0 || got.FarthestM == nil {
 		t.Fatalf("%+v, farthest %v", first, got.FarthestM)
 	}
+	if math.Abs(*got.FarthestM-pulledM) > 1.5*rangeSpeedMps { // it is the mean of a second
+		t.Errorf("something came %g m away, and the cable was pulled at %g m", *got.FarthestM, pulledM)
+	}
 	if len(got.Way) < 20 || got.RoadsideLatDeg == nil {
 		t.Errorf("a way of %d places, the roadside at %v", len(got.Way), got.RoadsideLatDeg)
 	}
@@ -140,7 +144,8 @@ func TestARangeTestIsDrivenFromThePhone(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	d.controlLink(t, false, "alpha")
 	time.Sleep(3 * time.Second)
-	if r := p.steer(t, name, "end"); r.Phase != campaigns.Ended || !strings.Contains(r.Said, "alpha is out of reach") {
+	if r := p.steer(t, name, "end"); r.Phase != campaigns.Ended || !strings.Contains(r.Said, "alpha is out of reach") ||
+		!strings.Contains(r.Said, "what alpha recorded last is still on it") {
 		t.Errorf("ended with the car out of reach: %+v", r)
 	}
 	d.controlLink(t, true, "alpha")

@@ -75,6 +75,13 @@ func (r *receiver) drive(speedMps float64) {
 	r.target = speedMps
 }
 
+// atM is how far the car is from where it set off.
+func (r *receiver) atM() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.eastM
+}
+
 // pause stops gpsd where it is, or lets it go on.
 func (r *receiver) pause(t *testing.T, on bool) {
 	t.Helper()

@@ -5,8 +5,8 @@ import dev.fieldmesh.core.drive.metresFrom
 import dev.fieldmesh.core.gps.Fix
 
 /**
- * A place that was passed; throughput is what the receiver had there, when it was measured. [afterGap]: nothing is known
- * of the way to it.
+ * A place that was passed; throughput is what the receiver had there, when it was measured. [afterGap]: nothing is
+ * known of the way to it.
  */
 data class TrackPoint(
     val latDeg: Double,

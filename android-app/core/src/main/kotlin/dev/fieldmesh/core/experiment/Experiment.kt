@@ -121,7 +121,7 @@ class Experiment(
         }
     }
 
-    /** An attempt that was rejected changes nothing that is told of its run, but it was logged. */
+    /** A rejected attempt was logged, too, and changes nothing that the list of runs shows. */
     private suspend fun listAgain() {
         while (true) {
             delay(LIST_MS)
