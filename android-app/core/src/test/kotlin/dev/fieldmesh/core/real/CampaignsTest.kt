@@ -81,7 +81,7 @@ class CampaignsTest {
 
     private suspend fun story() {
         field.giveKeys("alpha")
-        field.giveKeys("bravo")
+        field.letIn("bravo", phone.pin) // which is not there when the phone is paired
         field.start("alpha")
         field.serve()
         withTimeout(PATIENCE_MS) { while (runCatching { field.call("alpha", "GET", "/v1/node") }.isFailure) delay(200) }
