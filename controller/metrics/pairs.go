@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"math"
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics/track"
@@ -9,45 +8,11 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Pair is where two nodes are to each other at a moment, by GPS.
-type Pair struct {
-	DistanceM  float64
-	BearingDeg float64 // from the first to the second, from true north
-	// of one against the other; absent where positions a second before and after are not known
-	RelativeSpeedMps *float64
-}
-
 // Between gives two nodes' standing to each other at moments since the window
 // opened; nil while either's position is not known. Both tracks are aligned by
 // their own nodes' windows.
-func (at Attempt) Between(first, second string) func(s float64) *Pair {
-	return between(at.track(first), at.track(second))
-}
-
-func between(a, b track.Track) func(s float64) *Pair {
-	apart := func(s float64) (northM, eastM float64, ok bool) {
-		p, okA := a.Place(s)
-		q, okB := b.Place(s)
-		north, east := track.OffsetM(p.Lat, p.Lon, q.Lat, q.Lon)
-		return north, east, okA && okB
-	}
-	return func(s float64) *Pair {
-		north, east, ok := apart(s)
-		if !ok {
-			return nil
-		}
-		from, _ := a.Place(s)
-		to, _ := b.Place(s)
-		p := &Pair{DistanceM: track.HaversineM(from.Lat, from.Lon, to.Lat, to.Lon),
-			BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
-		n0, e0, ok0 := apart(s - track.RelativeSpanS/2)
-		n1, e1, ok1 := apart(s + track.RelativeSpanS/2)
-		first, last := s-track.RelativeSpanS/2, s+track.RelativeSpanS/2
-		if ok0 && ok1 && a.Holds(first, last) && b.Holds(first, last) {
-			p.RelativeSpeedMps = new(math.Hypot(n1-n0, e1-e0) / track.RelativeSpanS)
-		}
-		return p
-	}
+func (at Attempt) Between(first, second string) func(s float64) *track.Pair {
+	return track.Between(at.track(first), at.track(second))
 }
 
 // pairsOfMost is up to how many nodes every two of them are pairs: 200 would make 19,900.
@@ -91,7 +56,7 @@ func (at Attempt) walk(node string, seconds float64) track.Walk {
 
 // pairOf puts what is known about a pair, and returns its mean distance.
 func (s *set) pairOf(subject string, a, b track.Walk, seconds float64) *float64 {
-	apart := between(a.Track, b.Track)
+	apart := track.Between(a.Track, b.Track)
 	if p := apart(0); p != nil {
 		s.put(subject, bearingOpen, &p.BearingDeg)
 	}
