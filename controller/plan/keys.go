@@ -96,7 +96,7 @@ func (s schema) routingKeys() []field {
 func (s schema) tcpKeys() []field {
 	return []field{
 		optional("variant", tcpVariants(), "The congestion control: tahoe, reno, newreno, sack, fack, vegas, vegas1995, westwood, westwood2001, reference (rehearsal only), or the kernel's name of another"),
-		optional("classic", toggle{}, "Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN; but RACK stays where SACK is on, from Linux 6.17 on").or(false),
+		optional("classic", toggle{}, "Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, SYNs a second apart, timestamps, D-SACK, ECN; but RACK stays where SACK is on, from Linux 6.17 on").or(false),
 		optional("sack", toggle{}, "Selective acknowledgements"),
 		optional("delayed_ack", toggle{}, "Delayed acknowledgements; off: every segment is acknowledged at once"),
 		optional("fixed_rto", toggle{}, "Whether from the second timeout in a row on the RTO is not doubled").or(false),

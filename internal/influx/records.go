@@ -408,7 +408,7 @@ func Schema() []Measurement {
 				{"due_boot_ns", Integer, "ns", "at the sender: when it was to be sent, boot clock", ""},
 				{"handed_boot_ns", Integer, "ns", "when the datagram, at the responder its answer, was handed to the kernel, boot clock; absent at the receiver, and for a datagram of kind cbr that was not sent, because its program did not run at its time", ""},
 				{"queued_boot_ns", Integer, "ns", "at the sender of kind delay: when it came to its interface's queue, or to the routing daemon's device, boot clock; by the kernel's stamp, absent without one", ""},
-				{"received_boot_ns", Integer, "ns", "when the answer, at the responder and the receiver the datagram, came, boot clock; absent when none did, an answer within 3 s", ""},
+				{"received_boot_ns", Integer, "ns", "when the answer, at the responder and the receiver the datagram, came, boot clock; absent when none did, at the sender within 3 s", ""},
 				{"received_stamp", Text, "", "whose stamp that is: kernel or program", ""},
 				{"peer_received_boot_ns", Integer, "ns", "at the sender: when the datagram came to the responder, by the responder's boot clock", ""},
 				{"peer_received_stamp", Text, "", "whose stamp that is: kernel or program", ""},

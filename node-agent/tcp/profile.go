@@ -78,7 +78,9 @@ func Resolve(t wire.TCP, m Machine) (Profile, error) {
 			return Profile{}, err
 		}
 	}
-	p.Settings = tcpcc.Settings(t)
+	p.Settings = slices.DeleteFunc(tcpcc.Settings(t), func(s tcpcc.Setting) bool {
+		return s.Key == tcpcc.SYNLinearKey && !m.Kernel.AtLeast(synLinear)
+	})
 	p.Immediate = t.DelayedACK != nil && !*t.DelayedACK
 	p.Reference = p.Program == tcpcc.Reference
 	p.HoldRTO = t.FixedRTO || p.Reference
@@ -112,6 +114,7 @@ func (p *Profile) describe(t wire.TCP, m Machine) error {
 var (
 	structOpsLink     = Version{6, 4}  // struct_ops behind a link
 	cookieSince       = Version{5, 14} // SO_NETNS_COOKIE
+	synLinear         = Version{6, 5}  // tcp_syn_linear_timeouts
 	congControlOfFour = Version{6, 10} // cong_control(sk, ack, flag, rate_sample)
 	rtoMinSysctl      = Version{6, 11} // tcp_rto_min_us
 	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS, tcp_rto_max_ms

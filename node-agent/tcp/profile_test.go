@@ -25,7 +25,7 @@ func TestResolve(t *testing.T) {
 		"the kernel's own reno": {wire.TCP{Variant: "reno"}, bare, "reno", "",
 			[]string{"tcp_no_metrics_save=1", "tcp_retries2=255"}},
 		"the papers' reno": {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno",
-			[]string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0"}},
+			[]string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0", "tcp_syn_linear_timeouts=0"}},
 		"the papers' reno with sack": {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno",
 			[]string{"tcp_sack=1"}},
 		"sack is the kernel's reno": {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
@@ -68,6 +68,12 @@ func TestResolve(t *testing.T) {
 			(p.Program != "") {
 			t.Errorf("%s: in force is %+v", name, f)
 		}
+	}
+	old := Machine{Cookie: 36, Native: []string{"reno"}, Kernel: Version{6, 4}} // which doubles from the first SYN on
+	p, err := Resolve(wire.TCP{Variant: "reno", Classic: true}, old)
+	linear := func(s tcpcc.Setting) bool { return s.Key == tcpcc.SYNLinearKey }
+	if err != nil || slices.ContainsFunc(p.Settings, linear) {
+		t.Errorf("Linux 6.4 has no %s: %+v, %v", tcpcc.SYNLinearKey, p.Settings, err)
 	}
 	if _, err := Resolve(wire.TCP{Variant: "fack", SACK: off}, bare); err == nil {
 		t.Error("fack without SACK is not an error")

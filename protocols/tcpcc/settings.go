@@ -26,6 +26,10 @@ const RTOMaxKey = "net.ipv4.tcp_rto_max_ms"
 // RTOMinKey is the sysctl of the least RTO, in µs, from Linux 6.11 on.
 const RTOMinKey = "net.ipv4.tcp_rto_min_us"
 
+// SYNLinearKey is the sysctl of how many SYNs are sent again at intervals of the first RTO before
+// it doubles, from Linux 6.5 on. RFC 6298 doubles it from the first.
+const SYNLinearKey = "net.ipv4.tcp_syn_linear_timeouts"
+
 // RouteRTOMin stands in a route's text in the provenance before the route's own
 // least RTO in ms, which goes before the namespace's; RouteRTOMinNote is what
 // TCP in force says of one.
@@ -113,7 +117,7 @@ func Settings(t wire.TCP) []Setting {
 		// In the order of what they are about: loss detection, RTO, header
 		// options, and what one connection leaves to the next.
 		set("tcp_recovery", "0", "tcp_early_retrans", "0", "tcp_max_reordering", "3", "tcp_frto", "0",
-			"tcp_timestamps", "0", "tcp_dsack", "0", "tcp_ecn", "0")
+			"tcp_syn_linear_timeouts", "0", "tcp_timestamps", "0", "tcp_dsack", "0", "tcp_ecn", "0")
 	}
 	if sack := SACK(t); sack != nil {
 		set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
@@ -138,7 +142,7 @@ func Settings(t wire.TCP) []Setting {
 func SettingBounds(key string) (least, most int, ok bool) {
 	switch key {
 	case "net.ipv4.tcp_recovery", "net.ipv4.tcp_early_retrans", "net.ipv4.tcp_frto", "net.ipv4.tcp_timestamps",
-		"net.ipv4.tcp_dsack", "net.ipv4.tcp_ecn":
+		"net.ipv4.tcp_dsack", "net.ipv4.tcp_ecn", SYNLinearKey:
 		return 0, 0, true
 	case "net.ipv4.tcp_max_reordering":
 		return 3, 3, true

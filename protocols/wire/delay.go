@@ -17,8 +17,8 @@ type Delay struct {
 	// at the sender of kind delay: when it came to its interface's queue, or to the routing daemon's device, boot
 	// clock; by the kernel's stamp, absent without one
 	QueuedBootNs *int64 `json:"queued_boot_ns,omitempty" unit:"ns"`
-	// when the answer, at the responder and the receiver the datagram, came, boot clock; absent when none did, an
-	// answer within 3 s
+	// when the answer, at the responder and the receiver the datagram, came, boot clock; absent when none did, at
+	// the sender within 3 s
 	ReceivedBootNs *int64 `json:"received_boot_ns,omitempty" unit:"ns"`
 	// whose stamp that is: kernel | program
 	ReceivedStamp string `json:"received_stamp,omitempty" redact:"keep"`

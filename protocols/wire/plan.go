@@ -319,8 +319,8 @@ type TCP struct {
 	// Reno is the kernel's own unless classic is set; sack is that with SACK on. Vegas and westwood are Linux's, of
 	// which westwood is Westwood+; those with a year are as their authors published them.
 	Variant string `json:"variant" form:"variantForm" campaign:"rule=tcpVariants()"`
-	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN;
-	// but RACK stays where SACK is on, from Linux 6.17 on
+	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, SYNs a second apart,
+	// timestamps, D-SACK, ECN; but RACK stays where SACK is on, from Linux 6.17 on
 	//
 	// It makes reno that of RFC 2581.
 	Classic bool `json:"classic,omitempty" campaign:"rule=toggle{}"`

@@ -130,7 +130,8 @@ func (p *phone) run(t *testing.T, name string) campaigns.Run {
 	return all.Runs[i]
 }
 
-const serveAt = "127.0.0.1:17448"
+// serveAt is where the server listens: not where that of the app's tests does, which may go on beside.
+const serveAt = "127.0.0.1:17449"
 
 // serve starts the server with one campaign, and waits until it answers.
 func (d *desk) serve(t *testing.T, folder string, p *phone) *testnet.Running {
