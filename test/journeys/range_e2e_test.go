@@ -89,7 +89,7 @@ func (p *phone) placesOf(t *testing.T, name string) (out []placesLine) {
 func TestARangeTestIsDrivenFromThePhone(t *testing.T) {
 	d := newDesk(t, "")
 	newReceiver(t, d.nodes["bravo"]) // which stands
-	p := d.pairPhone(t, "phone", serveAt, true)
+	p := d.pairPhone(t, "phone", serveAt(t), true)
 	file := variant(t, "range-test.yaml", "range-test", adhocAsInVelocity, "  radio: {mode: none}\n", "duration_s: 60",
 		"duration_s: 15")
 	const name = "range-1"

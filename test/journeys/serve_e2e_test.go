@@ -130,8 +130,11 @@ func (p *phone) run(t *testing.T, name string) campaigns.Run {
 	return all.Runs[i]
 }
 
-// serveAt is where the server listens: not where that of the app's tests does, which may go on beside.
-const serveAt = "127.0.0.1:17449"
+// serveAt is where a test's server may listen, beside those of others.
+func serveAt(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", testnet.FreePort(t))
+}
 
 // serve starts the server with one campaign, and waits until it answers.
 func (d *desk) serve(t *testing.T, folder string, p *phone) *testnet.Running {
@@ -182,8 +185,9 @@ func (d *desk) driveServed(t *testing.T, name string, over func(step string, k w
 //attack:and the fleet file at each request whether the pinned key is an experimenter's
 func TestACampaignIsDrivenFromThePhone(t *testing.T) {
 	d := newDesk(t, "")
-	p := d.pairPhone(t, "phone", serveAt, true)
-	plain := d.pairPhone(t, "onlooker", serveAt, false)
+	at := serveAt(t)
+	p := d.pairPhone(t, "phone", at, true)
+	plain := d.pairPhone(t, "onlooker", at, false)
 	file := stationary(t, "served", "[5.6, 11.1, 16.7]")
 	const name = "served-1"
 	t.Cleanup(func() { d.killDrivers(t, name) }) // they outlive the server, and a test that fails
