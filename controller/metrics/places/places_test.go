@@ -123,8 +123,9 @@ func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 	}
 }
 
-// changed is a log of one attempt whose records were changed before they were stored.
-func changed(t *testing.T, o synthetic.Options, change func(node string, r *wire.Record)) places.Log {
+// oneAttempt is a run of one attempt, of each node of which the records that keep returns are stored.
+func oneAttempt(t *testing.T, o synthetic.Options,
+	keep func(node string, all []wire.Record) []wire.Record) *archive.Archive {
 	t.Helper()
 	info := synthetic.Info(o)
 	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
@@ -135,14 +136,22 @@ func changed(t *testing.T, o synthetic.Options, change func(node string, r *wire
 	told := synthetic.Attempt(info.Plan, info.Plan.Trials[0], 1, synthetic.Conditions{MB: 20}, map[string]*uint64{})
 	delete(told, archive.FieldNode)
 	for node, all := range told {
-		for i := range all {
-			change(node, &all[i])
-		}
-		if err := synthetic.Store(a, node, all); err != nil {
+		if err := synthetic.Store(a, node, keep(node, all)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return logOf(t, a)
+	return a
+}
+
+// changed is a log of one attempt whose records were changed before they were stored.
+func changed(t *testing.T, o synthetic.Options, change func(node string, r *wire.Record)) places.Log {
+	t.Helper()
+	return logOf(t, oneAttempt(t, o, func(node string, all []wire.Record) []wire.Record {
+		for i := range all {
+			change(node, &all[i])
+		}
+		return all
+	}))
 }
 
 // One fix that nobody could have reached is none: neither the way nor the distances go by it, of
@@ -309,26 +318,14 @@ func TestPlaceAndTimeAreOfOneMoment(t *testing.T) {
 // unfinished is a run whose only attempt was ended after five seconds. In the last, no answer came.
 func unfinished(t *testing.T) *archive.Archive {
 	t.Helper()
-	info := synthetic.Info(options)
-	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Close() })
-	told := synthetic.Attempt(info.Plan, info.Plan.Trials[0], 1, synthetic.Conditions{MB: 20}, map[string]*uint64{})
-	delete(told, archive.FieldNode)
-	for node, all := range told {
+	return oneAttempt(t, options, func(node string, all []wire.Record) []wire.Record {
 		over := synthetic.OpenBootNs[node] + 5e9
-		all = slices.DeleteFunc(all, func(r wire.Record) bool {
+		return slices.DeleteFunc(all, func(r wire.Record) bool {
 			d, is := r.Body.(*wire.Delay)
 			return r.TBootNs > over || is && d.ReceivedBootNs != nil && r.TBootNs > over-1e9 ||
 				is && d.ReceivedBootNs == nil && r.TBootNs > over-wire.DelayGrace.Nanoseconds()
 		})
-		if err := synthetic.Store(a, node, all); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return a
+	})
 }
 
 // What was logged up to its end is there, and of the datagrams those whose fate is known.
