@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/metrics/places"
 )
 
 // file is one file of an export.
@@ -233,6 +234,11 @@ func writeFiles(from lines, dir string, o Options) (files []file, results *resul
 	if err != nil {
 		return nil, nil, err
 	}
+	byPlace, err := placesOf(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	files = append(files, byPlace...)
 	for _, f := range files {
 		if f.write == nil {
 			continue
@@ -272,6 +278,19 @@ func writeFiles(from lines, dir string, o Options) (files []file, results *resul
 			"application/vnd.apache.parquet", nil})
 	}
 	return files, results, nil
+}
+
+// placesOf is what the car's windows measured by place; nothing where no car's place or throughput is known.
+func placesOf(a *archive.Archive) ([]file, error) {
+	log, err := places.Of(a)
+	if err != nil || len(log.Seconds) == 0 {
+		return nil, err
+	}
+	return []file{
+		{"places.csv", "Every second of every window with a car: where it was, and what was measured.", "text/csv",
+			log.WriteCSV},
+		{"places.gpx", "The same along the route driven.", "application/gpx+xml", log.WriteGPX},
+	}, nil
 }
 
 // createBoth writes two files side by side.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,6 +179,53 @@ func TestWindowTimeIsTheNodesOwn(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Error("no row of trial 1")
+	}
+}
+
+// A second by place is one of a window, so that a redacted export has them too: each is where the car's redacted
+// track has been.
+func TestWhatWasMeasuredByPlaceIsThere(t *testing.T) {
+	a, _ := exported(t)
+	dir := t.TempDir()
+	if _, err := Run(a, dir, Options{Redact: true}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(dir, "places.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(lines) < 10 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	column := func(line []string, name string) float64 {
+		v, err := strconv.ParseFloat(line[slices.Index(lines[0], name)], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return v
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, row := range rowsOf(t, filepath.Join(dir, fileOf("fm_gps"))) {
+		if lon, is := row["lon_deg"]; is {
+			low, high = min(low, lon.Double()), max(high, lon.Double())
+		}
+	}
+	for _, line := range lines[1:] {
+		if lon := column(line, "lon_deg"); !(low <= lon && lon <= high) || !(column(line, "throughput_bps") > 0) {
+			t.Errorf("%v: longitude not within %v to %v, or no throughput", line, low, high)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "places.gpx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(text, new(struct{})); err != nil {
+		t.Errorf("places.gpx: %v", err)
+	}
+	if points := strings.Count(string(text), "<trkpt "); points != len(lines)-1 {
+		t.Errorf("places.gpx has %d points, places.csv %d lines of seconds", points, len(lines)-1)
 	}
 }
 
