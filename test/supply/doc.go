@@ -1,3 +1,4 @@
 // Package supply holds tests of what builds fetch from elsewhere: that nothing else than
-// what is pinned comes into them. There is nothing in it to import.
+// what is pinned comes into them, and that Gradle would take no other versions than Maven. There is nothing in it to
+// import.
 package supply
