@@ -45,7 +45,11 @@ func AdmitNode(dir string, node Node) ([]keys.Peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admit node %q: %w", node.Name, err)
 	}
-	f, err := change(dir, node.Name, func(f *file) error { return f.add(node) })
+	var f file
+	err = alone(dir, func() (err error) {
+		f, err = change(dir, node.Name, func(f *file) error { return f.add(node) })
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("admit node: %w", err)
 	}
@@ -55,12 +59,15 @@ func AdmitNode(dir string, node Node) ([]keys.Peer, error) {
 // AdmitApp adds a phone's app to DIR/fleet.yaml, and returns the fleet with it.
 // The nodes have yet to be told.
 func AdmitApp(dir, name string, app App) (*Fleet, error) {
-	_, err := change(dir, name, func(f *file) error {
-		if f.Apps == nil {
-			f.Apps = map[string]App{}
-		}
-		f.Apps[name] = app
-		return f.unique()
+	err := alone(dir, func() error {
+		_, err := change(dir, name, func(f *file) error {
+			if f.Apps == nil {
+				f.Apps = map[string]App{}
+			}
+			f.Apps[name] = app
+			return f.unique()
+		})
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admit app: %w", err)

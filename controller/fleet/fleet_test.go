@@ -9,10 +9,13 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func issue(t *testing.T, dir, name, address string, o fleet.IssueOptions) string {
@@ -283,4 +286,35 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What one process adds is not lost, and what another revokes does not come back, when they do so at the same time.
+func TestChangesAtTheSameTimeAllCount(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := fleet.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 10 {
+		stolen := fmt.Sprintf("stolen%d", round)
+		if _, err := fleet.AdmitApp(dir, stolen, fleet.App{Pin: testnet.Identity(t, stolen).Pin}); err != nil {
+			t.Fatal(err)
+		}
+		var group errgroup.Group
+		for i := range 3 {
+			node := fleet.Node{Name: fmt.Sprintf("n%d-%d", round, i), Address: fmt.Sprintf("10.0.%d.%d:7443", round, i+1)}
+			node.Pin = testnet.Identity(t, node.Name).Pin
+			group.Go(func() error { _, err := fleet.AdmitNode(dir, node); return err })
+		}
+		group.Go(func() error { return fleet.Revoke(dir, stolen) })
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fleet.Load(filepath.Join(dir, fleet.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Nodes) != 3*(round+1) || len(f.Apps) != 0 {
+			t.Fatalf("round %d: %d nodes of %d, apps %v", round, len(f.Nodes), 3*(round+1), f.Apps)
+		}
+	}
 }

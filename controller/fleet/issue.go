@@ -53,6 +53,11 @@ func Init(dir string) (keys.Identity, error) {
 // and adds the node to DIR/fleet.yaml; it returns the bundle's folder. The
 // bundle goes to the node; its key need not stay here.
 func Issue(dir, name, address string, o IssueOptions) (bundle string, err error) {
+	err = alone(dir, func() (err error) { bundle, err = issue(dir, name, address, o); return err })
+	return bundle, err
+}
+
+func issue(dir, name, address string, o IssueOptions) (bundle string, err error) {
 	controller, err := Identity(dir)
 	if err != nil {
 		return "", fmt.Errorf("issue node %q: %w", name, err)
@@ -108,6 +113,10 @@ func Revoke(dir, name string) error {
 	if err := keys.CheckName(name); err != nil {
 		return fmt.Errorf("revoke node: %w", err)
 	}
+	return alone(dir, func() error { return revoke(dir, name) })
+}
+
+func revoke(dir, name string) error {
 	path := filepath.Join(dir, FileName)
 	f, comments, err := readFile(path)
 	if err != nil {

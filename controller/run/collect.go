@@ -60,6 +60,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
 	behind := false
+	var unkept time.Time // since when nothing can be kept; zero: it can
 	defer func() {
 		if at != told && !behind {
 			l.confirmLast(ctx, name, c, at)
@@ -73,9 +74,15 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		if ctx.Err() != nil {
 			return
 		}
-		if full := l.fullDisk(err); full != nil {
+		switch {
+		case !errors.As(err, new(keepError)):
+			unkept = time.Time{}
+		case unkept.IsZero():
+			unkept = time.Now()
+		}
+		if broken := l.cannotKeep(err, unkept); broken != nil {
 			select {
-			case l.s.broken <- full:
+			case l.s.broken <- broken:
 			case <-ctx.Done():
 			}
 			return
@@ -124,13 +131,27 @@ func (l *openLane) confirmLast(ctx context.Context, name string, c source, at wi
 	}
 }
 
-// fullDisk is the error of a run that cannot keep what it collects, nil where err says something else.
-func (l *openLane) fullDisk(err error) error {
-	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+// keepError is an error of keeping what a node sent: its disk is at fault, and no node.
+type keepError struct{ error }
+
+func (e keepError) Unwrap() error { return e.error }
+
+// keepPatience is for how long keeping is tried again: a process may be short of files for a moment.
+const keepPatience = 10 * time.Second
+
+// cannotKeep is the error of a run that cannot keep what it collects; nil where err says something else, or may pass.
+func (l *openLane) cannotKeep(err error, since time.Time) error {
+	switch {
+	case !errors.As(err, new(keepError)):
+		return nil
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("the disk of %s is full: make room on it, then continue with --resume; the nodes keep their "+
+			"records until then: %w", l.s.Archive.Dir(), err)
+	case time.Since(since) < keepPatience && !errors.Is(err, unix.EROFS):
 		return nil
 	}
-	return fmt.Errorf("the disk of %s is full: make room on it, then continue with --resume; the nodes keep their "+
-		"records until then: %w", l.s.Archive.Dir(), err)
+	return fmt.Errorf("nothing can be written to %s: mend its disk, or copy the folder to another, then continue with "+
+		"--resume; the nodes keep their records until then: %w", l.s.Archive.Dir(), err)
 }
 
 // holdFor is how long a node may hold a question for records: on the mesh it is
@@ -155,9 +176,12 @@ func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wi
 		return nil, next, nil
 	}
 	if err := l.s.Archive.Append(name, lines); err != nil {
-		return nil, next, err
+		return nil, next, keepError{err}
 	}
-	return lines, next, l.s.Archive.Reached(name, next)
+	if err := l.s.Archive.Reached(name, next); err != nil {
+		return lines, next, keepError{err}
+	}
+	return lines, next, nil
 }
 
 // see looks at a line that is durable in the archive.

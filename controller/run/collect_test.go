@@ -1,8 +1,10 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,18 +155,54 @@ func TestOnlyWhatNobodyLooksAtIsPassedOver(t *testing.T) {
 	}
 }
 
-// A full disk ends the run with what to do; another fault is waited out.
-func TestAFullDiskIsToldApart(t *testing.T) {
+// A disk that cannot be written ends the run with what to do, at once or when it stays so; a node that is out of reach
+// is waited for.
+func TestADiskThatCannotBeWrittenEndsTheRun(t *testing.T) {
 	lane, _ := newLane(t, "only")
 	r := newRunner(t, 1, 1, lane)
 	l := &openLane{s: &shell{Runner: r}}
-	err := l.fullDisk(fmt.Errorf("append records: %w", unix.ENOSPC))
-	if want := "the disk of " + r.Archive.Dir() + " is full: make room"; err == nil ||
-		!strings.HasPrefix(err.Error(), want) || !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("%v, want %q", err, want)
+	now, longAgo := time.Now(), time.Now().Add(-keepPatience)
+	for _, c := range []struct {
+		err   error
+		since time.Time
+		want  string
+	}{
+		{keepError{fmt.Errorf("append records: %w", unix.ENOSPC)}, now, "the disk of " + r.Archive.Dir() + " is full: make room"},
+		{keepError{fmt.Errorf("append records: %w", unix.EROFS)}, now, "nothing can be written to " + r.Archive.Dir()},
+		{keepError{fmt.Errorf("append records: %w", unix.EIO)}, longAgo, "nothing can be written to " + r.Archive.Dir()},
+		{keepError{fmt.Errorf("append records: %w", unix.EMFILE)}, now, ""},
+		{fmt.Errorf("out of reach: %w", unix.EROFS), longAgo, ""}, // a node's own disk
+	} {
+		err := l.cannotKeep(c.err, c.since)
+		if got := fmt.Sprint(err); c.want == "" != (err == nil) || c.want != "" && !strings.HasPrefix(got, c.want) {
+			t.Errorf("%v since %s: %v, want %q", c.err, time.Since(c.since), err, c.want)
+		}
+		if err != nil && !errors.Is(err, errors.Unwrap(c.err)) {
+			t.Errorf("%v does not say %v", err, c.err)
+		}
 	}
-	if err := l.fullDisk(errors.New("out of reach")); err != nil {
-		t.Errorf("a node out of reach: %v", err)
+}
+
+// told answers as a node that has one record.
+type told struct{ source }
+
+func (told) Records(context.Context, string, uint64, int, time.Duration) ([][]byte, string, uint64, error) {
+	line := `{"v":1,"node":"car","epoch":"e","seq":1,"run":"today","trial":1,"attempt":1,"t_boot_ns":1,"kind":"note",` +
+		`"text":"hello"}`
+	return [][]byte{[]byte(line)}, "e", 1, nil
+}
+
+// What cannot be kept is the disk's fault, not the node's.
+func TestWhatCannotBeKeptIsToldApart(t *testing.T) {
+	lane, _ := newLane(t, "only")
+	l := &openLane{s: &shell{Runner: newRunner(t, 1, 1, lane)}}
+	dir := l.s.Archive.Dir()
+	if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil { // a stick that was pulled
+		t.Fatal(err)
+	}
+	_, _, err := l.copyRecords(within(t), "car", told{}, wire.SpoolPosition{}, 0)
+	if !errors.As(err, new(keepError)) {
+		t.Errorf("%v", err)
 	}
 }
 

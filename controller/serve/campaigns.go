@@ -231,6 +231,9 @@ func (s *Server) check(c *call, want campaigns.Choice) (any, error) {
 		return nil, err
 	}
 	defer release(s.checking)
+	if err := s.free(""); err != nil { // its nodes would look at themselves within a window
+		return nil, err
+	}
 	fl, err := fleet.Load(s.fleet)
 	if err != nil {
 		return nil, err

@@ -170,8 +170,8 @@ func (s *Server) free(name string) error {
 			continue
 		}
 		rec, err := readRecord(s.board.dir, c.name)
-		if err != nil {
-			return err
+		if err != nil { // its lock still tells whether it is driven
+			s.log.Warn("read what is known of a run", "run", c.name, "error", err)
 		}
 		if driven, err := s.board.driven(c.name, rec); err != nil || !driven {
 			if err != nil {
@@ -278,17 +278,13 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 		return err
 	}
 	rec.RestoreDue, rec.Said = true, restoreDue
-	if err := rec.write(s.board.dir, r.Name); err != nil {
-		return err
-	}
+	s.note(rec, r.Name)
 	if err := s.interrupt(c.ctx, r.Name, rec); err != nil {
 		return err
 	}
 	s.log.Info("run halted", "run", r.Name, "for_good", end, "by", c.peer)
 	rec.Process, rec.Ended = nil, end
-	if err := rec.write(s.board.dir, r.Name); err != nil {
-		return err
-	}
+	s.note(rec, r.Name)
 	fl, err := fleet.Load(s.fleet)
 	if err != nil {
 		return err
@@ -298,7 +294,19 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 	wrong := s.restore(ctx, fl, nodes)
 	wrong = append(wrong, s.board.holding(r.Name, func() []string { return s.collect(c.ctx, fl, r.Name) })...)
 	rec.RestoreDue, rec.Said = len(wrong) > 0, shortened(strings.Join(wrong, "\n"), saidMost)
-	return rec.write(s.board.dir, r.Name)
+	if err := rec.write(s.board.dir, r.Name); err != nil {
+		return &wire.Error{Code: wire.CodeUnavailable, Message: fmt.Sprintf("run %s was halted and its nodes were asked to "+
+			"put themselves back, but that cannot be noted: %v", r.Name, err),
+			Cure: "make room on the controller's disk, then ask again"}
+	}
+	return nil
+}
+
+// note writes what is known of a run. A disk that is full does not keep its nodes from being put back.
+func (s *Server) note(rec *record, name string) {
+	if err := rec.write(s.board.dir, name); err != nil {
+		s.log.Warn("keep what is known of a run", "run", name, "error", err)
+	}
 }
 
 // interrupt ends who drives a run, in order, and once: a process that is told twice is killed.
@@ -315,9 +323,7 @@ func (s *Server) interrupt(ctx context.Context, name string, rec *record) error 
 	}
 	if rec.Told == nil || *rec.Told != p {
 		rec.Told = &p
-		if err := rec.write(s.board.dir, name); err != nil {
-			return err
-		}
+		s.note(rec, name)
 		if err := s.driver.Interrupt(p); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
@@ -610,5 +612,77 @@ func TestAWaitEndsWithTheNextChange(t *testing.T) {
 	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-1", Choice: few})
 	if runs := <-waited; len(runs.Runs) != 1 || runs.Version == version || time.Since(begun) > 10*time.Second {
 		t.Errorf("after %v: %+v", time.Since(begun), runs)
+	}
+}
+
+// A record of an old run that cannot be read keeps nobody from beginning another.
+func TestARecordThatCannotBeReadIsPassedOver(t *testing.T) {
+	b := newBench(t)
+	bad := own(b.runs(), "last-year")
+	if err := os.MkdirAll(bad, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bad, recordFile), []byte{0, 0}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-1", Choice: few})
+	if len(b.driver.begun) != 1 {
+		t.Errorf("begun: %v", b.driver.begun)
+	}
+}
+
+// Nodes are put back though the controller's disk cannot be written, and the phone is told what cannot be noted.
+func TestNodesArePutBackThoughNothingCanBeNoted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	b := newBench(t)
+	const name = "phones-1"
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: name, Choice: few})
+	b.archived(t, name)
+	known, copied := own(b.runs(), name), t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(known)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("known", known, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(known, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.CopyFS(known, os.DirFS(copied)); err != nil {
+		t.Fatal(err)
+	}
+	filler, err := os.Create(filepath.Join(known, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer filler.Close()
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	b.driver.ends(name)
+	_, err = b.do(b.phone, http.MethodPost, "/v1/runs/"+name+"/end", "")
+	if len(b.restored) != 1 || err == nil || !strings.Contains(err.Error(), "cannot be noted") {
+		t.Errorf("%v; restored %v", err, b.restored)
+	}
+}
+
+// While one's run is driven, nobody has its nodes look at themselves.
+func TestNoPreflightDuringARun(t *testing.T) {
+	b := newBench(t)
+	ask[campaigns.Run](t, b, http.MethodPost, "/v1/runs", campaigns.Start{Name: "phones-1", Choice: few})
+	choice, err := json.Marshal(few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.do(b.pair(t, "phone-2", true), http.MethodPost, "/v1/preflight", string(choice)); err == nil ||
+		!strings.Contains(err.Error(), "run phones-1 is under way") {
+		t.Errorf("%v", err)
 	}
 }
