@@ -264,7 +264,8 @@ func read(d disk) (*Archive, error) {
 // Again is a run that Read opened as it is now. Only what changes while a run is driven is read again.
 func (a *Archive) Again() (*Archive, error) {
 	now, err := os.Stat(a.disk.path(runFile))
-	if err != nil || !os.SameFile(now, a.is) {
+	// A new file may have the number of one that was removed.
+	if err != nil || !os.SameFile(now, a.is) || !now.ModTime().Equal(a.is.ModTime()) {
 		return read(a.disk)
 	}
 	again := newArchive(a.dir, a.info)
@@ -291,9 +292,10 @@ func (a *Archive) load() error {
 	if err := a.readInfo(); err != nil {
 		return err
 	}
+	var mended []string
 	if a.lock != nil {
 		a.disk.extent = &found.own
-		if err := a.disk.mend(); err != nil {
+		if mended, err = a.disk.mend(); err != nil {
 			return err
 		}
 	}
@@ -303,7 +305,11 @@ func (a *Archive) load() error {
 	if a.lock == nil {
 		return nil
 	}
-	return a.recoverCursors()
+	err = a.recoverCursors()
+	for _, text := range mended {
+		err = errors.Join(err, a.note("", text))
+	}
+	return err
 }
 
 // readDecided finds what is decided, what is sealed, and whether the run is over.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -79,7 +80,7 @@ func (a *Archive) CloseCapture(k wire.TrialKey, node, sha256 string) error {
 	if err := os.Rename(a.disk.path(rel+partSuffix), a.disk.path(rel)); err != nil {
 		return fmt.Errorf("close capture of %q: %w", node, err)
 	}
-	return syncDir(filepath.Dir(a.disk.path(rel)))
+	return durable.Folder(filepath.Dir(a.disk.path(rel)))
 }
 
 // OpenCapture opens a node's capture of an attempt; fs.ErrNotExist says that

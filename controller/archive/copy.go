@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"fieldmesh.dev/fieldmesh/internal/durable"
 )
 
 // ErrOtherRun is returned when the place of a copy holds another run.
@@ -139,7 +141,7 @@ func (d disk) replaceBy(from, rel string) (err error) {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", rel, err)
 	}
-	return syncDir(filepath.Dir(d.path(rel)))
+	return durable.Folder(filepath.Dir(d.path(rel)))
 }
 
 // SameDisk reports whether two folders are on one file system, as far as it can be

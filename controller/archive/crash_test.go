@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +217,49 @@ func TestTornTailAtEveryByte(t *testing.T) {
 			t.Fatalf("cut at byte %d: the file is not whole again: %v\n%s", n, err, got)
 		}
 		if err := os.Remove(filepath.Join(dir, cursorFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A loss of power left zeros for a page of what was not synced yet, and the page after it: the run goes on, what is
+// missing is taken from the node again, and the journal says what was taken out.
+func TestAHoleInATailIsMended(t *testing.T) {
+	lines := [][]byte{crashLine("car", 1, 1), crashLine("car", 2, 1), crashLine("car", 3, 1)}
+	for _, rel := range []string{"trials/0001-a1/records/car.ndjson", cursorFile, "journal.ndjson"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		a, err := Create(dir, crashPlan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(a.Append("car", lines[:2]), a.Note("hello"), a.Close()); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, rel)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		torn := slices.Concat(text, make([]byte, 4096), []byte("s\"}\n"))
+		if err := os.WriteFile(path, torn, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if a, err = Open(dir); err != nil {
+			t.Fatalf("%s: %v", rel, err)
+		}
+		if err := a.Append("car", lines); err != nil {
+			t.Fatal(err)
+		}
+		records, err := a.All(1, 1)
+		if err != nil || len(records) != len(lines) {
+			t.Errorf("%s: %d records of %d, %v", rel, len(records), len(lines), err)
+		}
+		journal, err := os.ReadFile(filepath.Join(dir, "journal.ndjson"))
+		if want := "4100 bytes of " + rel; err != nil || !strings.Contains(string(journal), want) ||
+			!strings.Contains(string(journal), "hello") {
+			t.Errorf("%s: the journal lacks %q or its former note: %v\n%s", rel, want, err, journal)
+		}
+		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

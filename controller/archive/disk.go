@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/torn"
 	"fieldmesh.dev/fieldmesh/controller/plan/room"
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -63,7 +64,7 @@ func (d disk) mkdir(rel string) error {
 		if err := os.MkdirAll(d.root, 0o755); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoFolder, err)
 		}
-		return syncDir(filepath.Dir(filepath.Clean(d.root)))
+		return durable.Folder(filepath.Dir(filepath.Clean(d.root)))
 	}
 	if err := d.mkdir(filepath.Dir(rel)); err != nil {
 		return err
@@ -77,18 +78,7 @@ func (d disk) mkdir(rel string) error {
 	if err := os.Mkdir(d.path(rel), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	return syncDir(filepath.Dir(d.path(rel)))
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open folder to sync: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return errors.Join(fmt.Errorf("sync folder %q: %w", path, err), f.Close())
-	}
-	return f.Close()
+	return durable.Folder(filepath.Dir(d.path(rel)))
 }
 
 // append adds whole lines to a file and returns its new size once they are on
@@ -116,7 +106,7 @@ func (d disk) append(rel string, data []byte) (size int64, err error) {
 		return 0, errors.Join(fmt.Errorf("append to %s: %w", rel, err), d.cut(f, rel, before))
 	}
 	if fresh {
-		if err := syncDir(filepath.Dir(d.path(rel))); err != nil {
+		if err := durable.Folder(filepath.Dir(d.path(rel))); err != nil {
 			return 0, err
 		}
 	}
@@ -176,7 +166,7 @@ func (d disk) replace(rel string, data []byte) error {
 	if !fresh {
 		d.release(tmp)
 	}
-	return syncDir(filepath.Dir(d.path(rel)))
+	return durable.Folder(filepath.Dir(d.path(rel)))
 }
 
 func (d disk) replaceJSON(rel string, v any) error {
@@ -273,13 +263,13 @@ func (d disk) remove(rel string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("remove %s: %w", rel, err)
 	}
-	return syncDir(filepath.Dir(d.path(rel)))
+	return durable.Folder(filepath.Dir(d.path(rel)))
 }
 
-// mend takes away what a crash left: half-written replacements, and the torn
-// last line of a file that is appended to. Sealed folders are left alone.
-func (d disk) mend() error {
-	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+// mend takes away what a crash left: half-written replacements, the torn last line of a file that
+// is appended to, and lines with zeros, of which it tells. Sealed folders are left alone.
+func (d disk) mend() (told []string, err error) {
+	err = filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("look through run: %w", err)
 		}
@@ -299,47 +289,16 @@ func (d disk) mend() error {
 		case strings.HasSuffix(rel, tmpSuffix):
 			return d.remove(rel)
 		case strings.HasSuffix(rel, ".ndjson"), strings.HasSuffix(rel, ".unreadable"):
-			return d.cutTornTail(rel)
+			holes, err := torn.Mend(path, path+tmpSuffix)
+			if err != nil {
+				return fmt.Errorf("mend %s: %w", rel, err)
+			}
+			if holes > 0 {
+				told = append(told, fmt.Sprintf("%d bytes of %s were zeros or beside them, as a loss of power leaves "+
+					"them: those lines are taken out", holes, rel))
+			}
 		}
 		return nil
 	})
-}
-
-// cutTornTail shortens a file to its last newline.
-func (d disk) cutTornTail(rel string) (err error) {
-	f, err := os.OpenFile(d.path(rel), os.O_RDWR, 0)
-	if err != nil {
-		return fmt.Errorf("mend %s: %w", rel, err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, whole, err := wholeLines(f)
-	if err != nil || whole == size {
-		return err
-	}
-	if err := f.Truncate(whole); err != nil {
-		return fmt.Errorf("mend %s: %w", rel, err)
-	}
-	return f.Sync()
-}
-
-// wholeLines gives a file's size and the offset just after its last newline,
-// reading backwards: files of records are long, tails are short.
-func wholeLines(f *os.File) (size, whole int64, err error) {
-	size, err = f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, 0, err
-	}
-	buf := make([]byte, 64<<10)
-	for end := size; end > 0; {
-		start := max(0, end-int64(len(buf)))
-		part := buf[:end-start]
-		if _, err := f.ReadAt(part, start); err != nil {
-			return 0, 0, err
-		}
-		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
-			return size, start + int64(i) + 1, nil
-		}
-		end = start
-	}
-	return size, 0, nil
+	return told, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
@@ -26,7 +27,7 @@ func KeepKey(dir string, key []byte) error {
 		err = keys.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(filepath.Dir(path)))
+		err = durable.Folder(filepath.Dir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the run's key: %w", err)

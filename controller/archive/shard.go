@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -98,7 +99,7 @@ func createWhole(dir string, info RunInfo, fill func(*Archive) error) (err error
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(beside))
 	}
-	return syncDir(filepath.Dir(dir))
+	return durable.Folder(filepath.Dir(dir))
 }
 
 // wholeShard opens a shard that is finished and as its manifests say.

@@ -301,7 +301,8 @@ func TestChangesAtTheSameTimeAllCount(t *testing.T) {
 		}
 		var group errgroup.Group
 		for i := range 3 {
-			node := fleet.Node{Name: fmt.Sprintf("n%d-%d", round, i), Address: fmt.Sprintf("10.0.%d.%d:7443", round, i+1)}
+			node := fleet.Node{Name: fmt.Sprintf("n%d-%d", round, i)}
+			node.Address = fmt.Sprintf("10.0.%d.%d:7443", round, i+1)
 			node.Pin = testnet.Identity(t, node.Name).Pin
 			group.Go(func() error { _, err := fleet.AdmitNode(dir, node); return err })
 		}

@@ -161,15 +161,16 @@ func TestADiskThatCannotBeWrittenEndsTheRun(t *testing.T) {
 	lane, _ := newLane(t, "only")
 	r := newRunner(t, 1, 1, lane)
 	l := &openLane{s: &shell{Runner: r}}
+	full, broken := "the disk of "+r.Archive.Dir()+" is full: make room", "nothing can be written to "+r.Archive.Dir()
 	now, longAgo := time.Now(), time.Now().Add(-keepPatience)
 	for _, c := range []struct {
 		err   error
 		since time.Time
 		want  string
 	}{
-		{keepError{fmt.Errorf("append records: %w", unix.ENOSPC)}, now, "the disk of " + r.Archive.Dir() + " is full: make room"},
-		{keepError{fmt.Errorf("append records: %w", unix.EROFS)}, now, "nothing can be written to " + r.Archive.Dir()},
-		{keepError{fmt.Errorf("append records: %w", unix.EIO)}, longAgo, "nothing can be written to " + r.Archive.Dir()},
+		{keepError{fmt.Errorf("append records: %w", unix.ENOSPC)}, now, full},
+		{keepError{fmt.Errorf("append records: %w", unix.EROFS)}, now, broken},
+		{keepError{fmt.Errorf("append records: %w", unix.EIO)}, longAgo, broken},
 		{keepError{fmt.Errorf("append records: %w", unix.EMFILE)}, now, ""},
 		{fmt.Errorf("out of reach: %w", unix.EROFS), longAgo, ""}, // a node's own disk
 	} {

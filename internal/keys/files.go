@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/durable"
 )
 
 // ErrNoIdentity is returned for a folder that holds no key.
@@ -163,17 +165,5 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	if err := os.Rename(temp.Name(), path); err != nil {
 		return fmt.Errorf("write %q: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder %q: %w", dir, err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync folder %q: %w", dir, err)
-	}
-	return nil
+	return durable.Folder(filepath.Dir(path))
 }

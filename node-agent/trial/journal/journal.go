@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -242,24 +243,12 @@ func writeDurably(path string, body []byte) error {
 		err = os.Rename(tmp, path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = durable.Folder(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("write %q: %w", path, err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 // SetVerdict puts v among a trial's verdicts. A final one replaces a
