@@ -295,8 +295,8 @@ func (s *Server) halt(c *call, r *campaigns.Run, rec *record, end bool) error {
 	wrong = append(wrong, s.board.holding(r.Name, func() []string { return s.collect(c.ctx, fl, r.Name) })...)
 	rec.RestoreDue, rec.Said = len(wrong) > 0, shortened(strings.Join(wrong, "\n"), saidMost)
 	if err := rec.write(s.board.dir, r.Name); err != nil {
-		return &wire.Error{Code: wire.CodeUnavailable, Message: fmt.Sprintf("run %s was halted and its nodes were asked "+
-			"to put themselves back, but that cannot be noted: %v", r.Name, err),
+		return &wire.Error{Code: wire.CodeUnavailable, Message: fmt.Sprintf("run %s was halted and its nodes were "+
+			"asked to put themselves back, but that cannot be noted: %v", r.Name, err),
 			Cure: "make room on the controller's disk, then ask again"}
 	}
 	return nil
