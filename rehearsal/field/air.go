@@ -111,15 +111,10 @@ func CheckRadios(trials []wire.Trial) error {
 		if !t.Radio.HasAccessPoint() {
 			continue
 		}
-		cure := "rehearse a copy with `radio: {mode: adhoc, …}` (campaigns/velocity.yaml has the drives of " +
-			"velocity-phones.yaml), and try this one with the nodes on a table (`fieldmesh run --place bench`)"
-		if t.Radio.Mode == wire.ModeInfrastructure {
-			cure = "rehearse it with the kernel's own radios (`--clock virtual --radio mac80211`), or a copy with " +
-				"`radio: {mode: adhoc, …}`"
-		}
 		return fmt.Errorf("trial %d: its radio's mode is %s, and the emulated radio is an ad hoc one only, in "+
-			"which no frame goes by way of an access point: what it carried would be another network's; %s", t.Number,
-			t.Radio.Mode, cure)
+			"which no frame goes by way of an access point: what it carried would be another network's; add "+
+			"--clock virtual --radio mac80211, for the kernel's own radios, or rehearse a copy with `radio: {mode: "+
+			"adhoc, …}`", t.Number, t.Radio.Mode)
 	}
 	return nil
 }

@@ -43,7 +43,6 @@ func cellRatesMbps(standard string, fixedMbps *float64) []float64 {
 const (
 	powerMost24GHzDbm = 20
 	powerMost5GHzDbm  = 30
-	lastAllowed24GHz  = 11
 )
 
 // queueMostFrames keeps the emulated card's queue below the 200 frames at which the
@@ -124,8 +123,9 @@ func checkKernelRadio(t wire.Trial) error {
 		return fmt.Errorf("radio.rate_mbps %g in mode %s: the kernel fixes a rate only if all stations must have it, "+
 			"and those of an access point of %s are %v Mbit/s; plan one of these, or leave it out", *r.RateMbps, r.Mode,
 			standard, cellRatesMbps(standard, nil))
-	case standard != phy.Standard80211a && r.Channel > lastAllowed24GHz:
-		return fmt.Errorf("radio.channel %d: the kernel's radios may use 1 to %d here", r.Channel, lastAllowed24GHz)
+	case standard != phy.Standard80211a && r.Channel > 11, r.Channel > 48 && r.Channel < 149:
+		return fmt.Errorf("radio.channel %d: the kernel's radios may use 1 to 11, 36 to 48 and 149 to 165 here; "+
+			"plan one of these", r.Channel)
 	case r.TxPowerDbm == nil:
 		return errors.New("radio.tx_power_dbm is absent, so that the air would not know what the kernel's radios " +
 			"send with; set it")

@@ -51,6 +51,8 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"tx_power_dbm is absent", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = nil })},
 		{"20 dBm at most", Settings{}, nodes, radio(func(r *wire.Radio) { r.TxPowerDbm = new(20.5) })},
 		{"channel 12", Settings{}, nodes, radio(func(r *wire.Radio) { r.Channel = 12 })},
+		{"channel 52", Settings{}, nodes, radio(func(r *wire.Radio) { r.Standard, r.Channel = "802.11a", 52 })},
+		{"", Settings{}, nodes, radio(func(r *wire.Radio) { r.Standard, r.Channel = "802.11a", 149 })},
 		{"field.radio: disc", Settings{Radio: phy.RadioDisc}, nodes, radio(nil)},
 		{"field.radio: ns2", Settings{Radio: phy.RadioNS2WaveLAN}, nodes, radio(nil)},
 		{"field.propagation: disc", Settings{Propagation: "disc"}, nodes, radio(nil)},
