@@ -102,7 +102,8 @@ type RunInfo struct {
 	Clock       *Clock    `json:"clock,omitempty"` // of a rehearsal; nil: nature's
 	// Radio is RadioMAC80211 where a rehearsal's nodes had the kernel's own radios; empty: interfaces
 	// of Ethernet at an emulated radio, or it is no rehearsal.
-	Radio string `json:"radio,omitempty"`
+	Radio      string   `json:"radio,omitempty"`
+	Deviations []string `json:"deviations,omitempty"` // in what a rehearsal's network is not the campaign's
 	// ChannelDraws is plan's, of a rehearsal; empty: one for all repetitions, as before there was a
 	// choice.
 	ChannelDraws string            `json:"channel_draws,omitempty"`

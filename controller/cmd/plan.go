@@ -135,7 +135,7 @@ func planShowCommand() *cobra.Command {
 		if asJSON {
 			return document.Plan(w, c)
 		}
-		return show.Plan(w, c, scene.Refused(c))
+		return show.Plan(w, c, scene.Rehearsal(c))
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
 	return c

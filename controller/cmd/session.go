@@ -25,7 +25,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // runFlags are the flags that run and rehearse have in common.
@@ -130,12 +129,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
+	draws, deviations := "", []string(nil)
 	if place == archive.PlaceRehearsal {
-		check := field.CheckRadios
-		if f.radio == archive.RadioMAC80211 {
-			check = func(trials []wire.Trial) error { return scene.CheckKernelRadios(c, trials) }
-		}
-		if err := check(p.Trials); err != nil {
+		draws = c.ChannelDraws()
+		if deviations, err = scene.Radios(c, p.Trials, f.radio); err != nil {
 			return nil, fmt.Errorf("rehearse %s: %w", file, err)
 		}
 	}
@@ -143,14 +140,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	draws := ""
-	if place == archive.PlaceRehearsal {
-		draws = c.ChannelDraws()
-	}
 	folder = cmp.Or(folder, name)
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
-			Radio: f.radio,
+			Radio: f.radio, Deviations: deviations,
 			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
 			Place: place, ChannelDraws: draws, Site: c.Site.Sheet(), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {

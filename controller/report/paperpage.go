@@ -78,8 +78,8 @@ type leftRow struct {
 	Trials                int
 }
 
-// leftTime is how long a campaign takes that was not driven: on the road, where no
-// rehearsal drives it. What has no schedule before its field is known is rehearsed.
+// leftTime is how long a campaign takes that was not driven: on the road, where only virtual
+// time has its rehearsal. What has no schedule before its field is known is rehearsed.
 func leftTime(c *plan.Campaign, e drive.Estimate) string {
 	trials, err := c.Schedule()
 	if err == nil && slices.ContainsFunc(trials, func(t wire.Trial) bool { return t.Radio.HasAccessPoint() }) {

@@ -158,6 +158,7 @@ func runPairs(d *evidence.Run) []pair {
 		{"seed of the order", fmt.Sprint(d.Info.Seed)},
 		{"clock", clockText(d.Info.Clock)},
 		{"nodes' radios", radiosText(d.Info)},
+		{"not as on the road", strings.Join(d.Info.Deviations, " ")},
 		{"channel", drawsText(d.Info)},
 		{"fieldmesh", d.Info.Version},
 	}

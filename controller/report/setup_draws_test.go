@@ -1,12 +1,14 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -31,6 +33,19 @@ func TestReportSaysWhatWasDrawn(t *testing.T) {
 		}
 		if (said == "") != (v.says == "") || !strings.Contains(said, v.says) {
 			t.Errorf("%s, draws %q: the report says %q, want %q", v.info.Place, v.info.ChannelDraws, said, v.says)
+		}
+	}
+}
+
+// Where a rehearsal's network is not the campaign's, the report says so.
+func TestReportSaysInWhatARehearsalIsNotAsTheRoad(t *testing.T) {
+	const deviation = "The hotspot is rehearsed as an access point."
+	for _, deviations := range [][]string{nil, {deviation}} {
+		d := &evidence.Run{Info: archive.RunInfo{Place: archive.PlaceRehearsal, Deviations: deviations}}
+		told := slices.Contains(runPairs(d), pair{"not as on the road", deviation})
+		threat, _ := threats.Emulated(d)
+		if want := deviations != nil; told != want || strings.Contains(threat.Text, deviation) != want {
+			t.Errorf("of %q the setup tells it: %t; the threat is %q", deviations, told, threat.Text)
 		}
 	}
 }

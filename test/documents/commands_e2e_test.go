@@ -30,6 +30,7 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh pull `, "nodes that went on alone", "TestPullBringsHomeWhatTheNodesDidAlone"},
 	{`^fieldmesh rehearse --resume`, "a rehearsal that was cut", "TestRehearsalSurvivesCuts"},
 	{`^fieldmesh rehearse .*--shard`, "several machines", "TestMergedShardsAreTheWholeCampaign"},
+	{`^fieldmesh rehearse campaigns/velocity-phones`, "the kernel for virtual time", "TestE2EAPhonesHotspotIsRehearsed"},
 	{`^fieldmesh rehearse .*--clock virtual`, "the kernel for virtual time", "TestE2EBusyProcessorsMakeNothingLate"},
 	{`^fieldmesh rehearse campaigns/velocity.yaml$`, "minutes", "TestARehearsalReportsWhatACaptureShows"},
 	{`^fieldmesh rehearse campaigns/.* --scale \w+`, "an hour", "TestAScaleIsTheSameCampaignShorter"},

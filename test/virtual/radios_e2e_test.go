@@ -115,9 +115,9 @@ func (d *desk) left(t *testing.T, a *archive.Archive) {
 
 // transferred is what each trial of a rehearsal carried, in MB. All are accepted at
 // once, and the radio was late in none.
-func (d *desk) transferred(t *testing.T, file, run, radio string) map[int]float64 {
+func (d *desk) transferred(t *testing.T, file, run, radio string, more ...string) map[int]float64 {
 	t.Helper()
-	args := []string{file, "--clock", "virtual", "--name", run}
+	args := append([]string{file, "--clock", "virtual", "--name", run}, more...)
 	if radio != "" {
 		args = append(args, "--radio", radio)
 	}

@@ -89,23 +89,6 @@ func Rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	return Check(c)
 }
 
-// Refused is why no rehearsal drives a campaign, nil if one may, with either kind of radio: what
-// its file says by itself, without the field being worked out.
-func Refused(c *plan.Campaign) error {
-	trials, err := c.Schedule()
-	if err != nil {
-		return err
-	}
-	settings, err := Settings(c)
-	if err != nil {
-		return err
-	}
-	if err := field.CheckRadios(trials); err != nil && CheckKernelRadios(c, trials) != nil {
-		return err
-	}
-	return moved(trials, settings)
-}
-
 // moved refuses a trial that waits for a speed which nobody drives.
 func moved(trials []wire.Trial, f field.Settings) error {
 	t := waitsForNobody(trials)
@@ -164,13 +147,4 @@ func Settings(c *plan.Campaign) (field.Settings, error) {
 		return f, err
 	}
 	return f.WithDefaults()
-}
-
-// CheckKernelRadios refuses what cannot be rehearsed with the kernel's own radios.
-func CheckKernelRadios(c *plan.Campaign, trials []wire.Trial) error {
-	cfg, err := Config(c)
-	if err != nil {
-		return err
-	}
-	return field.CheckKernelRadios(cfg, trials)
 }

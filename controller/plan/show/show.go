@@ -21,9 +21,16 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// Rehearsal is what a rehearsal makes of a campaign.
+type Rehearsal struct {
+	Refused    error    // why none drives it; nil: one does
+	Flags      string   // without which it is refused; "": none are needed
+	Deviations []string // in what it would not be as the road
+}
+
 // Plan writes the trials of a campaign with the time and the road that they need, and
-// what they can tell. refused is why no rehearsal drives them, nil if one does.
-func Plan(w io.Writer, c *plan.Campaign, refused error) error {
+// what they can tell.
+func Plan(w io.Writer, c *plan.Campaign, r Rehearsal) error {
 	trials, err := c.Schedule()
 	if err != nil {
 		return err
@@ -41,7 +48,7 @@ func Plan(w io.Writer, c *plan.Campaign, refused error) error {
 	if err := trialTable(out, c, trials, estimate, columns); err != nil {
 		return err
 	}
-	if err := summary(out, c, trials, refused, columns); err != nil {
+	if err := summary(out, c, trials, r, columns); err != nil {
 		return err
 	}
 	_, err = io.WriteString(w, head+out.String())
@@ -54,12 +61,12 @@ func Summary(w io.Writer, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	return summary(w, c, trials, nil, screen.Columns(w))
+	return summary(w, c, trials, Rehearsal{}, screen.Columns(w))
 }
 
-func summary(w io.Writer, c *plan.Campaign, trials []wire.Trial, refused error, columns int) error {
+func summary(w io.Writer, c *plan.Campaign, trials []wire.Trial, r Rehearsal, columns int) error {
 	text := &strings.Builder{}
-	totals(text, c, trials, c.Estimate(), refused)
+	totals(text, c, trials, c.Estimate(), r)
 	if _, err := io.WriteString(w, screen.Fold(text.String(), columns)); err != nil {
 		return err
 	}
@@ -141,7 +148,7 @@ func factorLabels(c *plan.Campaign, trials []wire.Trial) []string {
 	return labels
 }
 
-func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate, refused error) {
+func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate, r Rehearsal) {
 	calibration := 0
 	for _, t := range trials {
 		if t.Pass != "" {
@@ -168,7 +175,7 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	inRehearsal(w, c, e, refused)
+	inRehearsal(w, c, e, r)
 	if e.LongestM > 0 {
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark, %.0f m in all; the longest strip is "+
 			"%.0f m, in trial %d\n", e.FromM, e.ToM, e.SpanM(), e.LongestM, e.LongestAt)
@@ -179,15 +186,21 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 	}
 }
 
-// inRehearsal says how long a rehearsal takes, or why there is none.
-func inRehearsal(w io.Writer, c *plan.Campaign, e drive.Estimate, refused error) {
-	if refused != nil {
-		fmt.Fprintf(w, "no rehearsal drives it: %v\n", refused)
+// inRehearsal says how long a rehearsal takes and in what it is not as the road, or why there is none.
+func inRehearsal(w io.Writer, c *plan.Campaign, e drive.Estimate, r Rehearsal) {
+	if r.Refused != nil {
+		fmt.Fprintf(w, "no rehearsal drives it: %v\n", r.Refused)
 		return
+	}
+	if r.Flags != "" {
+		fmt.Fprintf(w, "in rehearsal only with %s\n", r.Flags)
 	}
 	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", Span(e.RehearsalS),
 		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
 	fmt.Fprintf(w, "in rehearsal %s\n", environment.DrawsText(c.ChannelDraws()))
+	if len(r.Deviations) > 0 {
+		fmt.Fprintf(w, "in rehearsal not as on the road:\n- %s\n", strings.Join(r.Deviations, "\n- "))
+	}
 }
 
 // stopWhen says when the run would stop by itself.

@@ -69,9 +69,10 @@ func Emulated(d *evidence.Run) (*Threat, string) {
 	if d.Info.Place != archive.PlaceRehearsal {
 		return nil, ""
 	}
-	return &Threat{"The radio was emulated", "A rehearsal is no evidence about velocity, only about the campaign: " +
-		"whether its trials can be driven, its data come together and its analysis runs. What the emulated medium " +
-		"does with speed and distance is what was put into it."}, ""
+	said := []string{"A rehearsal is no evidence about velocity, only about the campaign: whether its trials can be " +
+		"driven, its data come together and its analysis runs. What the emulated medium does with speed and distance " +
+		"is what was put into it."}
+	return &Threat{"The radio was emulated", strings.Join(append(said, d.Info.Deviations...), " ")}, ""
 }
 
 // Reduced tells that the campaign was driven shorter than its file has it.
