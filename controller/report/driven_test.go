@@ -94,10 +94,11 @@ func made(d *evidence.Run, t wire.Trial) evidence.Attempt {
 		}
 	}
 	for name, v := range map[string]float64{metrics.RoutingPacketsPS: 400 * noise.Float64(),
-		metrics.RoutingBytesPS: 40_000 * noise.Float64(), metrics.CBRLatencyMs: 300 + 900*noise.Float64(),
-		metrics.CBRDelivery: 0.4 + 0.5*noise.Float64()} {
+		metrics.RoutingBytesPS: 40_000 * noise.Float64()} {
 		put(&a.Packets, "", name, v)
 	}
+	put(&a.Rows, "", metrics.CBRLatencyMs, 300+900*noise.Float64())
+	put(&a.Rows, "", metrics.CBRDelivery, 0.4+0.5*noise.Float64())
 	put(&a.Rows, "", metrics.MACRoutingPS, 900*noise.Float64())
 	put(&a.Rows, "", metrics.HopsMean, 3+6*noise.Float64())
 	if len(t.Measured()) == 1 && t.Car == "" && t.Repetition == 1 {

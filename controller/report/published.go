@@ -208,11 +208,12 @@ func paperValues(a evidence.Attempt) map[string]float64 {
 	put(metrics.DeliveryFraction, weighted(a, metrics.DeliveryFraction, sent))
 	put(metrics.OneWayMeanMs, weighted(a, metrics.OneWayMeanMs, arrived))
 	put(metrics.ConnectTimeMs, weighted(a, metrics.ConnectTimeMs, func(string) *float64 { return new(1.0) }))
-	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs,
-		metrics.CBRDelivery} {
+	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS} {
 		put(name, metrics.Value(a.Packets, "", name))
 	}
-	put(metrics.MACRoutingPS, a.Number(metrics.MACRoutingPS))
+	for _, name := range []string{metrics.MACRoutingPS, metrics.CBRLatencyMs, metrics.CBRDelivery} {
+		put(name, a.Number(name))
+	}
 	if flows := a.Trial.Measured(); len(flows) == 1 {
 		put(metrics.RTTMeanMs, metrics.Value(a.Rows, flows[0].Name, metrics.RTTMeanMs))
 	}

@@ -191,3 +191,14 @@ func TestTheRoundTripTimeIsOfOneConnection(t *testing.T) {
 		t.Errorf("%g ms of two connections", v)
 	}
 }
+
+// What the flows of a constant bit rate measured is there without a capture: their ends recorded it.
+func TestConstantBitRatesNeedNoCapture(t *testing.T) {
+	a := beside("fixedrto", "adv", 1, 1)
+	for name, v := range map[string]float64{metrics.CBRLatencyMs: 750, metrics.CBRDelivery: 0.6} {
+		a.Rows = append(a.Rows, metrics.Row{Name: name, Value: v})
+		if got, known := paperValues(a)[name]; !known || got != v {
+			t.Errorf("%s is %g (known: %v), want %g", name, got, known, v)
+		}
+	}
+}
