@@ -285,6 +285,37 @@ func TestATimeThatHadNotEndedIsABound(t *testing.T) {
 	}
 }
 
+// A trial is in the point of a mean time only where something is known of each of its
+// connections: the mean of the others, and a bound by them, is of other connections.
+func TestATimeThatIsUnknownOfAConnectionIsNoPoint(t *testing.T) {
+	figure := figureOf(t, "p3", "Figure 12")
+	known, open := stats.Duration{Value: 100}, stats.Duration{Value: 9000, Censored: true}
+	for name, k := range map[string]struct {
+		times []stats.Duration
+		want  *Mark
+	}{
+		"both known":               {[]stats.Duration{known, {Value: 300}}, &Mark{Y: 0.2}},
+		"one open":                 {[]stats.Duration{known, open}, &Mark{Y: 4.55, AtLeast: true}},
+		"one unknown":              {[]stats.Duration{known}, nil},
+		"one open and one unknown": {[]stats.Duration{open}, nil},
+	} {
+		trial := Trial{Repetition: 1, Facts: map[string]string{"tcp": "reno", "routing": "dsr", "tcp_flows": "2",
+			"cbr_flows": "10", "cbr_kbit_s": "100"}, Values: map[string]float64{ThroughputKbitS: 300},
+			Times: map[string][]stats.Duration{"connect_time_ms": k.times}}
+		got := read(t).Plotted(figure, []Trial{trial}, interval)
+		var mark *Mark
+		for _, p := range got.Plots {
+			if p.Name == "connect time" {
+				mark = &p.Curves[2].Ours[0]
+			}
+		}
+		if (mark == nil) != (k.want == nil) || mark != nil && (math.Abs(mark.Y-k.want.Y) > 1e-9 ||
+			mark.AtLeast != k.want.AtLeast) {
+			t.Errorf("%s: %+v, want %+v; %q", name, mark, k.want, got.Missing)
+		}
+	}
+}
+
 // Of P1 the published points are its table's, at the table's speeds.
 func TestP1sPointsAreItsTables(t *testing.T) {
 	all := []Trial{{Repetition: 1, Facts: map[string]string{"speed_mps": "2.8", "moving": "server"},

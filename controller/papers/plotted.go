@@ -120,7 +120,7 @@ func (p *Plot) feed(f Figure, trials []Trial, s Summariser) string {
 				continue
 			}
 			one = append(one, t)
-			if !t.has(p.Measure.Value) {
+			if _, _, known := t.figureValue(p.Measure.Value); !known {
 				p.Without++
 				continue
 			}
@@ -168,13 +168,6 @@ func (c Condition) and(other Condition) Condition {
 	return out
 }
 
-// has reports whether a trial has a value, or times that are only known to be
-// longer.
-func (t Trial) has(value string) bool {
-	_, known := t.Values[value]
-	return known || len(t.Times[value]) > 0
-}
-
 // place names the point of the axis that a trial belongs to.
 func (x Axis) place(t Trial) string {
 	var out []string
@@ -192,7 +185,7 @@ func (x Axis) mark(trials []Trial, value string, factor float64, s Summariser) (
 	for _, t := range trials {
 		if at, ok := x.of(t); ok {
 			xs = append(xs, at)
-			y, atLeast := t.figureValue(value)
+			y, atLeast, _ := t.figureValue(value)
 			ys, bound = append(ys, y*factor), bound || atLeast
 		}
 	}
@@ -231,16 +224,18 @@ func (x Axis) of(t Trial) (float64, bool) {
 }
 
 // figureValue is a trial's value. Of a time that some of its connections had not
-// come to, it is the least that it can be.
-func (t Trial) figureValue(value string) (v float64, atLeast bool) {
+// come to, it is the least that it can be. It is not known where nothing is known of
+// one of them.
+func (t Trial) figureValue(value string) (v float64, atLeast, known bool) {
 	times := t.Times[value]
-	if len(times) == 0 {
-		return t.Values[value], false
+	if len(times) == 0 || strconv.Itoa(len(times)) != t.Facts["tcp_flows"] {
+		v, known = t.Values[value]
+		return v, false, known
 	}
 	for _, d := range times {
 		v += d.Value / float64(len(times))
 	}
-	return v, t.censored(value)
+	return v, t.censored(value), true
 }
 
 // alikeFactors says in which factor of the campaign trials of one point differ.
