@@ -1,12 +1,14 @@
 package dashboards
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 var (
@@ -81,6 +83,31 @@ func TestQueriesNameOnlyWhatTheSchemaHas(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A radio tells a silent peer's last signal for as long as it knows the peer. Queries leave that out,
+// as the metrics do.
+func TestASilentPeersSignalIsNotShown(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := fmt.Sprintf(`"inactive_ms" <= %d`, wire.HeardMs)
+	shown := 0
+	for _, d := range all {
+		for _, q := range d.Panels {
+			if !strings.Contains(q.Text, `FROM "fm_station"`) || !strings.Contains(q.Text, `"signal_dbm"`) {
+				continue
+			}
+			shown++
+			if !strings.Contains(q.Text, heard) {
+				t.Errorf("%s, %s: it does not ask for %s: %s", d.Name, q.Name, heard, q.Text)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no panel shows a signal")
 	}
 }
 

@@ -76,7 +76,7 @@ func TestASignalWithoutATimeIsNotThePresentOne(t *testing.T) {
 		inactive *float64
 		known    bool
 	}{{nil, false}, {new(20.0), true}, {new(301.0), false}} {
-		if got := signalNow(&wire.Station{SignalDbm: new(-60.0), InactiveMs: c.inactive}); (got != nil) != c.known {
+		if got := (&wire.Station{SignalDbm: new(-60.0), InactiveMs: c.inactive}).SignalNow(); (got != nil) != c.known {
 			t.Errorf("last heard %v ms ago: %v", c.inactive, got)
 		}
 	}

@@ -53,25 +53,12 @@ func (at Attempt) heard(node, peer string, w wire.Window) []heard {
 	return out
 }
 
-// heardMs is how long ago a peer may have been heard for its signal to be the
-// present one. A radio tells the signal of the last frame for as long as it
-// knows the peer, however long that has been silent. Of one that does not tell
-// when it heard the peer, the present signal is not known.
-const heardMs = 300
-
-func signalNow(b *wire.Station) *float64 {
-	if b.InactiveMs == nil || *b.InactiveMs > heardMs {
-		return nil
-	}
-	return b.SignalDbm
-}
-
 func (s *set) radio() {
 	t := s.at.trial
 	var signal, rate mean
 	var lowest *float64
 	for _, b := range s.at.stations(t.Receiver, t.Sender) {
-		dbm := signalNow(b.Station)
+		dbm := b.SignalNow()
 		if dbm == nil {
 			continue
 		}

@@ -64,10 +64,10 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 	newest, newestLost := math.Inf(-1), math.Inf(-1)
 	for i := range Ticks(at.windowSeconds()) {
 		h := Heard{S: float64(i) / TickHz}
-		if sampled.Last(h.S, heardMs/1e3) == nil {
+		if sampled.Last(h.S, wire.HeardMs/1e3) == nil {
 			continue
 		}
-		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= heardMs/1e3 {
+		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= wire.HeardMs/1e3 {
 			if signal.S[k] == newest {
 				continue
 			}
@@ -141,7 +141,7 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled seri
 			if b.Peer != mac && (mac != "" || len(peers) > 1) {
 				continue
 			}
-			if dbm := signalNow(b); dbm != nil {
+			if dbm := b.SignalNow(); dbm != nil {
 				signal.Add(s-*b.InactiveMs/1e3, *dbm)
 			}
 		}

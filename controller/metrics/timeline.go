@@ -202,7 +202,7 @@ func (at Attempt) signals() series.Series {
 		if !ok || w == nil || r.Node != at.trial.Receiver || (mac != "" && b.Peer != mac) {
 			continue
 		}
-		if dbm := signalNow(b); dbm != nil {
+		if dbm := b.SignalNow(); dbm != nil {
 			out.Add(float64(r.TBootNs-w.OpenBootNs)/1e9, *dbm)
 		}
 	}

@@ -169,8 +169,8 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 	case *wire.Provenance:
 		m.macs[b.MAC] = r.Node
 	case *wire.Station:
-		if b.SignalDbm != nil {
-			m.signals[r.Node] = append(m.signals[r.Node], signal{s, b.Peer, *b.SignalDbm})
+		if dbm := b.SignalNow(); dbm != nil {
+			m.signals[r.Node] = append(m.signals[r.Node], signal{s, b.Peer, *dbm})
 		}
 	case *wire.Truth:
 		m.places[b.Of] = append(m.places[b.Of], place{s, b.XM, b.YM})

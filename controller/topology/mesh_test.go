@@ -349,6 +349,20 @@ func TestLinksAreTheDaemons(t *testing.T) {
 	}
 }
 
+// A radio tells a silent peer's last signal for as long as it knows the peer: it is not
+// the link's present one. Of a radio that does not say when it heard the peer, it is not known.
+func TestASilentPeersSignalIsNotThePresentOne(t *testing.T) {
+	for inactiveMs, want := range map[*float64]*float64{ptr(120.0): ptr(-45.0), ptr(25_000.0): nil, nil: nil} {
+		plan, trial, records := square()
+		records = append(records, record("b", 0, &wire.Provenance{MAC: "02:00:00:00:00:02"}),
+			record("a", 2, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: ptr(-45.0), InactiveMs: inactiveMs}))
+		links := Read(plan, trial, records).Links(2)
+		if len(links) != 1 || (links[0].SignalDbm == nil) != (want == nil) || want != nil && *links[0].SignalDbm != *want {
+			t.Errorf("links %+v, want the signal %v", links, want)
+		}
+	}
+}
+
 func TestNothingRecordedIsNoMesh(t *testing.T) {
 	plan, trial, records := square()
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return strings.HasPrefix(r.Body.Kind(), "rout") })

@@ -3,7 +3,7 @@ import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
 import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
-import { attempts, cells, chosen, counted, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
+import { attempts, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
 const tested = `"node" =~ /^$node$/`;
@@ -25,7 +25,7 @@ function live() {
     .withPanel(curves("Round-trip time", "µs", [target(mean("fm_tcp", "rtt_us", ["node", "flow"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Congestion window", "segments", [target(newest("fm_tcp", "cwnd_segments", ["node", "flow", "stream"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow/$tag_stream at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Retransmissions", "segments/s", [target(rate("fm_tcp", "retransmits_total", ["node", "flow"], ["stream", "trial", "attempt"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
-    .withPanel(curves("Signal", "suffix: dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: tested }), { alias: "$tag_peer at $tag_node" })], { w: 8 }))
+    .withPanel(curves("Signal", "suffix: dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: `${tested} AND ${heard}` }), { alias: "$tag_peer at $tag_node" })], { w: 8, description: "Of peers that were heard within 300 ms." }))
     .withPanel(curves("Radio bit rate", "Mbits", [target(newest("fm_station", "tx_bitrate_mbps", ["node", "peer"], { where: tested }), { alias: "$tag_node to $tag_peer" })], { w: 8, min: 0 }))
     .withPanel(curves("Channel busy", "percent", [target(rate("fm_survey", "busy_ms", ["node"], ["trial", "attempt"], { factor: " / 10", where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, max: 100, description: "Share of time in which the radio found the channel busy." }))
     .withPanel(curves("Hops", "hops", [target(newest("fm_route", "hops", ["node", "destination"], { where: tested }), { alias: "$tag_node to $tag_destination" })], { w: 8, min: 0, points: true, description: "Of the kernel's routes, where the routing protocol tells." }))
@@ -74,12 +74,12 @@ function fleet() {
     .withPanel(curves("Records by node", "records/s", [target(`SELECT count("seq") / 10 FROM "fm_interface" WHERE ${ofRun} AND ${tested} GROUP BY time(10s), "node" fill(0)`, { alias: "$tag_node" })], { w: 16, h: 4, min: 0, plain: true, description: "Zero: the node is silent, or rests between trials." }))
     .withPanel(list("Nodes", [
       latest("fm_gps", ["mode", "fix_age_ms"], "A"),
-      latest("fm_station", ["signal_dbm"], "B"),
+      latest("fm_station", ["signal_dbm"], "B", { where: `${tested} AND ${heard}` }),
       latest("fm_machine", ["battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm"], "C"),
       latest("fm_provenance", ["agent", "tested_interface"], "D"),
       latest("fm_trial", ["state", "reason"], "E"),
     ], {
-      w: 24, h: 10, description: "Each node's newest values. GPS mode: 1 no fix, 2 2-D, 3 3-D. Spool: records on the node's disk, delivered ones among them until the room is needed.",
+      w: 24, h: 10, description: "Each node's newest values. GPS mode: 1 no fix, 2 2-D, 3 3-D. Signal: when a peer was last heard. Spool: records on the node's disk, delivered ones among them until the room is needed.",
       units: { fix_age_ms: "ms", signal_dbm: "suffix: dBm", battery_percent: "percent", temperature_c: "celsius", disk_free_bytes: "decbytes", spool_bytes: "decbytes" },
       colours: { mode: below(2, 3), fix_age_ms: above(1000, 1500), signal_dbm: below(-85, -75), battery_percent: below(15, 30), temperature_c: above(70, 85), disk_free_bytes: below(2e8, 1e9) },
       transformations: join("node", ["mode", "fix_age_ms", "signal_dbm", "battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm", "agent", "tested_interface", "state", "reason"]),
@@ -150,7 +150,7 @@ function compare() {
   const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
   d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: counted }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
   d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
-  const signal = newest("fm_station", "signal_dbm", ["node"]);
+  const signal = newest("fm_station", "signal_dbm", ["node"], { where: heard });
   const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: dataOnly });
   for (const [title, unit, query, alias] of [
     ["Throughput", "bps", throughput, "$tag_flow at $tag_node"],

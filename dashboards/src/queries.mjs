@@ -47,6 +47,9 @@ export const dataOnly = `"stream" != 'control' AND "flow" =~ /^$flow$/`;
 /** throughput is what the receiving kernel delivered, in bit/s. */
 export const throughput = rate("fm_tcp", "bytes_received", ["node", "flow"], ["stream", "trial", "attempt"], { factor: " * 8", where: dataOnly });
 
+/** heard leaves samples of a peer that was heard within 300 ms: a radio tells a silent peer's last signal for as long as it knows the peer. */
+export const heard = `"inactive_ms" <= 300`;
+
 /** rows are points as they are, for tables and annotations. */
 export function rows(measurement, fields, { where = "", filter = ofRun, order = "" } = {}) {
   const more = where && ` AND ${where}`;

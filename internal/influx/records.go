@@ -96,7 +96,7 @@ func Schema() []Measurement {
 				{"peer", "the peer's MAC address", ""},
 			},
 			Fields: []Field{
-				{"signal_dbm", Float, "dBm", "signal of the peer's frames", ""},
+				{"signal_dbm", Float, "dBm", "of the peer's last frame; see inactive_ms", ""},
 				{"tx_bitrate_mbps", Float, "Mbit/s", "rate of the last frame sent", ""},
 				{"rx_bitrate_mbps", Float, "Mbit/s", "rate of the last frame received", ""},
 				{"tx_retries", Integer, "frames", "retransmissions so far", ""},

@@ -116,7 +116,7 @@ func (*Interface) Kind() string { return "interface" }
 // Station is the radio's view of one peer.
 type Station struct {
 	Peer          string   `json:"peer" influx:"tag" redact:"keep"`         // the peer's MAC address
-	SignalDbm     *float64 `json:"signal_dbm,omitempty" unit:"dBm"`         // signal of the peer's frames
+	SignalDbm     *float64 `json:"signal_dbm,omitempty" unit:"dBm"`         // of the peer's last frame; see inactive_ms
 	TxBitrateMbps *float64 `json:"tx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate of the last frame sent
 	RxBitrateMbps *float64 `json:"rx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate of the last frame received
 	TxRetries     *uint64  `json:"tx_retries,omitempty" unit:"frames"`      // retransmissions so far
@@ -125,6 +125,20 @@ type Station struct {
 }
 
 func (*Station) Kind() string { return "station" }
+
+// HeardMs is how long ago a peer may have been heard for its signal to be the
+// present one. A radio tells the signal of the last frame for as long as it
+// knows the peer, however long that has been silent.
+const HeardMs = 300
+
+// SignalNow is the present signal of the peer; nil where it is silent, or where the
+// radio does not tell when it heard the peer.
+func (s *Station) SignalNow() *float64 {
+	if s.InactiveMs == nil || *s.InactiveMs > HeardMs {
+		return nil
+	}
+	return s.SignalDbm
+}
 
 // Survey is the radio's view of its channel.
 type Survey struct {
