@@ -281,6 +281,52 @@ func TestTracksAreGPXAndGeoJSON(t *testing.T) {
 	}
 }
 
+// A boot's clock says nothing of another boot: where a node began anew, or its spool did, so does its track. A record
+// that comes late begins none.
+func TestABootHasATrackOfItsOwn(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	var records [][]byte
+	fix := func(epoch string, seq uint64, s float64, lat float64) {
+		at := int64(s * 1e9)
+		line, err := wire.Record{Header: wire.Header{Kind: "gps", Version: wire.SchemaVersion, Node: "car", Epoch: epoch,
+			Seq: seq, TBootNs: at, Run: a.Info().Run}, Body: &wire.GPS{Mode: 3, FixBootNs: &at, LatDeg: &lat,
+			LonDeg: new(10.0)}}.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, line)
+	}
+	for i := range 4 { // up for 100 s, and as long again after a boot
+		fix("0000000000000001", uint64(10+i), 100+float64(i), 50)
+	}
+	for i := range 3 {
+		fix("0000000000000001", uint64(20+i), 100.5+float64(i), 50.5)
+	}
+	fix("0000000000000002", 1, 110, 51) // a spool of its own, of a part of a run on another machine
+	fix("0000000000000002", 3, 112, 51)
+	fix("0000000000000002", 2, 111, 51)
+	if err := a.Append("car", records); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := eachTrack(lines{a: a}, archive.Attempt{}, func(of track) error {
+		text := of.Node
+		for _, f := range of.fixes {
+			text += fmt.Sprintf(" %g:%g", float64(*f.FixBootNs)/1e9, *f.LatDeg)
+		}
+		got = append(got, text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"car 100:50 101:50 102:50 103:50", "car 100.5:50.5 101.5:50.5 102.5:50.5",
+		"car 110:51 111:51 112:51"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestTheDescriptionNamesEveryFileAndColumn(t *testing.T) {
 	_, dir := exported(t)
 	raw, err := os.ReadFile(filepath.Join(dir, crateFile))

@@ -9,17 +9,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// track is where one node was in one attempt, or outside of any: its fixes with
-// a position, in order of time, each once.
+// track is where one node was in one attempt, or outside of any, in one boot: its
+// fixes with a position, in order of time, each once.
 type track struct {
 	wire.TrialKey
 	Node, Outcome string
 	fixes         []*wire.GPS
+	newest        wire.Header // of their records
 }
 
 func (t track) name() string {
@@ -32,6 +34,17 @@ func (t track) name() string {
 // fixesMax bounds the fixes of a node that are held: what a node noted between
 // the trials of a long campaign becomes several tracks.
 const fixesMax = 50_000
+
+// disorderMax is by how much a record may be earlier, by the boot clock, than one that
+// its node wrote before it, and be of the same boot.
+const disorderMax = time.Second
+
+// began reports whether a record is of another boot than the track's, or of a spool of
+// its own: a boot's clock does not go back.
+func (t track) began(h wire.Header) bool {
+	return h.Epoch != t.newest.Epoch ||
+		h.Seq > t.newest.Seq && h.TBootNs < t.newest.TBootNs-disorderMax.Nanoseconds()
+}
 
 // trackFormat writes tracks one after another.
 type trackFormat interface {
@@ -76,8 +89,8 @@ func writeTracks(toGPX, toGeoJSON io.Writer, from lines) error {
 	return nil
 }
 
-// eachTrack gives an attempt's tracks by node's name, but those that are full as
-// they become so. A fix without a position is none.
+// eachTrack gives an attempt's tracks by node's name, but those that are full, or after
+// which the node booted, as they become so. A fix without a position is none.
 func eachTrack(from lines, at archive.Attempt, do func(track) error) error {
 	byNode := map[string]*track{}
 	err := eachOf(from, at.TrialKey, func(h wire.Header, g *wire.GPS) error {
@@ -85,12 +98,21 @@ func eachTrack(from lines, at archive.Attempt, do func(track) error) error {
 			return nil
 		}
 		t := byNode[h.Node]
+		if t != nil && t.began(h) {
+			if err := do(t.ordered()); err != nil {
+				return err
+			}
+			t = nil
+		}
 		if t == nil {
-			t = &track{TrialKey: at.TrialKey, Node: h.Node}
+			t = &track{TrialKey: at.TrialKey, Node: h.Node, newest: h}
 			if at.Verdict != nil {
 				t.Outcome = string(at.Verdict.Outcome)
 			}
 			byNode[h.Node] = t
+		}
+		if h.Seq > t.newest.Seq {
+			t.newest = h
 		}
 		if t.fixes = append(t.fixes, g); len(t.fixes) < fixesMax {
 			return nil
