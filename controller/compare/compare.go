@@ -239,6 +239,10 @@ func (t *Table) note() {
 	say := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
 	if t.A.Campaign != t.B.Campaign {
 		say("they are of different campaigns: %s and %s", t.A.Campaign, t.B.Campaign)
+	} else if of, other := t.A.Plan.CampaignSHA256, t.B.Plan.CampaignSHA256; of != other {
+		say("their campaign files differ (SHA-256 %.16s… and %.16s…): cells go by factors alone, and what else the "+
+			"files say of their trials, such as their traffic, may be in the difference; see campaign.yaml of each run",
+			of, other)
 	}
 	if t.A.Place == t.B.Place {
 		say("both are of one kind of place: %s", t.A.Place)

@@ -124,3 +124,23 @@ func TestTwoChoicesOfOneNameAreToldApart(t *testing.T) {
 		t.Errorf("%s", notes)
 	}
 }
+
+// Cells go by factors alone: what else a changed campaign file makes of a trial is not seen there, and so it is said.
+func TestAChangedCampaignFileIsSaid(t *testing.T) {
+	of := func(streams int, sha256 string) *archive.Archive {
+		return synthetic.Run(t, synthetic.Options{Seed: uint64(streams), Speeds: []float64{2.8}, MB: by(10),
+			CampaignSHA256: sha256, Change: func(t *wire.Trial) { t.Traffic[0].Streams = streams }})
+	}
+	const one, other = "1111111111111111", "2222222222222222"
+	for second, want := range map[string]bool{one: false, other: true} {
+		table, err := compare.Runs(of(1, strings.Repeat(one, 4)), of(6, strings.Repeat(second, 4)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(table.Notes, "\n")
+		if said := strings.Contains(notes, "campaign files differ (SHA-256 1111111111111111… and 2222222222222222…)"); said !=
+			want {
+			t.Errorf("the second's file is %s…: %s", second, notes)
+		}
+	}
+}

@@ -261,14 +261,17 @@ func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) result
 	return v
 }
 
-// distances reports where the window opened and closed, on average, and by how
-// much one of them may be off where a position was extrapolated.
+// distances reports where the window opened and closed, on average over those of which
+// both is known, and by how much one of them may be off where a position was extrapolated.
 func distances(attempts []evidence.Attempt) string {
-	open := evidence.NumbersOf(attempts, metrics.DistanceOpenM)
-	closing := evidence.NumbersOf(attempts, metrics.DistanceCloseM)
-	if len(open) == 0 || len(closing) == 0 {
+	attempts = slices.DeleteFunc(slices.Clone(attempts), func(a evidence.Attempt) bool {
+		return a.Number(metrics.DistanceOpenM) == nil || a.Number(metrics.DistanceCloseM) == nil
+	})
+	if len(attempts) == 0 {
 		return "not measured"
 	}
+	open := evidence.NumbersOf(attempts, metrics.DistanceOpenM)
+	closing := evidence.NumbersOf(attempts, metrics.DistanceCloseM)
 	out := fmt.Sprintf("%.0f → %.0f", stats.Summarise(open).Mean, stats.Summarise(closing).Mean)
 	off := append(evidence.NumbersOf(attempts, metrics.DistanceOpenUncertaintyM),
 		evidence.NumbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)

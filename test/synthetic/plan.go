@@ -6,6 +6,7 @@ package synthetic
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -29,6 +30,8 @@ type Options struct {
 	Place       string    // "rehearsal"
 	Raw         []byte    // the campaign file; nil: a line that is none
 
+	CampaignSHA256 string // as the plan has it; zeros
+
 	NoField bool // a road: no records of an emulated field
 	Relays  int  // nodes in rows of ten beside the road, besides the two
 	Roam    bool // they go round their places, and are sampled once a second; else they stand, at 10 Hz
@@ -49,6 +52,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Campaign == "" {
 		o.Campaign = "velocity"
+	}
+	if o.CampaignSHA256 == "" {
+		o.CampaignSHA256 = strings.Repeat("0", 64)
 	}
 	if o.Raw == nil {
 		o.Raw = []byte("campaign: " + o.Campaign + "\n")
@@ -86,7 +92,7 @@ func Plan(o Options) wire.RunPlan {
 	o = o.withDefaults()
 	p := wire.RunPlan{
 		Run: "synthetic-" + fmt.Sprint(o.Seed), Campaign: o.Campaign, Seed: o.Seed, AttemptsMax: 3,
-		CampaignSHA256: "0000000000000000000000000000000000000000000000000000000000000000",
+		CampaignSHA256: o.CampaignSHA256,
 		Key:            []byte("a key that must not be archived!"),
 		Nodes: []wire.PlanNode{
 			{Name: "car", Unit: o.Units[0], MeshPrefix: "10.77.0.1/24", GoPort: 5577},
