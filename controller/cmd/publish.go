@@ -65,6 +65,8 @@ func printPublished(out io.Writer, s influx.Summary, where string) error {
 	note(s.Damaged, "left out: %d lines that are not records; see fieldmesh verify", s.Damaged)
 	note(s.Unreckoned, "left out: results of %d attempts that hold lines that are not records; see fieldmesh verify",
 		s.Unreckoned)
+	note(s.Kept, "kept by the database: what it had of %d attempts' results, numbers too that late records made "+
+		"unknown (%v); wipe the database and publish again", s.Kept, s.KeptWhy)
 	note(s.RefusedN, "refused by the database: %d, for example:", s.RefusedN)
 	for _, r := range s.Refused {
 		note(1, "  %s: %.120s", r.Reason, r.Line)

@@ -138,8 +138,8 @@ func TestAChangedCampaignFileIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes := strings.Join(table.Notes, "\n")
-		if said := strings.Contains(notes, "campaign files differ (SHA-256 1111111111111111… and 2222222222222222…)"); said !=
-			want {
+		said := strings.Contains(notes, "campaign files differ (SHA-256 1111111111111111… and 2222222222222222…)")
+		if said != want {
 			t.Errorf("the second's file is %s…: %s", second, notes)
 		}
 	}

@@ -207,7 +207,8 @@ func writeFiles(from lines, dir string, o Options) (files []file, results *resul
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv", nil},
 		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson",
 			from.copy},
-		{"tracks.gpx", "Every node's GPS track in every attempt and outside of any, one for each boot.", "application/gpx+xml", nil},
+		{"tracks.gpx", "Every node's GPS track in every attempt and outside of any, one for each boot.",
+			"application/gpx+xml", nil},
 		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json", nil},
 	}
 	if from.redact != nil {

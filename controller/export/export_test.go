@@ -281,16 +281,16 @@ func TestTracksAreGPXAndGeoJSON(t *testing.T) {
 	}
 }
 
-// A boot's clock says nothing of another boot: where a node began anew, or its spool did, so does its track. A record
-// that comes late begins none.
+// A boot's clock says nothing of another boot: after a boot, or with another spool, a node has another track. A
+// record that comes late begins none.
 func TestABootHasATrackOfItsOwn(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	var records [][]byte
 	fix := func(epoch string, seq uint64, s float64, lat float64) {
 		at := int64(s * 1e9)
-		line, err := wire.Record{Header: wire.Header{Kind: "gps", Version: wire.SchemaVersion, Node: "car", Epoch: epoch,
-			Seq: seq, TBootNs: at, Run: a.Info().Run}, Body: &wire.GPS{Mode: 3, FixBootNs: &at, LatDeg: &lat,
-			LonDeg: new(10.0)}}.MarshalJSON()
+		line, err := wire.Record{Header: wire.Header{Kind: "gps", Version: wire.SchemaVersion, Node: "car",
+			Epoch: epoch, Seq: seq, TBootNs: at, Run: a.Info().Run}, Body: &wire.GPS{Mode: 3, FixBootNs: &at,
+			LatDeg: &lat, LonDeg: new(10.0)}}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}

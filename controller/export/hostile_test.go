@@ -213,6 +213,8 @@ func (k *kept) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
 	return nil, nil
 }
 
+func (k *kept) Forget(context.Context, string, map[string]string) error { return nil }
+
 //attack:archive a name that adds points or tags to the database's | it is escaped as line protocol has it
 func TestNamesFromOutsideAreEscapedInLineProtocol(t *testing.T) {
 	a := hostileRun(t)

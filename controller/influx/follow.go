@@ -59,6 +59,7 @@ type batch struct {
 	targets  int64
 	ends     map[string]int64
 	resulted map[string]string
+	stale    []map[string]string // the tags of results that were others before
 }
 
 func newBatch(size int) batch {
@@ -97,6 +98,9 @@ func (f *follower) send(ctx context.Context) error {
 		if !open {
 			return nil
 		}
+		if err := f.forget(ctx, b.stale); err != nil {
+			return err
+		}
 		refused, err := f.writer.Write(ctx, b.lines)
 		f.count(b, refused, err == nil)
 		if err != nil {
@@ -108,6 +112,24 @@ func (f *follower) send(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// forget deletes results before they are written again: a server keeps the fields that a
+// point had before.
+func (f *follower) forget(ctx context.Context, stale []map[string]string) error {
+	for _, tags := range stale {
+		err := f.writer.Forget(ctx, influx.ResultName, tags)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, influx.ErrAway):
+			return err
+		default:
+			f.log.Warn("influxdb may still show numbers of an attempt that are not known any more",
+				"trial", tags["trial"], "attempt", tags["attempt"], "error", err)
+			f.miss(func(s *Summary) { s.Kept, s.KeptWhy = s.Kept+1, err })
+		}
+	}
+	return nil
 }
 
 func (f *follower) count(b batch, refused []influx.Refusal, stored bool) {

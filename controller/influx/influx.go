@@ -45,12 +45,17 @@ type Summary struct {
 	// Unreckoned are attempts without a result, for one of their lines is not a
 	// record.
 	Unreckoned int64
+	// Kept are attempts of which the server may still show numbers that late records
+	// made unknown: it deleted nothing, as KeptWhy says.
+	Kept    int64
+	KeptWhy error
 }
 
 // Writer is what Publish and Tail send with, Publish from several goroutines;
 // *influx.Writer is one.
 type Writer interface {
 	Write(ctx context.Context, lines []byte) ([]influx.Refusal, error)
+	Forget(ctx context.Context, measurement string, tags map[string]string) error
 }
 
 // Publish sends every record of the run in dir, and the result of every judged

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	line "fieldmesh.dev/fieldmesh/internal/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -216,6 +217,52 @@ func TestDatabaseDiskFull(t *testing.T) {
 	}
 }
 
+// The server keeps the fields that a point had before: what a late record makes unknown is gone from it all the same,
+// by whom a user may only write, published again or tailed on.
+func TestE2EWhatBecameUnknownIsGone(t *testing.T) {
+	d := newInfluxd(t)
+	w := d.prepare()
+	a := judged(t)
+	tail := func() {
+		done := make(chan struct{})
+		close(done)
+		if _, err := Tail(t.Context(), a.Dir(), w.Target, w, done, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish := func() {
+		if s, err := Publish(t.Context(), a.Dir(), w); err != nil || s.Kept != 0 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	known := func(trial int) (known, all int) {
+		for _, row := range d.admin(`SELECT * FROM "fm_result"`) {
+			if row["trial"] != fmt.Sprint(trial) || row["outcome"] != "accepted" {
+				continue
+			}
+			if all++; row["throughput_bps"] != nil {
+				known++
+			}
+		}
+		return known, all
+	}
+	tail()
+	for trial, send := range map[int]func(){1: publish, 3: tail} {
+		if n, all := known(trial); n != 1 || all != 1 {
+			t.Fatalf("trial %d: of %d results %d have a throughput", trial, all, n)
+		}
+		at, _ := a.Trial(trial)
+		appendAll(t, a, at.Receiver, []wire.Record{{Header: wire.Header{Node: at.Receiver, Epoch: "0123456789abcdef",
+			Seq: uint64(trial), TBootNs: 1, Run: a.Info().Run, Trial: trial, Attempt: 1},
+			Body: &wire.Edge{Edge: "open"}}})
+		send()
+		if n, all := known(trial); n != 0 || all != 1 {
+			t.Errorf("trial %d, of which one edge of two is known to be sampled: of %d results %d have a throughput",
+				trial, all, n)
+		}
+	}
+}
+
 func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 200 {
@@ -309,6 +356,8 @@ func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error
 	r.batches = append(r.batches, packed)
 	return nil, nil
 }
+
+func (r *recorder) Forget(context.Context, string, map[string]string) error { return nil }
 
 // replay posts the batches one after another with net/http alone.
 func (r *recorder) replay(t *testing.T, d *influxd) {

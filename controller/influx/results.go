@@ -25,6 +25,7 @@ type outcome struct {
 	tags    map[string]string
 	fields  map[string]any // nil: one of its lines is not a record
 	at      time.Time
+	late    bool // records came after the attempt was sealed: numbers may be unknown that were not
 }
 
 // outcomes reckons the results of the judged attempts that have another one than
@@ -64,6 +65,9 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 		if o.tags, o.fields, o.at, err = f.result(a, e, judged[e.TrialKey]); err != nil {
 			return nil, err
 		}
+		for _, p := range f.files {
+			o.late = o.late || p.late && p.key == e.TrialKey
+		}
 		out = append(out, o)
 	}
 	return out, nil
@@ -71,6 +75,10 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 
 // add puts a result into the pending batch, and hands that on when it is full.
 func (f *follower) add(ctx context.Context, o outcome) error {
+	if o.late && o.fields != nil {
+		f.pending.stale = append(f.pending.stale, map[string]string{"run": o.tags["run"], "trial": o.tags["trial"],
+			"attempt": o.tags["attempt"]})
+	}
 	if o.fields != nil {
 		if err := f.compute(influx.ResultName, o.tags, o.fields, o.at); err != nil {
 			return err

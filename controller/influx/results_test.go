@@ -249,6 +249,26 @@ func TestResultHasOneTime(t *testing.T) {
 	}
 }
 
+// Of an attempt with late records the database may keep numbers that are not known any more: where it deletes nothing
+// that is said, and the result is written all the same.
+func TestADatabaseThatDeletesNothingIsTold(t *testing.T) {
+	a := judged(t)
+	if _, sum := published(t, a.Dir()); sum.Kept != 0 || sum.Results != 5 {
+		t.Errorf("without a late record: %+v", sum)
+	}
+	at, _ := a.Trial(1)
+	appendAll(t, a, at.Receiver, []wire.Record{{Header: wire.Header{Node: at.Receiver, Epoch: "0123456789abcdef",
+		Seq: 1, TBootNs: 1, Run: a.Info().Run, Trial: 1, Attempt: 1}, Body: &wire.Edge{Edge: "open"}}})
+	points, sum := published(t, a.Dir())
+	if sum.Kept != 1 || sum.KeptWhy == nil || sum.Results != 5 {
+		t.Errorf("with one: %+v", sum)
+	}
+	got := resultsOf(points)["1.1"]
+	if strings.Contains(got, "throughput_bps") || !strings.Contains(got, "accepted=1i") {
+		t.Errorf("the result is %s", got)
+	}
+}
+
 // Every shard tells the trials of the whole run, whose results it is beside in the database.
 func TestAShardTellsTheWholeRunsTrials(t *testing.T) {
 	folders, err := synthetic.Shards(t.TempDir(), synthetic.Options{Speeds: []float64{2.8, 16.7}, Repetitions: 3}, 3)

@@ -177,6 +177,11 @@ func (d *database) Write(_ context.Context, lines []byte) ([]influx.Refusal, err
 	return nil, nil
 }
 
+// Forget deletes nothing, as InfluxDB 3.
+func (d *database) Forget(context.Context, string, map[string]string) error {
+	return errors.New("not implemented")
+}
+
 func published(t *testing.T, dir string) (map[string]int, Summary) {
 	t.Helper()
 	d := &database{points: map[string]int{}}

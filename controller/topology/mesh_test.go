@@ -357,7 +357,8 @@ func TestASilentPeersSignalIsNotThePresentOne(t *testing.T) {
 		records = append(records, record("b", 0, &wire.Provenance{MAC: "02:00:00:00:00:02"}),
 			record("a", 2, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: ptr(-45.0), InactiveMs: inactiveMs}))
 		links := Read(plan, trial, records).Links(2)
-		if len(links) != 1 || (links[0].SignalDbm == nil) != (want == nil) || want != nil && *links[0].SignalDbm != *want {
+		if len(links) != 1 || (links[0].SignalDbm == nil) != (want == nil) ||
+			want != nil && *links[0].SignalDbm != *want {
 			t.Errorf("links %+v, want the signal %v", links, want)
 		}
 	}

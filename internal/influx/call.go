@@ -97,7 +97,10 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		return &networkError{fmt.Errorf("read the answer of %s: %w", w.Target.place(), err)}
 	}
 	if resp.StatusCode/100 == 2 {
-		return nil
+		if !bytes.Contains(text, []byte(`"error"`)) {
+			return nil
+		}
+		return &statusError{code: http.StatusBadRequest, message: w.message(resp, text)} // of a statement
 	}
 	if resp.StatusCode == http.StatusBadRequest && plainToTLS.Match(text) {
 		return w.otherScheme("http", "https")
@@ -135,9 +138,14 @@ func (w *Writer) message(resp *http.Response, body []byte) string {
 	var told struct {
 		Error   string `json:"error"`   // 1.x
 		Message string `json:"message"` // 2.x
+		Results []struct {
+			Error string `json:"error"`
+		} `json:"results"` // of statements
 	}
 	text := strings.TrimSpace(string(body))
-	if json.Unmarshal(body, &told) == nil && told.Error+told.Message != "" {
+	if json.Unmarshal(body, &told) == nil && len(told.Results) > 0 {
+		text = told.Results[0].Error
+	} else if json.Unmarshal(body, &told) == nil && told.Error+told.Message != "" {
 		text = strings.TrimSpace(told.Error + " " + told.Message)
 	}
 	if strings.HasPrefix(text, "<") {

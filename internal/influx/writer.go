@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -165,9 +167,30 @@ func (w *Writer) Prepare(ctx context.Context) error {
 	return w.persist(ctx, func() error { return w.create(ctx) })
 }
 
+// Forget deletes what the database has of a measurement's points with some tags. A server
+// that deletes nothing so (3), or does not let this user, is an error.
+func (w *Writer) Forget(ctx context.Context, measurement string, tags map[string]string) error {
+	var of []string
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		of = append(of, quoted(name, `"`)+" = "+quoted(tags[name], `'`))
+	}
+	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ")
+	err := w.persist(ctx, func() error {
+		return w.call(ctx, "/query", url.Values{"db": {w.Target.Database}, "q": {q}}, nil)
+	})
+	if answer, ok := errors.AsType[*statusError](err); ok && strings.Contains(answer.message, "database not found") {
+		return nil
+	}
+	return err
+}
+
+// quoted is a name or a text as InfluxQL has it.
+func quoted(text, quote string) string {
+	return quote + strings.NewReplacer(`\`, `\\`, quote, `\`+quote).Replace(text) + quote
+}
+
 func (w *Writer) create(ctx context.Context) error {
-	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.Target.Database) + `"`
-	err := w.call(ctx, "/query", url.Values{"q": {"CREATE DATABASE " + quoted}}, nil)
+	err := w.call(ctx, "/query", url.Values{"q": {"CREATE DATABASE " + quoted(w.Target.Database, `"`)}}, nil)
 	if answer, ok := errors.AsType[*statusError](err); ok && answer.code != http.StatusUnauthorized &&
 		!answer.passes() {
 		return nil

@@ -345,6 +345,36 @@ func TestMissingDatabaseIsMade(t *testing.T) {
 	}
 }
 
+// What is to be forgotten is named by tags alone; a server says within an answer of 200 that it did not.
+func TestForget(t *testing.T) {
+	answer := `{"results":[{"statement_id":0}]}`
+	var asked []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+" "+r.FormValue("db")+" "+r.FormValue("q"))
+		fmt.Fprint(w, answer)
+	}))
+	t.Cleanup(web.Close)
+	w := &Writer{Target: Target{URL: web.URL, Database: "field"}, Patience: time.Minute}
+	forget := func() error {
+		return w.Forget(t.Context(), "fm_result", map[string]string{"run": `it's`, "trial": "7"})
+	}
+	if err := forget(); err != nil {
+		t.Error(err)
+	}
+	want := `/query field DELETE FROM "fm_result" WHERE "run" = 'it\'s' AND "trial" = '7'`
+	if len(asked) != 1 || asked[0] != want {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	answer = `{"results":[{"statement_id":0,"error":"database not found: field"}]}`
+	if err := forget(); err != nil {
+		t.Errorf("nothing is there to forget: %v", err)
+	}
+	answer = `{"results":[{"statement_id":0,"error":"not implemented: DELETE"}]}`
+	if err := forget(); err == nil || !strings.Contains(err.Error(), "not implemented: DELETE") {
+		t.Errorf("%v", err)
+	}
+}
+
 //attack:local another user who reads the database's password in a command line or a log | an address with a password
 //attack:and is refused, and none is printed
 func TestTargetsThatAreRefused(t *testing.T) {
