@@ -45,7 +45,9 @@ func result() Measurement {
 	return Measurement{
 		Name: ResultName,
 		Meaning: "The outcome of an attempt at a trial: one point for each that was judged. Its time is the opening " +
-			"of the window, or of the first verdict where the sealed attempt does not tell the opening.",
+			"of the window, or of the first verdict where the sealed attempt does not tell the opening. Where " +
+			"records came after it was sealed, the point is deleted before it is written again: it may have " +
+			"fewer fields.",
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("direction", "outbound or inbound: heading along the course"),
