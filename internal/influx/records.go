@@ -105,6 +105,21 @@ func Schema() []Measurement {
 			},
 		},
 		{
+			Name: "fm_wifi", Kind: "wifi",
+			Meaning: "What Android told the phone's own app of the Wi-Fi that it is in. It is of the access point's frames.",
+			Tags: []Tag{
+				{"peer", "the access point's MAC address; only in the log of a phone that is no node; else `untold`", "untold"},
+				{"source", "android", ""},
+			},
+			Fields: []Field{
+				{"renewed_within_ms", Float, "ms", "how long before the record's time the app had found the values before: Android renewed them since", ""},
+				{"signal_dbm", Float, "dBm", "of the access point's frames", ""},
+				{"tx_bitrate_mbps", Float, "Mbit/s", "rate at which the phone sends", ""},
+				{"rx_bitrate_mbps", Float, "Mbit/s", "rate at which it receives", ""},
+				{"frequency_mhz", Integer, "MHz", "of the channel", ""},
+			},
+		},
+		{
 			Name: "fm_survey", Kind: "survey",
 			Meaning: "The radio's view of its channel.",
 			Fields: []Field{

@@ -18,6 +18,7 @@ import "fmt"
 //	GET  /v1/runs/{run}/capture?trial=N&attempt=N&offset=B&bytes=N   part of an attempt's packet capture
 //	POST /v1/restore                   → RestoreReport
 //	POST /v1/gps                       Fix → GPS; where the configuration says gpsd none
+//	POST /v1/wifi                      WiFiReading → WiFi; by the app that has started the agent
 //	POST /v1/notes                     Note → SpoolPosition
 //	GET  /v1/records?epoch=E&after=SEQ&limit=N&wait_ms=M   NDJSON of fsynced records
 //	POST /v1/records/confirm           SpoolPosition → SpoolStatus

@@ -377,6 +377,23 @@ func (x *Verdict) bounds(c *checker) {
 	}
 }
 
+func (x *WiFiReading) bounds(c *checker) {
+	c.number("age_ms", x.AgeMs, 0, maxFixAgeMs)
+	c.numberAbove("renewed_within_ms", x.RenewedWithinMs, 0, MaxWiFiRenewMs)
+	if x.SignalDbm != nil {
+		c.number("signal_dbm", *x.SignalDbm, -126, 0)
+	}
+	if x.TxBitrateMbps != nil {
+		c.numberAbove("tx_bitrate_mbps", *x.TxBitrateMbps, 0, 100e3)
+	}
+	if x.RxBitrateMbps != nil {
+		c.numberAbove("rx_bitrate_mbps", *x.RxBitrateMbps, 0, 100e3)
+	}
+	if x.FrequencyMHz != nil {
+		c.integer("frequency_mhz", *x.FrequencyMHz, 2400, 71000)
+	}
+}
+
 func (x *Word) bounds(c *checker) {
 	c.oneOf("decision", x.Decision, "accept", "repeat", "skip", "retry")
 	c.text("text", x.Text, 0, maxReasonRunes)

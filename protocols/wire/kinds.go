@@ -13,6 +13,8 @@ func newBody(kind string) Body {
 		return &Interface{}
 	case "station":
 		return &Station{}
+	case "wifi":
+		return &WiFi{}
 	case "survey":
 		return &Survey{}
 	case "truth":
@@ -96,6 +98,12 @@ func newWhole(kind string, h *Header) (body Body, whole any) {
 		return b, &struct {
 			*Header
 			*Station
+		}{h, b}
+	case "wifi":
+		b := &WiFi{}
+		return b, &struct {
+			*Header
+			*WiFi
 		}{h, b}
 	case "survey":
 		b := &Survey{}

@@ -34,6 +34,29 @@ type Fix struct {
 // maxFixAgeMs is far above what a fix is good for; an older one is a mistake.
 const maxFixAgeMs = 60e3
 
+// WiFiReading is what Android tells of a phone's Wi-Fi, pushed by the app that has started the agent, each time that
+// it finds other values.
+type WiFiReading struct {
+	// at the moment of sending, by the sender's monotonic clock
+	AgeMs float64 `json:"age_ms" min:"0" max:"maxFixAgeMs"`
+	// how long before that the sender had found the values before
+	RenewedWithinMs float64  `json:"renewed_within_ms" above:"0" max:"MaxWiFiRenewMs"`
+	SignalDbm       *float64 `json:"signal_dbm,omitempty" min:"-126" max:"0"` // -127 is Android's word for unknown
+	TxBitrateMbps   *float64 `json:"tx_bitrate_mbps,omitempty" above:"0" max:"100e3"`
+	RxBitrateMbps   *float64 `json:"rx_bitrate_mbps,omitempty" above:"0" max:"100e3"`
+	FrequencyMHz    *int     `json:"frequency_mhz,omitempty" min:"2400" max:"71000"`
+}
+
+// MaxWiFiRenewMs is the beat at which Android renews the values of a Wi-Fi (config_wifiPollRssiIntervalMilliseconds of
+// its Wi-Fi service): whoever has not looked for longer does not know when they were renewed.
+const MaxWiFiRenewMs = 3000
+
+// Record is the reading as a record has it.
+func (w WiFiReading) Record() *WiFi {
+	return &WiFi{Source: SourceAndroid, RenewedWithinMs: w.RenewedWithinMs, SignalDbm: w.SignalDbm,
+		TxBitrateMbps: w.TxBitrateMbps, RxBitrateMbps: w.RxBitrateMbps, FrequencyMHz: w.FrequencyMHz}
+}
+
 // Place is where a node was, for a person to look at; not a record.
 type Place struct {
 	Node   string  `json:"node" min:"1" max:"maxTextRunes"`

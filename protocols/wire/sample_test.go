@@ -57,6 +57,8 @@ func bodies() map[string]any {
 			Places: []wire.Place{samplePlace()},
 		},
 		"schedule": p(samplePlan().Schedule()),
+		"wifi_reading": &wire.WiFiReading{AgeMs: 2.5, RenewedWithinMs: 500, SignalDbm: p(-61.0), TxBitrateMbps: p(286.0),
+			RxBitrateMbps: p(243.0), FrequencyMHz: p(5180)},
 		"fix": &wire.Fix{AgeMs: 12.5, Mode: 3, TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682),
 			LonDeg: p(27.092), AltM: p(1354.2), SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31),
 			HorizErrM: p(3.4), SatellitesUsed: p(11)},
@@ -269,5 +271,7 @@ func kinds() []wire.Body {
 			PeerHandedBootNs: p(int64(2261739555555)), Refused: "ENETUNREACH"},
 		&wire.DelayEnd{Flow: "delay", Side: "responder", Sent: 499, Received: 498, Duplicates: 1, Foreign: 2},
 		&wire.ProbeEnd{Peer: "road", Sent: 99},
+		&wire.WiFi{Source: wire.SourceAndroid, Peer: "02:11:22:33:44:77", RenewedWithinMs: 500, SignalDbm: p(-61.0),
+			TxBitrateMbps: p(286.0), RxBitrateMbps: p(243.0), FrequencyMHz: p(5180)},
 	}
 }

@@ -140,6 +140,28 @@ func (s *Station) SignalNow() *float64 {
 	return s.SignalDbm
 }
 
+// WiFi is what Android told the phone's own app of the Wi-Fi that it is in. It is of the access point's frames.
+//
+// The access point is no node of the plan. Android renews the values about every 3 s while the screen is on; there is a
+// record each time that the app found other ones, and its time is when it found them. How old they were when Android
+// took them over is not known.
+type WiFi struct {
+	Source string `json:"source" influx:"tag" redact:"keep"` // android
+	// the access point's MAC address; only in the log of a phone that is no node
+	Peer string `json:"peer,omitempty" influx:"tag,absent=untold"`
+	// how long before the record's time the app had found the values before: Android renewed them since
+	RenewedWithinMs float64  `json:"renewed_within_ms" unit:"ms"`
+	SignalDbm       *float64 `json:"signal_dbm,omitempty" unit:"dBm"`         // of the access point's frames
+	TxBitrateMbps   *float64 `json:"tx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate at which the phone sends
+	RxBitrateMbps   *float64 `json:"rx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate at which it receives
+	FrequencyMHz    *int     `json:"frequency_mhz,omitempty" unit:"MHz"`      // of the channel
+}
+
+func (*WiFi) Kind() string { return "wifi" }
+
+// SourceAndroid is the one source of a WiFi.
+const SourceAndroid = "android"
+
 // Survey is the radio's view of its channel.
 type Survey struct {
 	Channel  int      `json:"channel"`                        // channel number

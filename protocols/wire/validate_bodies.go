@@ -28,6 +28,15 @@ func (v Verdict) Validate() error { return check("", &v) }
 // Validate refuses a fix whose numbers cannot have been measured.
 func (f Fix) Validate() error { return check("", &f) }
 
+// Validate refuses a reading that no radio can have had, or that says nothing.
+func (w WiFiReading) Validate() error {
+	c := &checker{}
+	w.bounds(c)
+	c.that(w.SignalDbm != nil || w.TxBitrateMbps != nil || w.RxBitrateMbps != nil, "signal_dbm",
+		"missing, and so are tx_bitrate_mbps and rx_bitrate_mbps; a reading has one of them")
+	return c.err()
+}
+
 // Validate refuses a place that is not on Earth, or of too long ago.
 func (p Place) Validate() error { return check("", &p) }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // appKinds are the kinds that the phone app looks into; it keeps the others as they came.
-var appKinds = []string{"gps", "trial", "window", "station", "event"}
+var appKinds = []string{"gps", "trial", "window", "station", "wifi", "event"}
 
 // appBody is a body that the phone app reads or sends.
 type appBody struct {
@@ -26,6 +26,7 @@ var appBodies = []appBody{
 		"spool host run clock problems memory_bytes radio"},
 	{"Caps", "beside"}, {"Beside", "interface"}, {"Note", ""},
 	{"Fix", "age_ms mode time_utc lat_deg lon_deg speed_mps track_deg speed_err_mps horiz_err_m satellites_used"},
+	{"WiFiReading", ""},
 	{"Schedule", "run campaign attempts_max trials"},
 	{"Trial", "number block repetition pass factors car roadside sender receiver initiator speed_mps direction " +
 		"course gate duration_s radio routing tcp acceptance"},

@@ -188,6 +188,20 @@ data class PushedFix(
     @SerialName("satellites_used") val satellitesUsed: Int? = null,
 )
 
+/**
+ * What Android tells of a phone's Wi-Fi, pushed by the app that has started the agent, each time that it finds other
+ * values.
+ */
+@Serializable
+data class WiFiReading(
+    @SerialName("age_ms") val ageMs: Double,
+    @SerialName("renewed_within_ms") val renewedWithinMs: Double,
+    @SerialName("signal_dbm") val signalDbm: Double? = null,
+    @SerialName("tx_bitrate_mbps") val txBitrateMbps: Double? = null,
+    @SerialName("rx_bitrate_mbps") val rxBitrateMbps: Double? = null,
+    @SerialName("frequency_mhz") val frequencyMhz: Int? = null,
+)
+
 /** A run's plan without its secret, for people to look at. */
 @Serializable
 data class Schedule(

@@ -45,6 +45,20 @@ data class Station(
     override val kind get() = "station"
 }
 
+/** What Android told the phone's own app of the Wi-Fi that it is in. It is of the access point's frames. */
+@Serializable
+data class WiFi(
+    val source: String,
+    val peer: String? = null,
+    @SerialName("renewed_within_ms") val renewedWithinMs: Double,
+    @SerialName("signal_dbm") val signalDbm: Double? = null,
+    @SerialName("tx_bitrate_mbps") val txBitrateMbps: Double? = null,
+    @SerialName("rx_bitrate_mbps") val rxBitrateMbps: Double? = null,
+    @SerialName("frequency_mhz") val frequencyMhz: Int? = null,
+) : Body {
+    override val kind get() = "wifi"
+}
+
 /** A step of a trial's life on a node: loaded, armed, running, restoring, kept. */
 @Serializable
 data class TrialState(val state: String, val outcome: String? = null, val reason: String? = null) : Body {
@@ -71,6 +85,7 @@ data class Event(val level: String, val text: String) : Body {
 internal fun bodySerializer(kind: String): KSerializer<out Body>? = when (kind) {
     "gps" -> Gps.serializer()
     "station" -> Station.serializer()
+    "wifi" -> WiFi.serializer()
     "trial" -> TrialState.serializer()
     "window" -> Window.serializer()
     "event" -> Event.serializer()
@@ -80,6 +95,7 @@ internal fun bodySerializer(kind: String): KSerializer<out Body>? = when (kind) 
 internal fun encodeBody(body: Body): JsonObject = when (body) {
     is Gps -> WireJson.encodeToJsonElement(body)
     is Station -> WireJson.encodeToJsonElement(body)
+    is WiFi -> WireJson.encodeToJsonElement(body)
     is TrialState -> WireJson.encodeToJsonElement(body)
     is Window -> WireJson.encodeToJsonElement(body)
     is Event -> WireJson.encodeToJsonElement(body)
