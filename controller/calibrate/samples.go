@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/metrics/wifi"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -26,6 +27,11 @@ const (
 	silentShare = 0.02
 	stretches   = 20 // into which the moments are cut by distance
 )
+
+// ErrAndroid is returned where the only signals are what Android tells of its Wi-Fi.
+var ErrAndroid = errors.New("the run's signals are those of an access point that is no node, as Android tells its apps " +
+	"about every 3 s (records of kind wifi): neither a link between two nodes nor of a known moment; calibrate by a run " +
+	"whose nodes' agents read the radio")
 
 // ErrNothing is returned for a run without a signal at a known distance.
 var ErrNothing = errors.New("no accepted attempt has a signal between nodes whose places are known by GPS")
@@ -92,6 +98,7 @@ func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64
 	s := &Survey{Run: a.Info().Run, HeldOut: out}
 	var origin *metrics.Origin
 	var all []moment
+	byAndroid := false
 	for _, at := range attempts {
 		if t, _ := a.Trial(at.Trial); slices.Contains(out, t.Repetition) {
 			continue
@@ -100,6 +107,7 @@ func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64
 		if err != nil {
 			return nil, err
 		}
+		byAndroid = byAndroid || wifi.Any(loaded.Records())
 		if o, ok := loaded.Origin(); ok && origin == nil {
 			origin = &o
 		}
@@ -115,7 +123,11 @@ func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64
 		}
 		all = append(all, found...)
 	}
-	return s, s.choose(all)
+	err = s.choose(all)
+	if errors.Is(err, ErrNothing) && byAndroid {
+		err = fmt.Errorf("calibrate run %q: %w", s.Run, ErrAndroid)
+	}
+	return s, err
 }
 
 // heldOut are the last n repetitions that the attempts are of. Parked passes are of none,

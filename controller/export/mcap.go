@@ -307,8 +307,9 @@ func (r *recording) timeline(k wire.TrialKey, loaded metrics.Attempt, c clocks) 
 			SignalDbm     *float64 `json:"signal_dbm,omitempty"`
 			CwndSegments  *float64 `json:"cwnd_segments,omitempty"`
 			TrueSpeedMps  *float64 `json:"truth_speed_mps,omitempty"`
+			WiFiDbm       *float64 `json:"wifi_signal_dbm,omitempty"`
 		}{k.Trial, k.Attempt, p.S, p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments,
-			p.TrueSpeedMps})
+			p.TrueSpeedMps, p.WiFiDbm})
 		if err != nil {
 			return err
 		}

@@ -101,5 +101,7 @@ func timelineSchema() schema {
 		"signal_dbm":      number("at the receiver", "dBm"),
 		"cwnd_segments":   number("sum over the sender's data sockets", "segments"),
 		"truth_speed_mps": number("of the car in the emulated field", "m/s"),
+		"wifi_signal_dbm": number("of the access point's frames at the car, or at the receiver where none drives, as "+
+			"Android told it; in the tenth of a second in which it was found", "dBm"),
 	})
 }

@@ -118,5 +118,7 @@ func declared() []definition {
 		txRetries,
 		unreadableCaptures,
 		wayChanges,
+		wifiReceiver,
+		wifiSender,
 	}
 }

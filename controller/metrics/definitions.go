@@ -1,5 +1,7 @@
 package metrics
 
+import "fieldmesh.dev/fieldmesh/controller/metrics/wifi"
+
 // definition says what a number is, so that no reader has to guess.
 type definition struct{ name, unit, text string }
 
@@ -120,6 +122,9 @@ var (
 		"samples in the window that are of a frame of the last 300 ms"}
 	signalMin = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample " +
 		"in the window that is of a frame of the last 300 ms"}
+	wifiReceiver = definition{"wifi_signal_receiver_dbm", "dBm", wifi.Meaning + "receiver"}
+	wifiSender   = definition{"wifi_signal_sender_dbm", "dBm", wifi.Meaning + "sender"}
+
 	bitrate = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, " +
 		"mean over its samples in the window"}
 	txRetries = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the " +

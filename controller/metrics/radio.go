@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/wifi"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -69,6 +70,8 @@ func (s *set) radio() {
 	}
 	s.put("", signalMean, signal.value())
 	s.put("", signalMin, lowest)
+	s.put("", wifiReceiver, wifi.MeanDbm(t.Receiver, s.at.records))
+	s.put("", wifiSender, wifi.MeanDbm(t.Sender, s.at.records))
 
 	for _, b := range s.at.stations(t.Sender, t.Receiver) {
 		if b.TxBitrateMbps != nil {

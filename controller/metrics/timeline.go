@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics/series"
+	"fieldmesh.dev/fieldmesh/controller/metrics/wifi"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -31,6 +33,7 @@ type Point struct {
 	LonDeg        *float64
 	DistanceM     *float64 // of the two GPS positions
 	SignalDbm     *float64 // at the receiver
+	WiFiDbm       *float64 // of the access point at the car, or where none drives at the receiver; once a reading
 	CwndSegments  *float64 // sum over the sender's data sockets
 	TrueSpeedMps  *float64 // rehearsal only
 }
@@ -47,6 +50,7 @@ func (at Attempt) Timeline() []Point {
 		return float64(b.BytesReceived)
 	})
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
+	air := wifi.Signals(cmp.Or(at.trial.Car, at.trial.Receiver), at.records)
 	speed, signal, truth := at.speeds(), at.signals(), at.truths()
 	apart, looked, car := at.apart(), at.looked(delivered, receiver), at.track(at.trial.Car)
 	const fresh = verdict.FixAgeMsDefault / 1e3
@@ -56,7 +60,7 @@ func (at Attempt) Timeline() []Point {
 		s := float64(i) / TickHz
 		distance, _ := apart(s)
 		p := Point{S: s, SpeedMps: speed.Last(s, fresh), DistanceM: distance, SignalDbm: signal.Last(s, sampled),
-			TrueSpeedMps: truth.Last(s, sampled)}
+			WiFiDbm: air.Last(s, 1.0/TickHz-1e-6), TrueSpeedMps: truth.Last(s, sampled)}
 		if i > 0 && looked(s, sampled) {
 			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
 		}
@@ -229,7 +233,7 @@ type timelineTable struct {
 func newTimelineTable(w io.Writer, run string) (*timelineTable, error) {
 	t := &timelineTable{csv: csv.NewWriter(w), run: Cell(run)}
 	head := []string{"run", "trial", "attempt", "s", "throughput_bps", "speed_mps", "distance_m", "signal_dbm",
-		"cwnd_segments", "truth_speed_mps"}
+		"cwnd_segments", "truth_speed_mps", "wifi_signal_dbm"}
 	if err := t.csv.Write(head); err != nil {
 		return nil, fmt.Errorf("write timelines: %w", err)
 	}
@@ -240,7 +244,7 @@ func (t *timelineTable) write(k wire.TrialKey, points []Point) error {
 	for _, p := range points {
 		line := []string{t.run, strconv.Itoa(k.Trial), strconv.Itoa(k.Attempt), Number(p.S)}
 		for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments,
-			p.TrueSpeedMps} {
+			p.TrueSpeedMps, p.WiFiDbm} {
 			line = append(line, maybe(v))
 		}
 		if err := t.csv.Write(line); err != nil {

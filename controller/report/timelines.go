@@ -31,6 +31,9 @@ func (t track) Scale() string {
 	return fmt.Sprintf("%s to %s %s", figure.Tick(t.Low), figure.Tick(t.High), t.Unit)
 }
 
+// accessPoint names the column that only phones have which run a node by the app.
+const accessPoint = "signal of the access point, by Android"
+
 func tracks() []track {
 	return []track{
 		{Name: "throughput", Unit: "Mbit/s", Colour: "#0072b2", fromZero: true, of: func(p metrics.Point) *float64 {
@@ -43,6 +46,7 @@ func tracks() []track {
 			return p.DistanceM
 		}},
 		{Name: "signal", Unit: "dBm", Colour: "#8a5a83", of: func(p metrics.Point) *float64 { return p.SignalDbm }},
+		{Name: accessPoint, Unit: "dBm", Colour: "#8a5a83", of: func(p metrics.Point) *float64 { return p.WiFiDbm }},
 		{Name: "cwnd, all streams", Unit: "segments", Colour: "#555555", fromZero: true,
 			of: func(p metrics.Point) *float64 { return p.CwndSegments }},
 	}
@@ -75,6 +79,7 @@ func viewTimelines(d *evidence.Run) (any, error) {
 	for i := range v.Tracks {
 		v.Tracks[i].measure(shown)
 	}
+	v.Tracks = slices.DeleteFunc(v.Tracks, func(t track) bool { return t.Name == accessPoint && !t.any })
 	slices.SortStableFunc(shown, func(a, b evidence.Attempt) int {
 		sa, _ := a.SpeedMps()
 		sb, _ := b.SpeedMps()

@@ -191,7 +191,8 @@ func placesOf(log places.Log) campaigns.Places {
 		RoadsideLatDeg: log.RoadsideLatDeg, RoadsideLonDeg: log.RoadsideLonDeg}
 	for _, s := range log.ByDistance() {
 		out.Stretches = append(out.Stretches, campaigns.Stretch{FromM: s.FromM, ToM: s.ToM, Seconds: s.Seconds,
-			SpeedMps: s.SpeedMps, SignalDbm: s.SignalDbm, ThroughputBps: s.ThroughputBps, LostPercent: s.LostPercent()})
+			SpeedMps: s.SpeedMps, SignalDbm: s.SignalDbm, WiFiSignalDbm: s.WiFiDbm, ThroughputBps: s.ThroughputBps,
+			LostPercent: s.LostPercent()})
 	}
 	every := len(log.Seconds)/campaigns.MostSpots + 1
 	var last *places.Second

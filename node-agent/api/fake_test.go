@@ -168,6 +168,8 @@ func (n *fakeNode) PushFix(f wire.Fix) (wire.GPS, error) {
 	return wire.GPS{Mode: f.Mode, Connected: true}, nil
 }
 
+func (n *fakeNode) PushWiFi(_ Peer, w wire.WiFiReading) (wire.WiFi, error) { return *w.Record(), nil }
+
 func (n *fakeNode) Note(context.Context, Peer, wire.Note) (wire.SpoolPosition, error) {
 	return wire.SpoolPosition{Epoch: "e1", Seq: 5}, nil
 }

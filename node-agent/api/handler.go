@@ -85,7 +85,7 @@ func (s *Server) peer(r *http.Request) (Peer, error) {
 		return Peer{}, &wire.Error{Code: wire.CodeForbidden, Message: fmt.Sprintf("key %s is no longer authorized",
 			pin), Cure: "issue the node again, or pair again"}
 	}
-	return Peer{Name: known.Name, Role: known.Role}, nil
+	return Peer{Name: known.Name, Role: known.Role, Pin: pin}, nil
 }
 
 // admit checks role, names and sizes, and reads the body.

@@ -6,6 +6,10 @@ func (s *Server) schedule(c *call) (any, error) { return s.node.Schedule(c.run) 
 
 func (s *Server) pushFix(_ *call, f wire.Fix) (any, error) { return s.node.PushFix(f) }
 
+func (s *Server) pushWiFi(c *call, w wire.WiFiReading) (any, error) {
+	return s.node.PushWiFi(c.peer, w)
+}
+
 func (s *Server) note(c *call, n wire.Note) (any, error) { return s.node.Note(c.ctx, c.peer, n) }
 
 func (s *Server) letIn(c *call, apps wire.Apps) (any, error) { return s.node.LetIn(c.peer, apps) }

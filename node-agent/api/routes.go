@@ -36,6 +36,7 @@ const (
 var (
 	everyone = []string{wire.RoleController, wire.RoleApp, wire.RoleNode}
 	people   = []string{wire.RoleController, wire.RoleApp}
+	apps     = []string{wire.RoleApp}
 	steering = []string{wire.RoleController}
 )
 
@@ -56,6 +57,7 @@ func routes() []route {
 			(*Server).capture},
 		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
 		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, withBody((*Server).pushFix)},
+		{http.MethodPost, "/v1/wifi", apps, nil, bodyLimit, withBody((*Server).pushWiFi)},
 		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, withBody((*Server).note)},
 		{http.MethodPut, "/v1/apps", steering, nil, bodyLimit, withBody((*Server).letIn)},
 		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0,

@@ -20,7 +20,7 @@ import (
 )
 
 // Peer is who asks, by its pinned key.
-type Peer struct{ Name, Role string }
+type Peer struct{ Name, Role, Pin string }
 
 // Node is what the API steers. An error of type *wire.Error reaches the peer
 // as it is, with the HTTP status of its code; any other is a fault of ours.
@@ -52,6 +52,7 @@ type Node interface {
 type People interface {
 	Schedule(run string) (wire.Schedule, error)
 	PushFix(f wire.Fix) (wire.GPS, error)
+	PushWiFi(p Peer, w wire.WiFiReading) (wire.WiFi, error)
 	Note(ctx context.Context, p Peer, n wire.Note) (wire.SpoolPosition, error)
 	// LetIn replaces the apps that are let in.
 	LetIn(p Peer, apps wire.Apps) (wire.Apps, error)

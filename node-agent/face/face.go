@@ -59,6 +59,7 @@ type Face struct {
 	spool  *spool.Spool
 	gps    *gps.Client
 	radio  radioSource
+	told   *radio.Told // by the app that started the agent
 	host   machine
 	reader *provenance.Reader
 	engine *trial.Engine
@@ -172,6 +173,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
+	f.told = radio.NewTold(f.clk)
 	f.generator.Generator = traffic.Generator{Bin: cfg.Binary("iperf3"), Folder: filepath.Join(cfg.FaceDir(),
 		"traffic"), Clock: clk, Version: func() string { return f.reader.Tools()["iperf3"] }}
 	if err := f.generator.Sweep(); err != nil {

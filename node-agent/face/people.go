@@ -23,6 +23,18 @@ func (f *Face) PushFix(fix wire.Fix) (wire.GPS, error) {
 	return newest, nil
 }
 
+// PushWiFi takes what Android tells the app that started this agent. Any other app's phone
+// is in a Wi-Fi of its own.
+func (f *Face) PushWiFi(p api.Peer, w wire.WiFiReading) (wire.WiFi, error) {
+	if p.Pin != f.cfg.AppKey || f.cfg.AppKey == "" {
+		return wire.WiFi{}, &wire.Error{Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is not the app that started "+
+			"this agent: its Wi-Fi is not this node's", p.Name), Cure: "only the app whose key is app_key in the agent's " +
+			"configuration tells of its Wi-Fi"}
+	}
+	f.told.Push(w)
+	return *w.Record(), nil
+}
+
 // Note makes a record of what a person noted. A decision about an attempt is
 // only recorded: the controller that collects it decides.
 func (f *Face) Note(ctx context.Context, p api.Peer, n wire.Note) (wire.SpoolPosition, error) {

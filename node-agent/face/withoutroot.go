@@ -38,6 +38,9 @@ func (f *Face) withoutRoot() {
 		}
 		return false
 	})
+	if f.cfg.AppKey != "" {
+		f.sources = append(f.sources, f.told)
+	}
 	if _, err := f.radio.Caps(); errors.Is(err, fs.ErrPermission) && !slices.Contains(f.absent, f.radio.Name()) {
 		f.absent = append(f.absent, f.radio.Name())
 	}

@@ -149,7 +149,9 @@ type Stretch struct {
 	ToM           float64  `json:"to_m"`
 	Seconds       int      `json:"seconds"`
 	SpeedMps      *float64 `json:"speed_mps,omitempty"`
-	SignalDbm     *float64 `json:"signal_dbm,omitempty"`
+	SignalDbm     *float64 `json:"signal_dbm,omitempty"` // of the sender's frames, by the receiver's radio
+	// of the access point's frames at the car, as Android tells an app about every 3 s
+	WiFiSignalDbm *float64 `json:"wifi_signal_dbm,omitempty"`
 	ThroughputBps *float64 `json:"throughput_bps,omitempty"`
 	LostPercent   *float64 `json:"lost_percent,omitempty"` // of the datagrams of kind delay; absent: there was none
 }

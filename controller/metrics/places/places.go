@@ -26,6 +26,7 @@ type Second struct {
 	DistanceM     *float64 // of car and roadside node
 	SpeedMps      *float64
 	SignalDbm     *float64 // at the receiver
+	WiFiDbm       *float64 // of the access point's frames at the car, as Android told it
 	ThroughputBps *float64 // at the receiver
 	// Sent are the datagrams that were due in it and whose answer was waited for to the
 	// end, Lost those of them without one; of flows of kind delay.
@@ -34,7 +35,7 @@ type Second struct {
 	// datagram for seconds that it cannot send yet.
 	Answers int
 	// moments in which they are known
-	speeds, signals, throughputs int
+	speeds, signals, airs, throughputs int
 }
 
 // LostPercent is the share of Lost in Sent; absent: there was no datagram.
@@ -53,7 +54,7 @@ func (s Second) heard() bool {
 }
 
 func (s Second) empty() bool {
-	return s.LatDeg == nil && s.SpeedMps == nil && s.SignalDbm == nil && s.ThroughputBps == nil && s.Sent == 0
+	return s.LatDeg == nil && s.SpeedMps == nil && s.SignalDbm == nil && s.WiFiDbm == nil && s.ThroughputBps == nil && s.Sent == 0
 }
 
 // Log is the whole of it.
@@ -151,7 +152,7 @@ func straysOf(fixes []verdict.Fix) map[int64]bool {
 // secondOf is the mean of the moments of a second that are known. Its first moment is the
 // last of the second before, whose throughput ends there; its place is that of its middle.
 func secondOf(k wire.TrialKey, s int, of []metrics.Point) Second {
-	var distance, speed, signal, throughput mean
+	var distance, speed, signal, air, throughput mean
 	for i, p := range of {
 		if i > 0 {
 			throughput.add(p.ThroughputBps, 1)
@@ -160,12 +161,13 @@ func secondOf(k wire.TrialKey, s int, of []metrics.Point) Second {
 			distance.add(p.DistanceM, 1)
 			speed.add(p.SpeedMps, 1)
 			signal.add(p.SignalDbm, 1)
+			air.add(p.WiFiDbm, 1)
 		}
 	}
 	middle := of[len(of)/2]
 	return Second{TrialKey: k, S: s, LatDeg: middle.LatDeg, LonDeg: middle.LonDeg, DistanceM: distance.value(),
-		SpeedMps: speed.value(), SignalDbm: signal.value(), ThroughputBps: throughput.value(),
-		speeds: speed.n, signals: signal.n, throughputs: throughput.n}
+		SpeedMps: speed.value(), SignalDbm: signal.value(), WiFiDbm: air.value(),
+		ThroughputBps: throughput.value(), speeds: speed.n, signals: signal.n, airs: air.n, throughputs: throughput.n}
 }
 
 // countDatagrams counts those whose sender was there until their answer was no longer
@@ -249,9 +251,9 @@ func goByFixes(seconds []Second, car string, byNode map[string][]wire.Record) {
 type Stretch struct {
 	FromM, ToM float64
 	Seconds    int
-	// means of the moments in which they are known
-	SpeedMps, SignalDbm, ThroughputBps *float64
-	Sent, Lost                         int
+	// means of the moments in which they are known, and of Android's readings
+	SpeedMps, SignalDbm, WiFiDbm, ThroughputBps *float64
+	Sent, Lost                                  int
 }
 
 // LostPercent is the share of Lost in Sent; absent: there was no datagram.
@@ -278,7 +280,7 @@ func (l Log) ByDistance() []Stretch {
 	for i := 0; farthest >= step*stretchesMost; i++ {
 		step *= longer[i%len(longer)]
 	}
-	type means struct{ speed, signal, throughput mean }
+	type means struct{ speed, signal, air, throughput mean }
 	stretches := make([]Stretch, int(farthest/step)+1)
 	of := make([]means, len(stretches))
 	for _, s := range l.Seconds {
@@ -291,6 +293,7 @@ func (l Log) ByDistance() []Stretch {
 		stretches[i].Lost += s.Lost
 		of[i].speed.add(s.SpeedMps, s.speeds)
 		of[i].signal.add(s.SignalDbm, s.signals)
+		of[i].air.add(s.WiFiDbm, s.airs)
 		of[i].throughput.add(s.ThroughputBps, s.throughputs)
 	}
 	var out []Stretch
@@ -299,7 +302,8 @@ func (l Log) ByDistance() []Stretch {
 			continue
 		}
 		s.FromM, s.ToM = float64(i)*step, float64(i+1)*step
-		s.SpeedMps, s.SignalDbm, s.ThroughputBps = of[i].speed.value(), of[i].signal.value(), of[i].throughput.value()
+		s.SpeedMps, s.SignalDbm, s.WiFiDbm = of[i].speed.value(), of[i].signal.value(), of[i].air.value()
+		s.ThroughputBps = of[i].throughput.value()
 		out = append(out, s)
 	}
 	return out

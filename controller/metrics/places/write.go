@@ -14,7 +14,8 @@ import (
 func (l Log) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{"run", "trial", "attempt", "s", "time_utc", "lat_deg", "lon_deg", "distance_m",
-		"speed_mps", "signal_dbm", "throughput_bps", "datagrams_sent", "datagrams_lost_percent"}); err != nil {
+		"speed_mps", "signal_dbm", "throughput_bps", "datagrams_sent", "datagrams_lost_percent",
+		"wifi_signal_dbm"}); err != nil {
 		return fmt.Errorf("write places: %w", err)
 	}
 	for _, s := range l.Seconds {
@@ -27,7 +28,7 @@ func (l Log) WriteCSV(w io.Writer) error {
 		if s.Sent > 0 {
 			sent = strconv.Itoa(s.Sent)
 		}
-		if err := out.Write(append(line, sent, cell(s.LostPercent()))); err != nil {
+		if err := out.Write(append(line, sent, cell(s.LostPercent()), cell(s.WiFiDbm))); err != nil {
 			return fmt.Errorf("write places: %w", err)
 		}
 	}
@@ -71,6 +72,7 @@ type point struct {
 		DistanceM     *float64 `xml:"fm:distance_m,omitempty"`
 		SpeedMps      *float64 `xml:"fm:speed_mps,omitempty"`
 		SignalDbm     *float64 `xml:"fm:signal_dbm,omitempty"`
+		WiFiDbm       *float64 `xml:"fm:wifi_signal_dbm,omitempty"`
 		ThroughputBps *float64 `xml:"fm:throughput_bps,omitempty"`
 		LostPercent   *float64 `xml:"fm:datagrams_lost_percent,omitempty"`
 	} `xml:"extensions"`
@@ -89,6 +91,7 @@ func (l Log) WriteGPX(w io.Writer) error {
 		}
 		p := point{Lat: *s.LatDeg, Lon: *s.LonDeg, Time: s.TimeUTC}
 		p.Extensions.DistanceM, p.Extensions.SpeedMps, p.Extensions.SignalDbm = s.DistanceM, s.SpeedMps, s.SignalDbm
+		p.Extensions.WiFiDbm = s.WiFiDbm
 		p.Extensions.ThroughputBps, p.Extensions.LostPercent = s.ThroughputBps, s.LostPercent()
 		last := &out.Tracks[len(out.Tracks)-1]
 		last.Points = append(last.Points, p)

@@ -50,6 +50,9 @@ func (s Strip) Draw() template.HTML {
 			continue
 		}
 		fmt.Fprintf(&path, "%s%.1f %.1f", pen, x(s.S[i]), y(*v))
+		if pen == "M" && (i+1 == len(s.V) || s.V[i+1] == nil) {
+			path.WriteString("h0") // a point by itself
+		}
 		pen = "L"
 	}
 	if path.Len() > 0 {
