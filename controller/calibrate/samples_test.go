@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -101,6 +102,33 @@ func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 			t.Errorf("draws %q: links %v, both ways %v; want %d links", draws, slices.Collect(maps.Keys(links)),
 				s.bothWays(), want)
 		}
+	}
+}
+
+// What Android tells of an access point is no link's: a run that has only that is refused with
+// the reason, and beside what a radio's driver tells it changes nothing.
+func TestWhatAndroidTellsIsNotFitted(t *testing.T) {
+	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
+	usual, err := gather(driven(t, info, unchanged), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := &wire.WiFi{Source: wire.SourceAndroid, RenewedWithinMs: 500, SignalDbm: new(-40.0)}
+	beside, err := gather(driven(t, info, func(_ string, r *wire.Record) {
+		if _, is := r.Body.(*wire.Lateness); is {
+			r.Body = told
+		}
+	}), 0, nil)
+	if err != nil || beside.Heard != usual.Heard {
+		t.Errorf("beside the driver's: %v, %d signals of %d", err, beside.Heard, usual.Heard)
+	}
+	_, err = gather(driven(t, info, func(_ string, r *wire.Record) {
+		if _, is := r.Body.(*wire.Station); is {
+			r.Body = told
+		}
+	}), 0, nil)
+	if !errors.Is(err, ErrAndroid) {
+		t.Errorf("alone: %v", err)
 	}
 }
 

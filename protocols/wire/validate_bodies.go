@@ -32,8 +32,7 @@ func (f Fix) Validate() error { return check("", &f) }
 func (w WiFiReading) Validate() error {
 	c := &checker{}
 	w.bounds(c)
-	c.that(w.SignalDbm != nil || w.TxBitrateMbps != nil || w.RxBitrateMbps != nil, "signal_dbm",
-		"missing, and so are tx_bitrate_mbps and rx_bitrate_mbps; a reading has one of them")
+	c.that(w.SignalDbm != nil, "signal_dbm", "missing; where it is not known there is no reading")
 	return c.err()
 }
 

@@ -180,6 +180,36 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 	}
 }
 
+// Android's word for an unknown signal is none, and what no radio has is refused.
+func TestAReadingOfAWiFiIsChecked(t *testing.T) {
+	good := wire.WiFiReading{AgeMs: 2, RenewedWithinMs: 500, SignalDbm: p(-61.0), TxBitrateMbps: p(286.0),
+		RxBitrateMbps: p(6.5), FrequencyMHz: p(2412)}
+	for name, c := range map[string]struct {
+		change func(*wire.WiFiReading)
+		fault  string // in the words; "": none
+	}{
+		"as it is":                  {func(*wire.WiFiReading) {}, ""},
+		"only the signal":           {func(w *wire.WiFiReading) { *w = wire.WiFiReading{RenewedWithinMs: 3000, SignalDbm: p(-126.0)} }, ""},
+		"no signal":                 {func(w *wire.WiFiReading) { w.SignalDbm = nil }, "signal_dbm"},
+		"an unknown one":            {func(w *wire.WiFiReading) { w.SignalDbm = p(-127.0) }, "signal_dbm"},
+		"one above a milliwatt":     {func(w *wire.WiFiReading) { w.SignalDbm = p(1.0) }, "signal_dbm"},
+		"an unknown rate":           {func(w *wire.WiFiReading) { w.TxBitrateMbps = p(-1.0) }, "tx_bitrate_mbps"},
+		"no rate":                   {func(w *wire.WiFiReading) { w.RxBitrateMbps = p(0.0) }, "rx_bitrate_mbps"},
+		"a channel's number":        {func(w *wire.WiFiReading) { w.FrequencyMHz = p(36) }, "frequency_mhz"},
+		"of the future":             {func(w *wire.WiFiReading) { w.AgeMs = -1 }, "age_ms"},
+		"of a minute ago":           {func(w *wire.WiFiReading) { w.AgeMs = 60_001 }, "age_ms"},
+		"renewed nobody knows when": {func(w *wire.WiFiReading) { w.RenewedWithinMs = 3001 }, "renewed_within_ms"},
+		"renewed at the same look":  {func(w *wire.WiFiReading) { w.RenewedWithinMs = 0 }, "renewed_within_ms"},
+	} {
+		w := good
+		c.change(&w)
+		err := w.Validate()
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestEncodeWritesNoNull(t *testing.T) {
 	for _, body := range []any{wire.NodeStatus{}, wire.CampaignView{}, &wire.RestoreReport{}, wire.TrialView{},
 		[]wire.Verdict(nil), wire.Provenance{}} {

@@ -17,6 +17,7 @@ import dev.fieldmesh.core.wire.RunRequest
 import dev.fieldmesh.core.wire.Runs
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Station
+import dev.fieldmesh.core.wire.WiFi
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
 import kotlinx.serialization.KSerializer
@@ -59,6 +60,7 @@ class GoldenTest {
         assertEquals(7261792012345, gps.fixBootNs)
         val station = assertIs<Station>(Record.decode(text("record_station")).body)
         assertEquals(-61.0, station.signalDbm)
+        assertEquals(-61.0, assertIs<WiFi>(Record.decode(text("record_wifi")).body).signalDbm)
         assertIs<Other>(Record.decode(text("record_iperf3")).body)
     }
 

@@ -50,7 +50,7 @@ open class LocationService : ForegroundService("location", 1, ServiceInfo.FOREGR
 
     private suspend fun read(host: LocationHost) {
         if (host.preferences.gpsdServer) scope.launch { serveGpsd(host) }
-        scope.launch { getSystemService(WifiManager::class.java)?.signals()?.collect(host.session::heard) }
+        scope.launch { getSystemService(WifiManager::class.java)?.signals(host.nowNs)?.collect(host.session::heard) }
         val receiver = getSystemService(LocationManager::class.java)
         try {
             receiver.fixes(mainLooper).withGaps(host.nowNs).collect(host.session::take)

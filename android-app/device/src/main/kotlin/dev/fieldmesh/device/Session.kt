@@ -9,6 +9,7 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.WiFiFound
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
@@ -18,7 +19,6 @@ import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
-import dev.fieldmesh.core.wire.Station
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.BufferOverflow
@@ -103,7 +103,7 @@ class Session(
     var logFault: String? = null
         private set
 
-    fun heard(signal: Station) = keep { log.add(nowNs(), signal) }
+    fun heard(found: WiFiFound) = keep { log.add(found.look.bootNs, found.toRecord()) }
 
     /** The receiver is read, or is not any more. */
     fun receiving(on: Boolean) = keep {

@@ -1,7 +1,10 @@
 package dev.fieldmesh.device
 
+import android.net.wifi.WifiInfo
 import android.net.wifi.WifiManager
-import dev.fieldmesh.core.wire.Station
+import dev.fieldmesh.core.agent.WiFiFound
+import dev.fieldmesh.core.agent.WiFiLook
+import dev.fieldmesh.core.agent.renewed
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
@@ -9,26 +12,29 @@ import kotlinx.coroutines.flow.flow
 /** What Android gives for a signal that it does not know, and for an address that it does not tell. */
 private const val NO_RSSI = -127
 private const val HIDDEN = "02:00:00:00:00:00"
-private const val EVERY_MS = 1000L
+private const val EVERY_MS = 500L
 
-/** The signal of the cell that the phone is in, once a second; nothing while it is in none. */
-// The calls that replace these report networks that Android itself manages only, and from Android 12 on.
-@Suppress("DEPRECATION")
-fun WifiManager.signals(): Flow<Station> = flow {
+/** The Wi-Fi that the phone is in, each time that Android has renewed what it knows of it. */
+fun WifiManager.signals(nowNs: () -> Long): Flow<WiFiFound> = flow {
     while (true) {
-        val info = connectionInfo
-        val cell = info?.bssid
-        if (cell != null && cell != HIDDEN && info.rssi > NO_RSSI) {
-            emit(
-                Station(
-                    peer = cell,
-                    signalDbm = info.rssi.toDouble(),
-                    txBitrateMbps = info.linkSpeed.takeIf {
-                        it > 0
-                    }?.toDouble(),
-                ),
-            )
-        }
+        emit(look(nowNs()))
         delay(EVERY_MS)
     }
+}.renewed()
+
+// NetworkCapabilities have the same WifiInfo, from Android 12 on; but Android hands them out only when the signal
+// crosses a level of its status bar or the bandwidth changes much, not when it has renewed them.
+@Suppress("DEPRECATION")
+private fun WifiManager.look(nowNs: Long): WiFiLook? = connectionInfo?.takeIf { it.rssi > NO_RSSI }?.let {
+    WiFiLook(
+        bootNs = nowNs,
+        peer = it.bssid?.takeUnless { cell -> cell == HIDDEN },
+        signalDbm = it.rssi,
+        txMbps = it.txLinkSpeedMbps.takeIf(::isKnown),
+        rxMbps = it.rxLinkSpeedMbps.takeIf(::isKnown),
+        frequencyMhz = it.frequency.takeIf(::isKnown),
+    )
 }
+
+/** [WifiInfo.LINK_SPEED_UNKNOWN] is below it. */
+private fun isKnown(value: Int) = value > 0

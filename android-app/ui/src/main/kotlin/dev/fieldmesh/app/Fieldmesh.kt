@@ -4,6 +4,7 @@ import android.app.ActivityManager
 import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.net.ConnectivityManager
+import android.net.wifi.WifiManager
 import android.os.Build
 import android.os.SystemClock
 import android.provider.Settings
@@ -19,10 +20,13 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.WiFiSink
+import dev.fieldmesh.core.agent.pushWiFi
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.experiment.Experiment
 import dev.fieldmesh.core.node.NodeKeeper
 import dev.fieldmesh.core.node.NodeSetup
+import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.node.OwnAgent
 import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
@@ -40,11 +44,13 @@ import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
 import dev.fieldmesh.device.lastEnd
+import dev.fieldmesh.device.signals
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
@@ -109,6 +115,7 @@ open class Fieldmesh :
     fun onOpened() = opened.update { it + 1 }
 
     private lateinit var awake: Awake
+    private lateinit var caller: Caller
     override val working: StateFlow<Boolean>
         get() {
             session // a service may be started before any screen is
@@ -193,8 +200,9 @@ open class Fieldmesh :
         begunAgain.update { it + 1 }
     }
 
-    override suspend fun beNode() {
+    override suspend fun beNode() = coroutineScope {
         session // which looks for Wi-Fi
+        launch { keeper.state.collectLatest { if (it is NodeState.Running) tellWiFi() } }
         val radio = wifi.link.map { it?.interfaceName ?: preferences.wifiInterface }.distinctUntilChanged()
         radio.combine(begunAgain) { name, _ -> name }.collectLatest { name ->
             preferences.wifiInterface = name
@@ -203,6 +211,19 @@ open class Fieldmesh :
                 agent.up()
             }
         }
+    }
+
+    /** Tells this phone's node what Android says of the Wi-Fi, in which the app alone can look. */
+    private suspend fun tellWiFi() {
+        val node = ownNode() ?: return
+        getSystemService(WifiManager::class.java)?.let { pushWiFi(it.signals(nowNs), node, nowNs) }
+    }
+
+    /** This phone's node as it is called; null before it is paired. */
+    protected open fun ownNode(): WiFiSink? = try {
+        agent.pairing?.let(caller::client)
+    } catch (_: AgentException.NoKey) {
+        null // the Pair screen shows that there is no key
     }
 
     private fun ownPin() = try {
@@ -214,7 +235,7 @@ open class Fieldmesh :
     /** All that works as long as the process lives, in [scope]. */
     protected fun begin(scope: CoroutineScope): Session {
         wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
-        val caller = Caller(::identity, Dispatchers.IO, wifi::way)
+        caller = Caller(::identity, Dispatchers.IO, wifi::way)
         experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this)) {
             serving(caller, it)
         }

@@ -12,9 +12,10 @@ import android.widget.EditText
 import android.widget.TextView
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.WiFiFound
+import dev.fieldmesh.core.agent.WiFiLook
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.Record
-import dev.fieldmesh.core.wire.Station
 import dev.fieldmesh.device.LocationService
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Preferences
@@ -201,7 +202,7 @@ class LifeTest {
     fun `a log that the phone keeps outlives the process, and is saved whole`() {
         app.session.logging = true
         app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092, speedMps = 13.9))
-        app.session.heard(Station("aa:bb:cc:00:00:01", signalDbm = -61.0))
+        app.session.heard(WiFiFound(WiFiLook(1_500_000_000, "aa:bb:cc:00:00:01", -61, null, null, 2437), 500_000_000))
         app.session.logging = false
         PhoneLog(app.log.files.single().parentFile!!).apply {
             // as another process finds it
@@ -211,7 +212,7 @@ class LifeTest {
         val out = ByteArrayOutputStream()
         val copied = app.log.copyTo(out)
         val records = out.toString().trim().lines().map(Record::decode)
-        assertEquals(listOf("gps", "station", "gps"), records.map { it.header.kind })
+        assertEquals(listOf("gps", "wifi", "gps"), records.map { it.header.kind })
         assertEquals(listOf(1L, 2L, 1L), records.map { it.header.seq })
         assertEquals(2, records.map { it.header.epoch }.distinct().size)
         app.log.delete(copied)

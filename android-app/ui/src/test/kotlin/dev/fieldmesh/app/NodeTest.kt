@@ -6,6 +6,8 @@ import android.content.Intent
 import android.net.ConnectivityManager
 import android.net.LinkAddress
 import android.net.LinkProperties
+import android.net.wifi.WifiInfo
+import android.net.wifi.WifiManager
 import android.view.View
 import android.widget.EditText
 import android.widget.Switch
@@ -217,6 +219,49 @@ class NodeTest {
         val told = app.getString(R.string.pair_with, app.nodeName)
         awaits("it is told") { ShadowToast.getTextOfLatestToast() == told }
         service.destroy()
+    }
+
+    /** Android's Wi-Fi as it is at the moment; null is its word for unknown. */
+    private fun android(rssi: Int?, txMbps: Int? = null, rxMbps: Int? = null) {
+        val info = WifiInfo.Builder().setBssid("02:11:22:33:44:77").setRssi(rssi ?: -127).build()
+        val set = { name: String, value: Int ->
+            WifiInfo::class.java.getMethod(name, Int::class.java).invoke(info, value)
+        }
+        set("setTxLinkSpeedMbps", txMbps ?: WifiInfo.LINK_SPEED_UNKNOWN)
+        set("setRxLinkSpeedMbps", rxMbps ?: WifiInfo.LINK_SPEED_UNKNOWN)
+        set("setFrequency", 5180)
+        shadowOf(app.getSystemService(WifiManager::class.java)).setConnectionInfo(info)
+    }
+
+    @Test
+    fun `the node is told what Android says of the Wi-Fi when that has changed, as long as the service runs`() {
+        android(-60)
+        val service = pairable()
+        go()
+        opened().type(CODE)
+        runs()
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(2))
+        assertEquals(emptyList(), app.told, "of when it is, is not known")
+        android(-61, txMbps = 286)
+        awaits("it is told") { app.told.isNotEmpty() }
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(10))
+        val one = app.told.single()
+        assertEquals(listOf(-61.0, 286.0, null), listOf(one.signalDbm, one.txBitrateMbps, one.rxBitrateMbps))
+        assertEquals(5180, one.frequencyMhz)
+        assertEquals(500.0, one.renewedWithinMs)
+        android(null)
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(2))
+        android(-70)
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(2))
+        assertEquals(1, app.told.size, "an unknown signal is none, and the first of a Wi-Fi is of no known time")
+        app.session.unpair()
+        android(-71)
+        awaits("it is told also when the app follows no node") { app.told.size == 2 }
+        service.destroy()
+        awaits("it ends") { app.keeper.state.value == NodeState.Off }
+        android(-72)
+        shadowOf(app.mainLooper).idleFor(Duration.ofSeconds(2))
+        assertEquals(2, app.told.size)
     }
 
     @Test

@@ -8,7 +8,9 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.WiFiSink
 import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.core.wire.WiFiReading
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Session
@@ -61,6 +63,11 @@ class TestApp : Fieldmesh() {
         kept = null
         gpsRuns.value = false
     }
+
+    /** What its own node was told of the Wi-Fi. */
+    val told = mutableListOf<WiFiReading>()
+
+    override fun ownNode() = super.ownNode()?.let { WiFiSink(told::add) }
 
     override fun identity(): Identity = key
 

@@ -10,6 +10,7 @@ import dev.fieldmesh.core.wire.PushedFix
 import dev.fieldmesh.core.wire.RestoreReport
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
+import dev.fieldmesh.core.wire.WiFiReading
 import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.serialization.SerializationException
@@ -27,6 +28,7 @@ class AgentClient(
     timeout: Duration = Duration.ofSeconds(5),
 ) : NodeApi,
     FixSink,
+    WiFiSink,
     NoteSink {
     private val calls = Calls(pairing, identity, io, way, timeout)
 
@@ -54,6 +56,9 @@ class AgentClient(
     override suspend fun pushFix(fix: PushedFix): Gps = calls.hurried(calls.post("v1/gps", fix), PUSH) {
         WireJson.decodeFromString(Gps.serializer(), it.text())
     }
+
+    /** Pushes what Android tells of the Wi-Fi; only the node that this app has started takes it. As [pushFix]. */
+    override suspend fun pushWiFi(reading: WiFiReading) = calls.hurried(calls.post("v1/wifi", reading), PUSH) { }
 
     override suspend fun note(note: Note): SpoolPosition = calls.call(calls.post("v1/notes", note))
 

@@ -6,6 +6,7 @@ import dev.fieldmesh.core.wire.Record
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.Station
+import dev.fieldmesh.core.wire.WiFi
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.FlowCollector
@@ -93,7 +94,11 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
     }
 
     private fun signalOf(line: String): Double? = try {
-        (Record.decode(line).body as? Station)?.signalDbm
+        when (val body = Record.decode(line).body) {
+            is Station -> body.signalDbm
+            is WiFi -> body.signalDbm
+            else -> null
+        }
     } catch (_: SerializationException) {
         null // what this version cannot read, it does not show
     }

@@ -110,7 +110,10 @@ data class Places(
     @SerialName("roadside_lon_deg") val roadsideLonDeg: Double? = null,
 )
 
-/** What was logged between two distances, on average; absent is not known. */
+/**
+ * What was logged between two distances, on average; absent is not known. [signalDbm] is of the other node's frames,
+ * [wifiSignalDbm] of an access point's, as Android told the car's phone.
+ */
 @Serializable
 data class Stretch(
     @SerialName("from_m") val fromM: Double,
@@ -120,6 +123,7 @@ data class Stretch(
     @SerialName("signal_dbm") val signalDbm: Double? = null,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
     @SerialName("lost_percent") val lostPercent: Double? = null,
+    @SerialName("wifi_signal_dbm") val wifiSignalDbm: Double? = null,
 )
 
 /** A place of the car's way; [afterGap]: nothing was logged between it and the one before. */

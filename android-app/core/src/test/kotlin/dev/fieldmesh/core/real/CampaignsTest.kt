@@ -7,8 +7,11 @@ import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.ControllerClient
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.WiFiLook
 import dev.fieldmesh.core.agent.join
 import dev.fieldmesh.core.agent.pushFixes
+import dev.fieldmesh.core.agent.pushWiFi
+import dev.fieldmesh.core.agent.renewed
 import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.experiment.Experiment
 import dev.fieldmesh.core.experiment.ExperimentState
@@ -26,6 +29,7 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
@@ -57,6 +61,8 @@ class CampaignsTest {
     private val instrument = Instrument(System::nanoTime) { _, _ -> }
     private val fixes = MutableSharedFlow<Fix>(replay = 1)
     private val phone = newIdentity("app")
+
+    @Volatile private var isDriving = false
     private lateinit var experiment: Experiment
 
     @AfterTest
@@ -115,10 +121,18 @@ class CampaignsTest {
     }
 
     /**
-     * One tap begins a range test, when both nodes know where they are; what it logged is there by place when it is
+     * One tap begins a range test of two phones as they are sold, when both know where they are; what it logged is there by place when it is
      * ended in a window.
      */
     private suspend fun ranged() {
+        val stock = mapOf("alpha" to "10.77.0.1/24", "bravo" to "10.77.0.2/24")
+        stock.keys.forEach(field::stop)
+        for ((node, address) in stock) field.startStock(node, address, phone.pin)
+        for (node in stock.keys) {
+            withTimeout(PATIENCE_MS) { while (runCatching { field.call(node, "GET", "/v1/node") }.isFailure) delay(200) }
+            inAWiFi(node)
+        }
+        isDriving = true
         on { choose("range-test", begins = true) }
         val unmet = reach("the roadside has no GPS") { it.preflight?.ready == false }.needs.first()
         assertEquals(Triple("bravo", "gps", "unmet"), Triple(unmet.node, unmet.need, unmet.outcome))
@@ -135,10 +149,28 @@ class CampaignsTest {
         val places = assertNotNull(reach("its log is there") { it.places?.way?.isNotEmpty() == true }.places)
         assertTrue(places.way.any { (it.throughputBps ?: 0.0) > 0 }, "$places")
         assertTrue(places.stretches.isNotEmpty() && places.farthestM != null, "$places")
+        assertTrue(places.stretches.all { it.signalDbm == null }, "no node hears the other: $places")
+        val signals = places.stretches.mapNotNull { it.wifiSignalDbm }
+        assertTrue(signals.isNotEmpty() && signals.all { it in -79.0..-50.0 }, "the car's, by distance: $places")
         on { fetch("places.csv", toOpen = false) }
         val log = withTimeout(PATIENCE_MS) { experiment.fetched.first() }.file.readLines()
-        assertContains(log.first(), "throughput_bps,datagrams_sent,datagrams_lost_percent")
+        assertContains(log.first(), "throughput_bps,datagrams_sent,datagrams_lost_percent,wifi_signal_dbm")
+        assertTrue(log.any { line -> line.substringAfterLast(',').toDoubleOrNull()?.let { it < 0 } == true }, "$log")
         assertTrue(log.size > places.way.size, "$log")
+    }
+
+    /** Android renews what it tells of a phone's Wi-Fi every 3 s, and the app looks every half a second. */
+    private fun inAWiFi(node: String) = scope.launch {
+        val looks = flow {
+            while (true) {
+                val ns = System.nanoTime()
+                val renewed = (ns / 3_000_000_000 % 10).toInt()
+                val dbm = (if (node == "alpha") -50 else -90) - 2 * renewed
+                emit(WiFiLook(ns, "02:11:22:33:44:77", dbm, 286, null, 5180))
+                delay(500)
+            }
+        }
+        pushWiFi(looks.renewed(), AgentClient(field.pairing(node), phone, Dispatchers.IO), System::nanoTime)
     }
 
     /** By a code; another app's is of no use for it. */
@@ -215,7 +247,8 @@ class CampaignsTest {
         scope.launch {
             var lon = ROADSIDE_LON_DEG
             while (true) {
-                val speed = instrument.state.value.drive.takeIf { it.phase.isUnderWay }?.band?.targetMps ?: 0.0
+                val wanted = instrument.state.value.drive.takeIf { it.phase.isUnderWay }?.band?.targetMps ?: 0.0
+                val speed = if (isDriving) RANGE_MPS else wanted
                 lon += speed * 0.1 / 100_000
                 val fix = Fix(
                     System.nanoTime(), mode = 3, utcMs = System.currentTimeMillis(), latDeg = -26.682, lonDeg = lon,
@@ -239,6 +272,7 @@ class CampaignsTest {
 
     private companion object {
         const val ROADSIDE_LON_DEG = 27.092
+        const val RANGE_MPS = 5.0
 
         /** Far more than anything takes on a machine that is busy. */
         const val PATIENCE_MS = 180_000L

@@ -52,8 +52,40 @@ class Field(private val dir: File, private val namespaces: String) {
         return OwnAgent(programs, home, home)
     }
 
+    /**
+     * Starts an agent as a stock phone's app does: without root, on a network that stands, and with what it kept as
+     * another before out of its reach.
+     */
+    fun startStock(node: String, address: String, app: Pin) {
+        val home = File(dir, "$node-stock").apply { mkdirs() }
+        run("chown", "$NOBODY:$NOBODY", "$home")
+        giveKeys(node)
+        val reno = "net.ipv4.tcp_congestion_control=reno" // this machine's may pace
+        run("ip", "netns", "exec", namespace(node), "sysctl", "-qw", reno)
+        run("ip", "-n", namespace(node), "address", "add", address, "dev", "wlan0")
+        File(dir, "$node.yaml").writeText(
+            """
+            node: $node
+            interface: wlan0
+            privileges: none
+            gpsd: none
+            state_dir: $home
+            keys_dir: $dir/fleet/nodes/$node
+            app_key: ${app.hex}
+            """.trimIndent() + "\n",
+        )
+        start(node, "setpriv", "--reuid=$NOBODY", "--regid=$NOBODY", "--clear-groups")
+    }
+
+    /** Has an agent end in order. */
+    fun stop(node: String) {
+        val process = processes.remove(node) ?: return
+        process.destroy()
+        check(process.waitFor(60, TimeUnit.SECONDS)) { "the agent of $node goes on" }
+    }
+
     /** Starts an agent. It measures time, so it has the usual priority even if these tests have not. */
-    fun start(node: String) {
+    fun start(node: String, vararg asUser: String) {
         val log = File(dir, "$node.log")
         processes[node] =
             ProcessBuilder(
@@ -64,6 +96,7 @@ class Field(private val dir: File, private val namespaces: String) {
                 "netns",
                 "exec",
                 namespace(node),
+                *asUser,
                 "$dir/fieldmesh-agent",
                 "up",
                 "--config",

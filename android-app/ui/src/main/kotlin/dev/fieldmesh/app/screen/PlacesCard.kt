@@ -50,7 +50,9 @@ internal class PlacesCard(private val view: View) {
         s.throughputBps?.let(context::bitRate) ?: context.getString(R.string.exp_no_throughput),
         s.lostPercent?.let { context.getString(R.string.exp_stretch_lost, it) }
             ?: context.getString(R.string.exp_no_loss),
-        s.signalDbm?.let { context.getString(R.string.dbm, it) } ?: context.getString(R.string.exp_no_signal),
+        s.signalDbm?.let { context.getString(R.string.dbm, it) }
+            ?: s.wifiSignalDbm?.let { context.getString(R.string.exp_wifi_signal, it) }
+            ?: context.getString(R.string.exp_no_signal),
         s.speedMps?.let { context.getString(R.string.exp_stretch_speed, words.fine(it), words.symbol) }
             ?: context.getString(R.string.exp_no_speed),
     ).joinToString(", ")
@@ -63,7 +65,11 @@ internal class PlacesCard(private val view: View) {
             s.throughputBps?.let { it / BITS_OF_MBIT }
         }
         chart(R.id.loss_chart, context.getString(R.string.exp_chart_loss), 0.0, 100.0) { it.lostPercent }
-        chart(R.id.signal_chart, context.getString(R.string.exp_chart_signal), -90.0, -50.0) { it.signalDbm }
+        val isAndroids = all.all { it.signalDbm == null } && all.any { it.wifiSignalDbm != null }
+        val signal = if (isAndroids) R.string.exp_chart_wifi else R.string.exp_chart_signal
+        chart(R.id.signal_chart, context.getString(signal), -90.0, -50.0) { s ->
+            if (isAndroids) s.wifiSignalDbm else s.signalDbm
+        }
         chart(R.id.speed_chart, context.getString(R.string.exp_chart_speed, words.symbol), 0.0, 1.0) { s ->
             s.speedMps?.let(words.unit::of)
         }
