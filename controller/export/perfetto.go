@@ -26,7 +26,7 @@ func perfettoFile(k wire.TrialKey) string {
 // as moments. Windows and routes last for some time. Others are left out.
 var (
 	countedKinds = []string{"gps", "tcp", "interface", "station", "survey", "truth", "routing", "probe", "delay",
-		"machine"}
+		"machine", "wifi"}
 	momentKinds = []string{"tcp_event", "loss", "routing_event", "event", "note", "trial", "edge", "change"}
 )
 

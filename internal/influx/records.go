@@ -108,7 +108,7 @@ func Schema() []Measurement {
 			Name: "fm_wifi", Kind: "wifi",
 			Meaning: "What Android told the phone's own app of the Wi-Fi that it is in. It is of the access point's frames.",
 			Tags: []Tag{
-				{"peer", "the access point's MAC address; only in the log of a phone that is no node; else `untold`", "untold"},
+				{"peer", "the access point's MAC address; only in a log that the phone keeps by itself; else `untold`", "untold"},
 				{"source", "android", ""},
 			},
 			Fields: []Field{

@@ -147,7 +147,7 @@ func (s *Station) SignalNow() *float64 {
 // took them over is not known.
 type WiFi struct {
 	Source string `json:"source" influx:"tag" redact:"keep"` // android
-	// the access point's MAC address; only in the log of a phone that is no node
+	// the access point's MAC address; only in a log that the phone keeps by itself
 	Peer string `json:"peer,omitempty" influx:"tag,absent=untold"`
 	// how long before the record's time the app had found the values before: Android renewed them since
 	RenewedWithinMs float64  `json:"renewed_within_ms" unit:"ms"`

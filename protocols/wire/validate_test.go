@@ -188,8 +188,10 @@ func TestAReadingOfAWiFiIsChecked(t *testing.T) {
 		change func(*wire.WiFiReading)
 		fault  string // in the words; "": none
 	}{
-		"as it is":                  {func(*wire.WiFiReading) {}, ""},
-		"only the signal":           {func(w *wire.WiFiReading) { *w = wire.WiFiReading{RenewedWithinMs: 3000, SignalDbm: p(-126.0)} }, ""},
+		"as it is": {func(*wire.WiFiReading) {}, ""},
+		"only the signal": {func(w *wire.WiFiReading) {
+			*w = wire.WiFiReading{RenewedWithinMs: 3000, SignalDbm: p(-126.0)}
+		}, ""},
 		"no signal":                 {func(w *wire.WiFiReading) { w.SignalDbm = nil }, "signal_dbm"},
 		"an unknown one":            {func(w *wire.WiFiReading) { w.SignalDbm = p(-127.0) }, "signal_dbm"},
 		"one above a milliwatt":     {func(w *wire.WiFiReading) { w.SignalDbm = p(1.0) }, "signal_dbm"},

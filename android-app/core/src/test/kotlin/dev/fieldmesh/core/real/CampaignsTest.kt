@@ -90,7 +90,7 @@ class CampaignsTest {
         field.letIn("bravo", phone.pin) // which is not there when the phone is paired
         field.start("alpha")
         field.serve()
-        withTimeout(PATIENCE_MS) { while (runCatching { field.call("alpha", "GET", "/v1/node") }.isFailure) delay(200) }
+        answers("alpha")
         val controller = paired()
         inTheCar()
         live()
@@ -129,7 +129,7 @@ class CampaignsTest {
         stock.keys.forEach(field::stop)
         for ((node, address) in stock) field.startStock(node, address, phone.pin)
         for (node in stock.keys) {
-            withTimeout(PATIENCE_MS) { while (runCatching { field.call(node, "GET", "/v1/node") }.isFailure) delay(200) }
+            answers(node)
             inAWiFi(node)
         }
         isDriving = true
@@ -171,6 +171,10 @@ class CampaignsTest {
             }
         }
         pushWiFi(looks.renewed(), AgentClient(field.pairing(node), phone, Dispatchers.IO), System::nanoTime)
+    }
+
+    private suspend fun answers(node: String) = withTimeout(PATIENCE_MS) {
+        while (runCatching { field.call(node, "GET", "/v1/node") }.isFailure) delay(200)
     }
 
     /** By a code; another app's is of no use for it. */
