@@ -28,10 +28,10 @@ const (
 	stretches   = 20 // into which the moments are cut by distance
 )
 
-// ErrAndroid is returned where the only signals are what Android tells of its Wi-Fi.
-var ErrAndroid = errors.New("the run's signals are those of an access point that is no node, as Android tells its apps " +
-	"about every 3 s (records of kind wifi): neither a link between two nodes nor of a known moment; calibrate by a run " +
-	"whose nodes' agents read the radio")
+// ErrAndroid is returned where the only signals are what Android says about a Wi-Fi.
+var ErrAndroid = errors.New("the run's signals are those of an access point outside the plan, as Android tells apps " +
+	"about every 3 s (records of kind wifi): neither a link between two nodes nor of a known moment; calibrate by " +
+	"a run whose nodes' agents read the radio")
 
 // ErrNothing is returned for a run without a signal at a known distance.
 var ErrNothing = errors.New("no accepted attempt has a signal between nodes whose places are known by GPS")

@@ -105,7 +105,7 @@ func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 	}
 }
 
-// What Android tells of an access point is no link's: a run that has only that is refused with
+// What Android says about an access point is of no link: a run that has only that is refused with
 // the reason, and beside what a radio's driver tells it changes nothing.
 func TestWhatAndroidTellsIsNotFitted(t *testing.T) {
 	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})

@@ -124,8 +124,8 @@ func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	b := start(t, nil)
 	allowed := map[string]string{
 		wire.RoleApp: "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, GET /v1/runs/velocity-1/schedule, POST " +
-			"/v1/gps, POST /v1/wifi, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET /v1/records?epoch=e1&after=2&limit=2, POST " +
-			"/v1/restore",
+			"/v1/gps, POST /v1/wifi, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET " +
+			"/v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
 		wire.RoleNode: "GET /v1/clock",
 	}
 	if r := b.ask(wire.RoleController, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != http.StatusOK {

@@ -27,9 +27,9 @@ func (f *Face) PushFix(fix wire.Fix) (wire.GPS, error) {
 // is in a Wi-Fi of its own.
 func (f *Face) PushWiFi(p api.Peer, w wire.WiFiReading) (wire.WiFi, error) {
 	if p.Pin != f.cfg.AppKey || f.cfg.AppKey == "" {
-		return wire.WiFi{}, &wire.Error{Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is not the app that started "+
-			"this agent: its Wi-Fi is not this node's", p.Name), Cure: "only the app whose key is app_key in the agent's " +
-			"configuration tells of its Wi-Fi"}
+		return wire.WiFi{}, &wire.Error{Code: wire.CodeForbidden,
+			Message: fmt.Sprintf("%s is not the app that started this agent: its Wi-Fi is not this node's", p.Name),
+			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
 	}
 	f.told.Push(w)
 	return *w.Record(), nil

@@ -8,8 +8,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Told is what an app tells of its phone's Wi-Fi, where the kernel tells an app's child
-// nothing of a radio. Each reading is in one sample, with the moment at which the app found
+// Told is what an app says about its phone's Wi-Fi, where the kernel tells an app's child
+// nothing about a radio. Each reading is in one sample, with the moment at which the app found
 // it. Its methods may be called from any goroutine.
 type Told struct {
 	clk clock.Clock

@@ -145,11 +145,11 @@ type Places struct {
 
 // Stretch is what was logged between two distances; means of the seconds in which a number was known.
 type Stretch struct {
-	FromM         float64  `json:"from_m"`
-	ToM           float64  `json:"to_m"`
-	Seconds       int      `json:"seconds"`
-	SpeedMps      *float64 `json:"speed_mps,omitempty"`
-	SignalDbm     *float64 `json:"signal_dbm,omitempty"` // of the sender's frames, by the receiver's radio
+	FromM     float64  `json:"from_m"`
+	ToM       float64  `json:"to_m"`
+	Seconds   int      `json:"seconds"`
+	SpeedMps  *float64 `json:"speed_mps,omitempty"`
+	SignalDbm *float64 `json:"signal_dbm,omitempty"` // of the sender's frames, by the receiver's radio
 	// of the access point's frames at the car, as Android tells an app about every 3 s
 	WiFiSignalDbm *float64 `json:"wifi_signal_dbm,omitempty"`
 	ThroughputBps *float64 `json:"throughput_bps,omitempty"`

@@ -34,8 +34,8 @@ type Fix struct {
 // maxFixAgeMs is far above what a fix is good for; an older one is a mistake.
 const maxFixAgeMs = 60e3
 
-// WiFiReading is what Android tells of a phone's Wi-Fi, pushed by the app that has started the agent, each time that
-// it finds other values.
+// WiFiReading is what Android says about a phone's Wi-Fi, pushed by the app that has started the agent, each time
+// that it finds other values.
 type WiFiReading struct {
 	// at the moment of sending, by the sender's monotonic clock
 	AgeMs float64 `json:"age_ms" min:"0" max:"maxFixAgeMs"`

@@ -142,7 +142,7 @@ func (s *Station) SignalNow() *float64 {
 
 // WiFi is what Android told the phone's own app of the Wi-Fi that it is in. It is of the access point's frames.
 //
-// The access point is no node of the plan. Android renews the values about every 3 s while the screen is on; there is a
+// The access point is outside the plan. Android renews the values about every 3 s while the screen is on; there is a
 // record each time that the app found other ones, and its time is when it found them. How old they were when Android
 // took them over is not known.
 type WiFi struct {

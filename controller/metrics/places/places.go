@@ -54,7 +54,8 @@ func (s Second) heard() bool {
 }
 
 func (s Second) empty() bool {
-	return s.LatDeg == nil && s.SpeedMps == nil && s.SignalDbm == nil && s.WiFiDbm == nil && s.ThroughputBps == nil && s.Sent == 0
+	return s.LatDeg == nil && s.SpeedMps == nil && s.SignalDbm == nil && s.WiFiDbm == nil && s.ThroughputBps == nil &&
+		s.Sent == 0
 }
 
 // Log is the whole of it.

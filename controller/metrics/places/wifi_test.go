@@ -11,7 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// stock is an attempt of two phones whose apps told of their Wi-Fi, the car's at 0.25, 3.25,
+// stock is an attempt of two phones whose apps reported their Wi-Fi, the car's at 0.25, 3.25,
 // 6.25 and 9.25 s, and no node of another's frames.
 func stock(t *testing.T) *archive.Archive {
 	t.Helper()
@@ -36,7 +36,7 @@ func stock(t *testing.T) *archive.Archive {
 	})
 }
 
-// What Android tells of the access point is the car's, in the second in which it was found and
+// What Android says about the access point is the car's, in the second in which it was found and
 // in no other, and no signal between the nodes.
 func TestAPhonesSignalIsTheAccessPoints(t *testing.T) {
 	a := stock(t)

@@ -1,5 +1,5 @@
-// Package wifi is what Android told of the Wi-Fi that a node's phone was in: of the access
-// point's frames, which is no node of the plan. It is never a link's between two nodes.
+// Package wifi is what Android said about the Wi-Fi that a node's phone was in: about the frames
+// of an access point outside the plan. It is never a link's between two nodes.
 package wifi
 
 import (
@@ -9,9 +9,9 @@ import (
 )
 
 // Meaning says what such a signal is, up to the name of its node.
-const Meaning = "signal of the access point's frames, as Android told the app that runs the node: the mean of the " +
-	"readings in the window, of which there is one when Android has renewed the value, about every 3 s and only while " +
-	"the screen is on; at the "
+const Meaning = "signal of the access point's frames, as Android told the app that runs the node: the mean of " +
+	"the readings in the window, of which there is one when Android has renewed the value, about every 3 s and only " +
+	"while the screen is on; at the "
 
 // Signals are a node's readings in the window, each at the moment at which the app found it.
 func Signals(node string, records []wire.Record) (out series.Series) {

@@ -1,7 +1,9 @@
 package dev.fieldmesh.device
 
+import android.annotation.TargetApi
 import android.net.wifi.WifiInfo
 import android.net.wifi.WifiManager
+import android.os.Build
 import dev.fieldmesh.core.agent.WiFiFound
 import dev.fieldmesh.core.agent.WiFiLook
 import dev.fieldmesh.core.agent.renewed
@@ -25,6 +27,7 @@ fun WifiManager.signals(nowNs: () -> Long): Flow<WiFiFound> = flow {
 // NetworkCapabilities have the same WifiInfo, from Android 12 on; but Android hands them out only when the signal
 // crosses a level of its status bar or the bandwidth changes much, not when it has renewed them.
 @Suppress("DEPRECATION")
+@TargetApi(Build.VERSION_CODES.Q) // the least that the app is installed on
 private fun WifiManager.look(nowNs: Long): WiFiLook? = connectionInfo?.takeIf { it.rssi > NO_RSSI }?.let {
     WiFiLook(
         bootNs = nowNs,

@@ -64,7 +64,7 @@ class TestApp : Fieldmesh() {
         gpsRuns.value = false
     }
 
-    /** What its own node was told of the Wi-Fi. */
+    /** What its own node was told about the Wi-Fi. */
     val told = mutableListOf<WiFiReading>()
 
     override fun ownNode() = super.ownNode()?.let { WiFiSink(told::add) }

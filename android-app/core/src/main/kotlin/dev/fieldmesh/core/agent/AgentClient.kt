@@ -57,7 +57,7 @@ class AgentClient(
         WireJson.decodeFromString(Gps.serializer(), it.text())
     }
 
-    /** Pushes what Android tells of the Wi-Fi; only the node that this app has started takes it. As [pushFix]. */
+    /** Pushes what Android says about the Wi-Fi; only the node that this app has started takes it. As [pushFix]. */
     override suspend fun pushWiFi(reading: WiFiReading) = calls.hurried(calls.post("v1/wifi", reading), PUSH) { }
 
     override suspend fun note(note: Note): SpoolPosition = calls.call(calls.post("v1/notes", note))

@@ -189,7 +189,7 @@ data class PushedFix(
 )
 
 /**
- * What Android tells of a phone's Wi-Fi, pushed by the app that has started the agent, each time that it finds other
+ * What Android says about a phone's Wi-Fi, pushed by the app that has started the agent, each time that it finds other
  * values.
  */
 @Serializable

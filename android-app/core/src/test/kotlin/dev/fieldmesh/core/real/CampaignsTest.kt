@@ -121,8 +121,8 @@ class CampaignsTest {
     }
 
     /**
-     * One tap begins a range test of two phones as they are sold, when both know where they are; what it logged is there by place when it is
-     * ended in a window.
+     * One tap begins a range test of two phones as they are sold, when both know where they are; what it logged is
+     * there by place when it is ended in a window.
      */
     private suspend fun ranged() {
         val stock = mapOf("alpha" to "10.77.0.1/24", "bravo" to "10.77.0.2/24")
@@ -159,7 +159,7 @@ class CampaignsTest {
         assertTrue(log.size > places.way.size, "$log")
     }
 
-    /** Android renews what it tells of a phone's Wi-Fi every 3 s, and the app looks every half a second. */
+    /** Android renews what it says about a phone's Wi-Fi every 3 s, and the app looks every half a second. */
     private fun inAWiFi(node: String) = scope.launch {
         val looks = flow {
             while (true) {
