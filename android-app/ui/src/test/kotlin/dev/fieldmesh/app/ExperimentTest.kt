@@ -165,7 +165,7 @@ class ExperimentTest {
         controller.names = listOf("places.csv", "places.gpx")
         controller.places = Places(
             187.4,
-            listOf(Stretch(0.0, 200.0, 14, 5.6, null, 1.84e7, 2.5)),
+            listOf(Stretch(0.0, 200.0, 14, 5.6, null, 1.84e7, 2.5), Stretch(200.0, 400.0, 9, wifiSignalDbm = -71.4)),
             listOf(Spot(50.0, 8.0, 1.84e7), Spot(50.001, 8.0)),
         )
         paired()
@@ -186,6 +186,12 @@ class ExperimentTest {
             "18.4 Mbit/s, 2.5 % lost, no signal known, 20.2 km/h",
             row(R.id.stretches, 0).findViewById<TextView>(R.id.value).text.toString(),
         )
+        assertEquals(
+            "no throughput known, no loss known, -71 dBm of the access point, no speed known",
+            row(R.id.stretches, 1).findViewById<TextView>(R.id.value).text.toString(),
+        )
+        val chart = activity.findViewById<View>(R.id.signal_chart).contentDescription
+        assertEquals("Access point by Android, dBm: -71.4 to -71.4", chart)
         assertTrue(sees(R.id.throughput_chart) && sees(R.id.way))
         touch(R.id.files, 0)
         val chooser = assertNotNull(shadowOf(app).nextStartedActivity)
