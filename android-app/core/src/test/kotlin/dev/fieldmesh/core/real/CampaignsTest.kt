@@ -132,6 +132,8 @@ class CampaignsTest {
             answers(node)
             inAWiFi(node)
         }
+        val car = AgentClient(field.pairing("alpha"), phone, Dispatchers.IO)
+        withTimeout(PATIENCE_MS) { while (car.status().gpsRateHz == null) delay(200) }
         isDriving = true
         on { choose("range-test", begins = true) }
         val unmet = reach("the roadside has no GPS") { it.preflight?.ready == false }.needs.first()
