@@ -100,7 +100,7 @@ func TestFactsOfATrial(t *testing.T) {
 	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto",
 		"motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
 		"queue_frames": "50", "window_packets": "8", "rto_min_ms": "500", "tcp_flows": "3", "cbr_flows": "10",
-		"cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
+		"cbr_kbit_s": "10", "nodes": "2", "ends": "a to f", "hops": "6"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -109,7 +109,7 @@ func Facts(t wire.Trial) map[string]string {
 		case f.Kind == wire.KindCBR, f.Kind == "iperf3_udp":
 			cbr += max(f.Streams, 1)
 			if f.BitrateBps != nil {
-				bps += *f.BitrateBps * float64(max(f.Streams, 1))
+				bps += *f.BitrateBps // of its streams together
 			}
 		case !f.Background && f.Kind == "iperf3_tcp":
 			tcp += max(f.Streams, 1)
