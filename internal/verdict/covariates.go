@@ -143,7 +143,8 @@ func fixModeMin(node string, w wire.Window, records []wire.Record) *float64 {
 }
 
 // fixAgeMsMax takes the ages that the node saw and those that the gaps between
-// fixes imply, so that missing ticks do not hide a stale fix.
+// fixes imply, so that missing ticks do not hide a stale fix. It is nil where there
+// was no fix when the window opened.
 func fixAgeMsMax(node string, w wire.Window, fixes []Fix, records []wire.Record) *float64 {
 	var oldest *float64
 	saw := func(ms float64) {
@@ -151,13 +152,16 @@ func fixAgeMsMax(node string, w wire.Window, fixes []Fix, records []wire.Record)
 			oldest = &ms
 		}
 	}
+	first := int64(math.MaxInt64)
 	for _, r := range records {
 		g, ok := r.Body.(*wire.GPS)
 		if ok && r.Node == node && g.FixAgeMs != nil && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs {
 			saw(*g.FixAgeMs)
+			first = min(first, r.TBootNs-int64(*g.FixAgeMs*1e6))
 		}
 	}
 	for i, f := range fixes {
+		first = min(first, f.BootNs)
 		until := w.CloseBootNs
 		if i+1 < len(fixes) {
 			until = min(until, fixes[i+1].BootNs)
@@ -165,6 +169,9 @@ func fixAgeMsMax(node string, w wire.Window, fixes []Fix, records []wire.Record)
 		if until > w.OpenBootNs && f.BootNs <= w.CloseBootNs {
 			saw(float64(until-f.BootNs) / 1e6)
 		}
+	}
+	if first > w.OpenBootNs {
+		return nil
 	}
 	return oldest
 }

@@ -177,6 +177,20 @@ func TestChecksCarryMeasuredValues(t *testing.T) {
 	}
 }
 
+// How old the newest fix was is not known where there was none at the window's open.
+func TestTheAgeOfNoFixIsAbsent(t *testing.T) {
+	tr := trial()
+	tr.Acceptance.FixModeMin, tr.Acceptance.InBandShareMin = nil, nil
+	late := without(good(), func(r wire.Record) bool { return r.Body.Kind() == "gps" && r.TBootNs < openNs+9e9 })
+	if m := Measure(tr, late); m.FixAgeMsMax != nil {
+		t.Errorf("%g ms, and for 9 s there was no fix", *m.FixAgeMsMax)
+	}
+	v := Judge(tr, 2, late, Scope{Final: true})
+	if v.Outcome != wire.Rejected || v.Reason.String() != "gps: fix_age_ms_max on car not measured" {
+		t.Errorf("%s: %s", v.Outcome, v.Reason)
+	}
+}
+
 // The initiator has its own records only: what it cannot know does not reject.
 func TestProvisionalSkipsWhatOneNodeCannotKnow(t *testing.T) {
 	own := without(good(), func(r wire.Record) bool { return r.Node != "car" || r.Body.Kind() == "clock" })
