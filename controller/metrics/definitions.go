@@ -47,7 +47,7 @@ var (
 		"transferred_mb × 8 × 10^6 ÷ the time within the window for which iperf3 was told to send"}
 	connected = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
 	firstByte = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload " +
-		"bytes; as fine as the sampler's period"}
+		"bytes that came since; as fine as the sampler's period"}
 	retransmits = definition{RetransmitsName, "segments",
 		"tcp_info.total_retrans of the sender's data sockets in the window"}
 	retransMB = definition{"retransmitted_mb", "MB",
@@ -71,11 +71,12 @@ var (
 		"counts until the next, or until it is stale"}
 	inBand = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within " +
 		"the speed band; stale time is out of band"}
-	fixAge     = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
+	fixAge = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window; " +
+		"absent where it had none when the window opened"}
 	fixMode    = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
 	fixAgeMean = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far " +
 		"behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its " +
-		"speed besides"}
+		"speed besides. Absent where fix_age_max_ms is"}
 	gpsRate = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
 
 	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as " +
@@ -85,7 +86,8 @@ var (
 		"column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
 	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
 	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean " +
-		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
+		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow. Absent where " +
+		"they were not known throughout"}
 	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
 		"mean over the window at 10 Hz; absent where it was not known throughout. Pairs are every two nodes of a " +
 		"trial of up to 50, and of a larger one those that a flow joins"}

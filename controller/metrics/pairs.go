@@ -88,7 +88,9 @@ func (s *set) receiver() {
 		}
 	}
 	s.put("", gpsRate, rate.value())
-	s.put("", fixAgeMean, age.value())
+	if Value(s.rows, "", fixAge.name) != nil {
+		s.put("", fixAgeMean, age.value())
+	}
 	if car := s.at.trial.Car; car != "" {
 		s.put("", gpsLag, track.SpeedLagS(verdict.Fixes(car, s.at.records)))
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics/track"
@@ -74,6 +75,25 @@ func TestPairsStandToEachOther(t *testing.T) {
 	}
 }
 
+// A relative speed is a mean of the whole window but for the second at its edges, for
+// which positions beyond them are needed; one of a part may be another's.
+func TestARelativeSpeedIsOfTheWholeWindow(t *testing.T) {
+	trial := wire.Trial{Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", DurationS: 10}
+	for _, c := range []struct {
+		fromS, toS float64 // of the car's fixes
+		told       bool
+	}{{-2, 12, true}, {0, 10, true}, {-2, 4, false}, {4, 12, false}, {0.4, 12, false}, {-2, 9.4, false}} {
+		car := slices.DeleteFunc(driven("car", 1000*second, 100, 20, 5), func(r wire.Record) bool {
+			g, is := r.Body.(*wire.GPS)
+			return is && (*g.FixBootNs < 1000*second+int64(c.fromS*1e9) || *g.FixBootNs > 1000*second+int64(c.toS*1e9))
+		})
+		rows := Attempt{trial: trial, records: append(car, driven("road", 50*second, 0, 0, 1)...)}.Rows()
+		if got := Value(rows, "", "relative_speed_mean_mps"); (got != nil) != c.told {
+			t.Errorf("positions from %g to %g s: %v m/s, want it told: %v", c.fromS, c.toS, show(got), c.told)
+		}
+	}
+}
+
 func show(v *float64) any {
 	if v == nil {
 		return "not told"
@@ -101,6 +121,17 @@ func runUp(hz, lagS float64) []wire.Record {
 				SpeedMps: new(speed(s - lagS))}})
 	}
 	return out
+}
+
+// The mean age of a fix is no mean over the window where for a part of it there was none.
+func TestAMeanAgeIsOfTheWholeWindow(t *testing.T) {
+	at := Attempt{trial: wire.Trial{Car: "car", Sender: "car", Receiver: "road", Initiator: "car", DurationS: 10}}
+	for _, r := range driven("car", 1000*second, 100, 20, 5) {
+		if r.Body.Kind() != "gps" || r.TBootNs > 1009*second {
+			at.records = append(at.records, r)
+		}
+	}
+	absent(t, at.Rows(), "", "fix_age_max_ms", "fix_age_mean_ms")
 }
 
 func TestLagOfAReceiversSpeed(t *testing.T) {

@@ -51,8 +51,9 @@ var (
 		"beat; absent where the sender's sampler was more than 300 ms late"}
 	probeRTT    = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
 	radioFrames = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the " +
-		"window, all nodes: what the interface sent and the retries towards every station; without ACKs, which " +
-		"radios do not count"}
+		"window, all nodes: what the interface sent and the retries towards every station, for as long as the radio " +
+		"knew it; without ACKs, which radios do not count. Absent where a radio does not tell retries, or was not " +
+		"asked at an edge of the window"}
 	messagesCut = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold " +
 		"all messages: a larger snap_bytes would"}
 )
@@ -172,38 +173,58 @@ func (s *set) framesOnAir() {
 			continue
 		}
 		var sent []counted
-		retries := map[string][]counted{}
+		retries, asked := map[string][]counted{}, []int64(nil)
 		for _, r := range s.at.records {
-			switch b := r.Body.(type) {
-			case *wire.MediumCount:
+			if _, emulated := r.Body.(*wire.MediumCount); emulated {
 				return // the emulated air counts what was on it
+			}
+			if r.Node != node {
+				continue
+			}
+			switch b := r.Body.(type) {
 			case *wire.Provenance:
-				real = real || r.Node == node && b.Radio != nil // of an emulated radio it says nothing
+				real = real || b.Radio != nil // of an emulated radio it says nothing
 			case *wire.Interface:
-				if r.Node == node {
-					sent = append(sent, counted{r.TBootNs, b.TxPackets})
-				}
+				sent = append(sent, counted{r.TBootNs, b.TxPackets})
+			case *wire.Survey:
+				asked = append(asked, r.TBootNs)
 			case *wire.Station:
-				if r.Node == node && b.TxRetries != nil {
-					retries[b.Peer] = append(retries[b.Peer], counted{r.TBootNs, *b.TxRetries})
+				if asked = append(asked, r.TBootNs); b.TxRetries == nil {
+					return
 				}
+				retries[b.Peer] = append(retries[b.Peer], counted{r.TBootNs, *b.TxRetries})
 			}
 		}
 		n := s.at.rise(node, sent, *w)
 		if n == nil {
-			return // a sum without one of its nodes is none
+			return // a sum without one of its nodes or peers is none
 		}
 		total += *n
 		for _, of := range retries {
-			if n := s.at.rise(node, of, *w); n != nil {
-				// a peer that was heard for part of the window only has no count of it
-				total += *n
+			if n = s.at.rise(node, s.at.unknownIsNone(node, of, asked), *w); n == nil {
+				return
 			}
+			total += *n
 		}
 	}
 	if real && seconds > 0 {
 		s.put("", radioFrames, new(total/seconds))
 	}
+}
+
+// unknownIsNone adds to a count that a node's radio keeps of a peer the moments at which the
+// radio was asked and did not know the peer, for three beats: it counts from 0 then.
+func (at Attempt) unknownIsNone(node string, told []counted, asked []int64) (out []counted) {
+	n := 0
+	for _, when := range asked {
+		for ; n < len(told) && told[n].bootNs <= when; n++ {
+			out = append(out, told[n])
+		}
+		if n == 0 || when-told[n-1].bootNs > 3*at.beatNs(node) {
+			out = append(out, counted{bootNs: when})
+		}
+	}
+	return out
 }
 
 // messages puts the routing messages that captures hold, by type.

@@ -92,6 +92,58 @@ func TestFramesOfRealRadios(t *testing.T) {
 	}
 }
 
+// A peer that a radio first knows within the window has all of its retries from it, and one
+// that it loses has those until then; of a radio that nobody asked at an edge neither is known.
+func TestFramesToAPeerThatComesOrGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		retries   func(s float64) *uint64 // of the second peer; nil: the radio does not know it
+		asked     func(s float64) bool
+		untelling bool
+		want      *float64
+	}{
+		"comes":         {func(s float64) *uint64 { return after(s >= 1, 400*(s-1)) }, nil, false, new(860.0)},
+		"goes":          {func(s float64) *uint64 { return after(s <= 9, 7000+400*s) }, nil, false, new(860.0)},
+		"comes at last": {func(s float64) *uint64 { return after(s >= 10, 3600) }, nil, false, new(860.0)},
+		"comes back": {func(s float64) *uint64 {
+			return after(s <= 1 || s >= 9, 100+350*math.Mod(s, 8)+2450*math.Floor(s/8)) // 100 to 450, 2900 to 3250
+		}, nil, false, new(860.0)},
+		"misses a beat": {func(s float64) *uint64 { return after(s != 5, 90+360*s) }, nil, false, new(860.0)},
+		"never comes":   {func(float64) *uint64 { return nil }, nil, false, new(500.0)},
+		"not asked at the open": {func(s float64) *uint64 { return after(s >= 1, 400*s) },
+			func(s float64) bool { return s >= 1 }, false, nil},
+		"not asked at the close": {func(s float64) *uint64 { return after(s >= 1 && s <= 9, 400*s) },
+			func(s float64) bool { return s <= 9 }, false, nil},
+		"does not tell": {func(float64) *uint64 { return nil }, nil, true, nil},
+	} {
+		records := []wire.Record{told("a", 0, &wire.Provenance{Radio: &wire.Caps{Driver: "ath9k_htc"}})}
+		for i := range 101 {
+			s := float64(i) / 10
+			records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: uint64(50 * i)}),
+				told("b", s, &wire.Interface{Name: "wlan0"}))
+			if c.asked == nil || c.asked(s) {
+				records = append(records, told("a", s, &wire.Survey{Channel: 1}))
+			}
+			if n := c.retries(s); n != nil || c.untelling {
+				records = append(records, told("a", s, &wire.Station{Peer: "02:b", TxRetries: n}))
+			}
+		}
+		s := &set{at: measured(wire.Trial{}, records...)}
+		s.routing()
+		got := Value(s.rows, "", "radio_frames_per_s")
+		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
+			t.Errorf("a peer %s: %v, want %v", name, show(got), show(c.want))
+		}
+	}
+}
+
+// after is a count where a peer is known.
+func after(known bool, n float64) *uint64 {
+	if !known {
+		return nil
+	}
+	return new(uint64(math.Round(n)))
+}
+
 func TestMessagesOfCapturesAreAMeanOfNodes(t *testing.T) {
 	s := &set{at: measured(wire.Trial{})}
 	s.messages([]packets.EndResult{{Messages: map[string]packets.MessageCount{"Route Request": {N: 20, Bytes: 400}}},

@@ -32,10 +32,11 @@ func (k Track) Walk(ticks, hz int) Walk {
 }
 
 // Apart is how far two walks of the same ticks are from each other, nil unless that is
-// known at every tick, and the mean of their speed against each other, nil if it never is.
+// known at every tick, and the mean of their speed against each other, nil unless that is
+// known at every tick but those of the second at either edge.
 func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 	var metres, mps float64
-	known, moving := 0, 0
+	known, moving, within := 0, 0, 0
 	for i := range a.ticks {
 		p, q := a.places[i+a.beyond], b.places[i+a.beyond]
 		if !p.known || !q.known {
@@ -50,11 +51,14 @@ func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 		n0, e0 := OffsetM(p0.latDeg, p0.lonDeg, q0.latDeg, q0.lonDeg)
 		n1, e1 := OffsetM(p1.latDeg, p1.lonDeg, q1.latDeg, q1.lonDeg)
 		mps, moving = mps+math.Hypot(n1-n0, e1-e0)/RelativeSpanS, moving+1
+		if i >= a.beyond && i < a.ticks-a.beyond {
+			within++
+		}
 	}
 	if known > 0 && known == a.ticks {
 		distanceM = new(metres / float64(known))
 	}
-	if moving > 0 {
+	if moving > 0 && within >= a.ticks-2*a.beyond {
 		relativeMps = new(mps / float64(moving))
 	}
 	return distanceM, relativeMps
