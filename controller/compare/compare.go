@@ -188,10 +188,17 @@ func cellOf(t wire.Trial) string {
 }
 
 // of returns an attempt's number: the sum over its measured flows, but of shares
-// their mean. It is nil as soon as one of these flows has none.
+// their mean, and of throughputs that of the flows together. It is nil as soon as one
+// of these flows has none.
 func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	if !n.measured {
 		return metrics.Value(rows, "", n.Name)
+	}
+	if n.Name == metrics.ThroughputBps {
+		if _, mbps := metrics.Measured(t, rows); mbps != nil {
+			return new(*mbps * n.PerUnit)
+		}
+		return nil
 	}
 	var sum float64
 	flows := 0

@@ -7,19 +7,26 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// A sum without one of its flows would be a smaller number, and not the same one.
+// A number without one of its flows would be a smaller number, and not the same one.
+// Throughputs are no sum: flows that send one after the other are no faster together.
 func TestANumberIsOfAllItsFlows(t *testing.T) {
-	trial := wire.Trial{Traffic: []wire.Flow{
-		{Name: "a", Kind: "iperf3_tcp"}, {Name: "b", Kind: "iperf3_tcp"},
+	trial := wire.Trial{DurationS: 10, Traffic: []wire.Flow{
+		{Name: "a", Kind: "iperf3_tcp", DurationS: 5}, {Name: "b", Kind: "iperf3_tcp", StartS: 5},
 		{Name: "c", Kind: "iperf3_udp"}, {Name: "d", Kind: "iperf3_tcp", Background: true}}}
-	row := func(flow string, v float64) metrics.Row {
-		return metrics.Row{Flow: flow, Name: metrics.ThroughputBps, Value: v}
+	rows := func(flow string, mb, resent float64) []metrics.Row {
+		return []metrics.Row{{Flow: flow, Name: metrics.TransferredMB, Value: mb},
+			{Flow: flow, Name: metrics.ThroughputBps, Value: mb * 8e6 / 5},
+			{Flow: flow, Name: metrics.RetransmitsName, Value: resent}}
 	}
-	throughput := Numbers()[0]
-	if v := throughput.of(trial, []metrics.Row{row("a", 1e6)}); v != nil {
-		t.Errorf("%g of one flow of two", *v)
-	}
-	if v := throughput.of(trial, []metrics.Row{row("a", 1e6), row("b", 2e6), row("d", 8e6)}); v == nil || *v != 3e6 {
-		t.Errorf("sum of both flows: %v, want 3e6", v)
+	one := rows("a", 2.5, 10)
+	both := append(append(rows("d", 50, 7), one...), rows("b", 5, 20)...)
+	for i, want := range map[int]float64{0: 6e6, 2: 30} {
+		n := Numbers()[i]
+		if v := n.of(trial, one); v != nil {
+			t.Errorf("%s of one flow of two: %g", n.Name, *v)
+		}
+		if v := n.of(trial, both); v == nil || *v != want {
+			t.Errorf("%s of both flows: %v, want %g", n.Name, v, want)
+		}
 	}
 }

@@ -183,7 +183,8 @@ func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt,
 		text("factor_"+name, "level of the factor "+name, t.Factors[name])
 	}
 	number(lastPlanned, "s", "length of the measuring window", &t.DurationS)
-	number(sumThroughput, "Mbit/s", "throughput of the measured flows together", mbps)
+	number(sumThroughput, "Mbit/s", "what arrived in the measured flows together × 8 ÷ the time in the "+
+		"window for which iperf3 was told to send at least one of them", mbps)
 	number(sumArrived, "MB", "what arrived in the measured flows together", mb)
 	for _, m := range rows {
 		name := m.Name

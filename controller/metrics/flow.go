@@ -156,18 +156,18 @@ func (at Attempt) edgesKnown(node string, w wire.Window) (early map[string]bool,
 }
 
 // gain is how much a count of a socket rose in the window.
-func (k *socket) gain(count func(*wire.TCPSample) uint64) float64 {
-	if k.atClose == nil {
-		return 0
-	}
+func (k *socket) gain(count func(*wire.TCPSample) uint64) float64 { return k.upTo(k.atClose, count) }
+
+// upTo is how much it rose from the window's open up to a sample.
+func (k *socket) upTo(b *wire.TCPSample, count func(*wire.TCPSample) uint64) float64 {
 	base := uint64(0)
-	if k.atOpen != nil {
+	if k != nil && k.atOpen != nil {
 		base = count(k.atOpen)
 	}
-	if end := count(k.atClose); end > base {
-		return float64(end - base)
+	if b == nil || count(b) < base {
+		return 0
 	}
-	return 0
+	return float64(count(b) - base)
 }
 
 // delivered is the throughput: what the receiver's kernel delivered. It is
@@ -192,25 +192,14 @@ func (s *set) delivered(f wire.Flow) {
 	}
 	s.put(f.Name, transferred, new(bytes/1e6))
 	s.put(f.Name, transferredUnsure, new(unsure/1e6))
-	if seconds := flowSeconds(f, *w); seconds > 0 {
+	if seconds := f.WindowS(float64(w.CloseBootNs-w.OpenBootNs) / 1e9); seconds > 0 {
 		s.put(f.Name, throughput, new(bytes*8/seconds))
 	}
 	s.put(f.Name, connected, &streams)
-	s.put(f.Name, firstByte, s.at.firstByte(f, *w))
+	s.put(f.Name, firstByte, s.at.firstByte(f, *w, sockets))
 }
 
 func received(b *wire.TCPSample) uint64 { return b.BytesReceived }
-
-// flowSeconds is the part of the window in which iperf3 sends: whole seconds, or
-// to the window's close. What the flow does before the window, to warm the network
-// up, is in no figure.
-func flowSeconds(f wire.Flow, w wire.Window) float64 {
-	left := float64(w.CloseBootNs-w.OpenBootNs)/1e9 - max(f.StartS, 0)
-	if f.DurationS > 0 {
-		return min(left, f.SendS()+min(f.StartS, 0))
-	}
-	return left
-}
 
 // reaches reports whether a node's records go on to a moment of its clock.
 func (at Attempt) reaches(node string, bootNs int64) bool {
@@ -222,12 +211,12 @@ func (at Attempt) reaches(node string, bootNs int64) bool {
 	return false
 }
 
-func (at Attempt) firstByte(f wire.Flow, w wire.Window) *float64 {
+func (at Attempt) firstByte(f wire.Flow, w wire.Window, sockets map[uint64]*socket) *float64 {
 	var first *float64
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if !ok || r.Node != f.To || b.Flow != f.Name || b.Stream == nil || b.BytesReceived == 0 ||
-			r.TBootNs < w.OpenBootNs || r.TBootNs > w.CloseBootNs {
+		if !ok || r.Node != f.To || b.Flow != f.Name || b.Stream == nil || !inside(w, r.TBootNs) ||
+			sockets[b.Cookie].upTo(b, received) == 0 {
 			continue
 		}
 		if at := float64(r.TBootNs-w.OpenBootNs) / 1e9; first == nil || at < *first {

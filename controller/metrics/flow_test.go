@@ -69,6 +69,71 @@ func TestThroughputIsByTheTimeThatIperf3Sends(t *testing.T) {
 	}
 }
 
+// Flows together have a throughput over the time in which at least one of them is to send:
+// those that send one after the other are no faster together than each.
+func TestThroughputOfSeveralFlowsIsByTheTimeOfThemAll(t *testing.T) {
+	flow := func(kind string, start, lasts float64) wire.Flow {
+		return wire.Flow{Kind: kind, From: "s", To: "r", StartS: start, DurationS: lasts}
+	}
+	tcp := func(start, lasts float64) wire.Flow { return flow("iperf3_tcp", start, lasts) }
+	udp, background := flow("iperf3_udp", 0, 0), tcp(0, 0)
+	background.Background = true
+	for name, c := range map[string]struct {
+		flows []wire.Flow
+		wantS float64
+	}{
+		"one after the other":         {[]wire.Flow{tcp(0, 5), tcp(5, 5)}, 10},
+		"as the file does not order":  {[]wire.Flow{tcp(5, 5), tcp(0, 5)}, 10},
+		"together":                    {[]wire.Flow{tcp(0, 10), tcp(0, 10)}, 10},
+		"with a pause between":        {[]wire.Flow{tcp(0, 2), tcp(6, 0)}, 6},
+		"one within the other":        {[]wire.Flow{tcp(1, 8), tcp(3, 2)}, 8},
+		"from before the window":      {[]wire.Flow{tcp(-2, 4), tcp(1, 2)}, 3},
+		"beside flows of another use": {[]wire.Flow{udp, tcp(0, 2), background}, 2},
+	} {
+		trial, rows := wire.Trial{DurationS: 10, Traffic: c.flows}, []Row(nil)
+		for i := range c.flows {
+			f := &c.flows[i]
+			f.Name = string(rune('a' + i))
+			s := receivedAt(*f, sampled(10_001, "close", "ESTABLISHED", 5_000_000))
+			s.at.records[1].Body.(*wire.TCPSample).Flow = f.Name
+			s.flow(*f)
+			rows = append(rows, s.rows...)
+		}
+		n := float64(len(trial.Measured()))
+		mb, mbps := Measured(trial, rows)
+		if mb == nil || *mb != 5*n || mbps == nil || math.Abs(*mbps-5*n*8/c.wantS) > 1e-9 {
+			t.Errorf("%s: %v MB, %v Mbit/s, want %g MB in %g s", name, show(mb), show(mbps), 5*n, c.wantS)
+		}
+	}
+}
+
+// What came before the window, to warm the network up, is not the window's first byte.
+func TestTheFirstByteIsTheWindowsOwn(t *testing.T) {
+	f := wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "s", To: "r", StartS: -2, DurationS: 12}
+	warm := []wire.Record{sampled(-500, "", "ESTABLISHED", 400_000), sampled(1, "open", "ESTABLISHED", 500_000),
+		sampled(100, "", "ESTABLISHED", 500_000)}
+	other := []wire.Record{sampled(3000, "", "ESTABLISHED", 1), sampled(10_001, "close", "ESTABLISHED", 1)}
+	for _, r := range other {
+		r.Body.(*wire.TCPSample).Cookie = 8
+	}
+	for name, c := range map[string]struct {
+		then []wire.Record
+		want *float64
+	}{
+		"something new":   {[]wire.Record{sampled(8100, "", "ESTABLISHED", 500_001)}, new(8.1)},
+		"nothing new":     {nil, nil},
+		"of a new socket": {append(other, sampled(8100, "", "ESTABLISHED", 500_001)), new(3.0)},
+	} {
+		closing := sampled(10_001, "close", "ESTABLISHED", 600_000)
+		s := receivedAt(f, append(slices.Concat(warm, c.then), closing)...)
+		s.delivered(f)
+		got := Value(s.rows, "main", FirstByteS)
+		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, show(got), show(c.want))
+		}
+	}
+}
+
 // Of a radio that does not tell when it heard its peer the present signal is not
 // known: it tells that of the last frame for ever.
 func TestASignalWithoutATimeIsNotThePresentOne(t *testing.T) {

@@ -27,14 +27,22 @@ func Result(a *archive.Archive, k wire.TrialKey) (mb, mbps *float64, err error) 
 	return mb, mbps, nil
 }
 
-// Measured is the result of an attempt, in MB and in Mbit/s: the sum over its
-// measured flows, absent as soon as one of them is.
+// Measured is the result of an attempt, in MB and in Mbit/s: of its measured flows
+// together, absent as soon as one of them is. A flow's throughput counts by the share
+// that it sends of the time in which any does.
 func Measured(t wire.Trial, rows []Row) (mb, mbps *float64) {
-	amount, rate := Sum(rows, t.Measured(), TransferredMB), Sum(rows, t.Measured(), ThroughputBps)
-	if amount == nil || rate == nil {
+	mb, seconds, bps := Sum(rows, t.Measured(), TransferredMB), t.MeasuredS(), 0.0
+	if mb == nil || seconds <= 0 {
 		return nil, nil
 	}
-	return amount, new(*rate / 1e6)
+	for _, f := range t.Measured() {
+		v := Value(rows, f.Name, ThroughputBps)
+		if v == nil {
+			return nil, nil
+		}
+		bps += *v * (f.WindowS(t.DurationS) / seconds)
+	}
+	return mb, new(bps / 1e6)
 }
 
 // Sum adds up a number of some flows of an attempt; nil when one of them has

@@ -54,8 +54,9 @@ func PaperMetrics() []PaperMetric {
 	}
 	return []PaperMetric{
 		row(throughput, "tcp_info of the receiver's sockets at both edges of the window", "P1", "P2", "P3", "P4", "P5"),
-		row(definition{PerConnection, "kbit/s", "throughput_bps of all measured connections together ÷ their number " +
-			"÷ 1000 (P2: data delivered per second \"to individual destinations\")"}, "throughput_bps", "P2"),
+		row(definition{PerConnection, "kbit/s", "sum of the measured flows' throughput_bps, each over its own " +
+			"time, ÷ the number of their connections ÷ 1000 (P2: data delivered per second \"to individual " +
+			"destinations\")"}, "throughput_bps", "P2"),
 		row(packetLoss, atBothEnds, "P2"),
 		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
 		row(goodput, atBothEnds, "P3"),

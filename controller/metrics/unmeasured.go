@@ -40,7 +40,7 @@ func (at Attempt) unmeasured(f wire.Flow) string {
 	_, known := at.sockets(f.To, f.Name, *w)
 	_, sampled := at.edgesKnown(f.To, *w)
 	switch {
-	case known && flowSeconds(f, *w) <= 0:
+	case known && f.WindowS(float64(w.CloseBootNs-w.OpenBootNs)/1e9) <= 0:
 		return "it has no time within the window"
 	case known:
 		return ""

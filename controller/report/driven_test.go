@@ -87,6 +87,7 @@ func made(d *evidence.Run, t wire.Trial) evidence.Attempt {
 	}
 	for _, f := range t.Measured() {
 		put(&a.Rows, f.Name, metrics.TransferredMB, mb/float64(len(t.Measured())))
+		put(&a.Rows, f.Name, metrics.ThroughputBps, mbps*1e6/float64(len(t.Measured())))
 		for name, v := range map[string]float64{"packets_sent": 1000, metrics.PacketLossPercent: 4 * noise.Float64(),
 			metrics.DeliveryFraction: 0.95 + 0.05*noise.Float64(), metrics.OneWayMeanMs: 40 + 300*noise.Float64(),
 			metrics.GoodputRatio: 0.94 + 0.05*noise.Float64(), metrics.ConnectTimeMs: 500 + 7000*noise.Float64()} {

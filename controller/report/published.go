@@ -186,7 +186,9 @@ func paperValues(a evidence.Attempt) map[string]float64 {
 			connections += max(f.Streams, 1)
 		}
 		put(papers.ThroughputKbitS, new(*a.Mbps*1e3))
-		put(papers.ThroughputPerConnection, new(*a.Mbps*1e3/float64(connections)))
+		if sum := metrics.Sum(a.Rows, a.Trial.Measured(), metrics.ThroughputBps); sum != nil {
+			put(papers.ThroughputPerConnection, new(*sum/1e6*1e3/float64(connections)))
+		}
 	}
 	if a.Trial.DurationS == 10 {
 		put(papers.TransferredIn10S, metrics.Sum(a.Rows, a.Trial.Measured(), metrics.TransferredMB))

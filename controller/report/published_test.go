@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -27,6 +28,8 @@ func beside(variant, routing string, repetition int, mbps float64, connections .
 	for i, c := range connections {
 		flow := fmt.Sprintf("f%d", i)
 		a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: flow, Kind: "iperf3_tcp"})
+		a.Rows = append(a.Rows, metrics.Row{Flow: flow, Name: metrics.ThroughputBps,
+			Value: mbps * 1e6 / float64(len(connections))})
 		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.LinkSent: c.sent,
 			metrics.PacketLossPercent: c.lossPercent, metrics.LinkLossPercent: c.lossPercent,
 			metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
@@ -64,6 +67,18 @@ func TestPapersValuesAreOverAllPackets(t *testing.T) {
 	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unseen", Kind: "iperf3_tcp"})
 	if v, known := paperValues(a)[metrics.PacketLossPercent]; known {
 		t.Errorf("loss is %g, and one of the connections was not captured", v)
+	}
+}
+
+// Throughput to a destination is the mean of what each connection had in its own time, whenever
+// that was, and not what they had together divided among them.
+func TestThroughputToADestinationIsOfItsOwnTime(t *testing.T) {
+	a := beside("reno", "dsr-ns2", 1, 0.3, connection{1000, 10, 20}, connection{100, 0, 130})
+	a.Trial.Traffic[1].Streams = 2
+	a.Rows = []metrics.Row{{Flow: "f0", Name: metrics.ThroughputBps, Value: 200e3},
+		{Flow: "f1", Name: metrics.ThroughputBps, Value: 400e3}}
+	if got := paperValues(a)[papers.ThroughputPerConnection]; got != 200 {
+		t.Errorf("%g kbit/s, want 200", got)
 	}
 }
 

@@ -75,9 +75,10 @@ func result() Measurement {
 			float("speed_mean_mps", "m/s", "the car's GPS speed over the window, weighted by time"),
 			float("in_band_share", "1", "share of the window in which a fresh fix had the car within the speed band"),
 			float("distance_mean_m", "m", "distance of the two nodes' GPS positions, mean over the window"),
-			float("throughput_bps", "bit/s", "what the receiver's kernel delivered in the window, sum of the "+
-				"measured flows; 0 when there was no connection"),
-			float("transferred_mb", "MB", "the same as an amount"),
+			float("throughput_bps", "bit/s", "what the receivers' kernels delivered in the window of the "+
+				"measured flows together, over the time for which at least one of them was to send; 0 when there was "+
+				"no connection"),
+			float("transferred_mb", "MB", "what they delivered"),
 			float("packet_loss_percent", "%", "data packets that the sender's socket handed on and that did not "+
 				"reach the receiver"+captured),
 			float("goodput_ratio", "1", "packets that brought a new byte ÷ packets sent"+captured),

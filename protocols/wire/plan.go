@@ -159,6 +159,19 @@ func (t Trial) Measured() []Flow {
 		func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
 }
 
+// MeasuredS is for how much of the window at least one of the flows that Measured gives is to send.
+func (t Trial) MeasuredS() (seconds float64) {
+	flows, until := t.Measured(), 0.0
+	slices.SortFunc(flows, func(a, b Flow) int { return cmp.Compare(a.StartS, b.StartS) })
+	for _, f := range flows {
+		from := max(f.StartS, 0)
+		to := from + f.WindowS(t.DurationS)
+		seconds += max(0, to-max(from, until))
+		until = max(until, to)
+	}
+	return seconds
+}
+
 // MeasuresDelay reports whether a flow of the trial is of kind delay.
 func (t Trial) MeasuresDelay() bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == KindDelay })
@@ -472,6 +485,16 @@ func (f Flow) DatagramDueNs(openNs int64, n int) int64 {
 
 // SendS is for how many seconds iperf3 is told to send: it takes whole ones only.
 func (f Flow) SendS() float64 { return math.Ceil(f.DurationS) }
+
+// WindowS is for how many seconds of a window that is so long iperf3 sends, or to its close. What the
+// flow does before the window, to warm the network up, is in no figure.
+func (f Flow) WindowS(longS float64) float64 {
+	left := longS - max(f.StartS, 0)
+	if f.DurationS > 0 {
+		return min(left, f.SendS()+min(f.StartS, 0))
+	}
+	return left
+}
 
 // Acceptance is judged on covariates only, never on the trial's result. A
 // rule that is absent is not applied.
