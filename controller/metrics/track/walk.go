@@ -6,6 +6,10 @@ import "math"
 // two positions of one receiver errs by some decimetres.
 const RelativeSpanS = 2.0
 
+// edgeS is how far from the window's edges positions are needed for a mean of relative
+// speeds: nodes do not wait for the next fix of a receiver that is fast.
+const edgeS = 0.5
+
 // Walk is a track with its places at the ticks of a window, and as far before and
 // after it as a relative speed looks: asked for once, and not once a pair.
 type Walk struct {
@@ -33,10 +37,11 @@ func (k Track) Walk(ticks, hz int) Walk {
 
 // Apart is how far two walks of the same ticks are from each other, nil unless that is
 // known at every tick, and the mean of their speed against each other, nil unless that is
-// known at every tick but those of the second at either edge.
+// known at every tick but those at the edges.
 func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 	var metres, mps float64
 	known, moving, within := 0, 0, 0
+	edge := a.beyond + int(edgeS*float64(a.hz))
 	for i := range a.ticks {
 		p, q := a.places[i+a.beyond], b.places[i+a.beyond]
 		if !p.known || !q.known {
@@ -51,14 +56,14 @@ func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 		n0, e0 := OffsetM(p0.latDeg, p0.lonDeg, q0.latDeg, q0.lonDeg)
 		n1, e1 := OffsetM(p1.latDeg, p1.lonDeg, q1.latDeg, q1.lonDeg)
 		mps, moving = mps+math.Hypot(n1-n0, e1-e0)/RelativeSpanS, moving+1
-		if i >= a.beyond && i < a.ticks-a.beyond {
+		if i >= edge && i < a.ticks-edge {
 			within++
 		}
 	}
 	if known > 0 && known == a.ticks {
 		distanceM = new(metres / float64(known))
 	}
-	if moving > 0 && within >= a.ticks-2*a.beyond {
+	if moving > 0 && within >= a.ticks-2*edge {
 		relativeMps = new(mps / float64(moving))
 	}
 	return distanceM, relativeMps
