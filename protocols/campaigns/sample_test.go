@@ -28,7 +28,7 @@ func bodies() map[string]any {
 		"choice": &choice,
 		"planned": &campaigns.Planned{Trials: 8, TimeS: 1234.5, RoadM: new(410.0), SpeedsMps: []float64{2.8, 5.6},
 			Repetitions: 2, Deviations: []string{"Chosen by the experimenter: the speeds are 2.8, 5.6 m/s instead of " +
-				"2.8, 5.6, 8.3; the repetitions are 2 instead of 4."}},
+				"2.8, 5.6, 8.3 m/s; the repetitions are 2 instead of 4."}},
 		"preflight": &campaigns.Preflight{Needs: []campaigns.Need{
 			{Node: "bravo", Need: "reach", Outcome: "unmet", Found: "no answer at 192.168.8.3:7443 within 3 s",
 				Cure: "start the agent on bravo, and join its network"},

@@ -118,7 +118,8 @@ func (ch Choice) overlay(c *plan.Campaign) (overlay yaml.MapSlice, why string, e
 				return nil, "", err
 			}
 			overlay = append(overlay, yaml.MapItem{Key: "factors", Value: yaml.MapSlice{{Key: f.Name, Value: set}}})
-			said = append(said, fmt.Sprintf("the speeds are %s m/s instead of %s", listed(ch.SpeedsMps), listed(own)))
+			said = append(said, fmt.Sprintf("the speeds are %s m/s instead of %s m/s", listed(ch.SpeedsMps),
+				listed(own)))
 		}
 	}
 	if own := c.Design.Repetitions; ch.Repetitions > 0 && ch.Repetitions != own {
@@ -145,8 +146,8 @@ func levels(f plan.Factor, own, speeds []float64) (yaml.MapSlice, error) {
 	var only []string
 	for _, speed := range speeds {
 		if !slices.Contains(own, speed) {
-			return nil, wire.Errorf(wire.CodeBadRequest, "speeds_mps: %s is not one of %s, and the levels of factor "+
-				"%s set more than the speed; choose of these", label(speed), listed(own), f.Name)
+			return nil, wire.Errorf(wire.CodeBadRequest, "speeds_mps: %s m/s is not one of %s m/s, and the levels of "+
+				"factor %s set more than the speed; choose of these", label(speed), listed(own), f.Name)
 		}
 		only = append(only, f.Levels[slices.Index(own, speed)])
 	}

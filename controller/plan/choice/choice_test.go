@@ -48,8 +48,8 @@ func TestAChoiceIsAScale(t *testing.T) {
 		why      string
 	}{
 		{"velocity-phones", choice.Choice{SpeedsMps: []float64{2.8, 4}, Repetitions: 1}, []float64{2.8, 4}, 4,
-			"the speeds are 2.8, 4 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7; the repetitions are 1 instead of " +
-				"2."},
+			"the speeds are 2.8, 4 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7 m/s; the repetitions are 1 " +
+				"instead of 2."},
 		{"velocity-phones", choice.Choice{SpeedsMps: []float64{5.6}}, []float64{5.6}, 4, "the speeds are 5.6 m/s"},
 		{"velocity-phones", choice.Choice{Repetitions: 3}, []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7}, 36,
 			"the repetitions are 3 instead of 2."},
@@ -129,7 +129,7 @@ func TestChoicesThatCannotBe(t *testing.T) {
 		{"velocity-phones", choice.Choice{SpeedsMps: []float64{400}}, "factors.speed.levels"},
 		{"velocity-phones", choice.Choice{Repetitions: 1e6}, "design.repetitions"},
 		{"velocity-phones", choice.Choice{Scale: "quick"}, `no scale "quick"`},
-		{"velocity-powered", choice.Choice{SpeedsMps: []float64{3}}, "3 is not one of 2.8, 5.6"},
+		{"velocity-powered", choice.Choice{SpeedsMps: []float64{3}}, "3 m/s is not one of 2.8, 5.6"},
 		{"six-variants", choice.Choice{SpeedsMps: []float64{3}}, "no factor whose levels are speeds"},
 	} {
 		path, raw := shipped(t, c.campaign)
@@ -151,7 +151,7 @@ func ExampleOf() {
 	// Output:
 	// scales:
 	//   chosen: {why: "Chosen by the experimenter:
-	//     the speeds are 2.8, 5.6 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7.",
+	//     the speeds are 2.8, 5.6 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7 m/s.",
 	//     factors: {speed: {levels: [2.8, 5.6]}}}
 	// <nil>
 }
