@@ -25,7 +25,8 @@ func pages(t *testing.T) iter.Seq2[string, string] {
 	var paths []string
 	for _, pattern := range []string{
 		"../../*.md", "../../docs/decisions/*.md", "../../field-guides/*.md", "../../field-guides/results/*.md",
-		"../../dashboards/*.md", "../../android-app/*.md", "../../packaging/*.md", "../../protocols/pairing/*.md",
+		"../../dashboards/*.md", "../../android-app/*.md", "../../android-app/pictures/*.md", "../../packaging/*.md",
+		"../../protocols/pairing/*.md",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {

@@ -24,6 +24,9 @@ class SpeedUnitTest {
         for ((words, wanted) in mapOf(
             "waiting for 13.4 to 14.4 m/s" to "waiting for 48.2 to 51.8 km/h",
             "band 13.9 ± 0.5 m/s" to "band 50.0 ± 1.8 km/h",
+            "faster: 9.2 of 13.9 m/s" to "faster: 33.1 of 50.0 km/h",
+            "the speeds are 2.8, 5.6, 8.3 m/s instead of 2.8 and 10 m/s" to
+                "the speeds are 10.1, 20.2, 29.9 km/h instead of 10.1 and 36.0 km/h",
             "speed 10 m/s, limit 5 m/s" to "speed 36.0 km/h, limit 18.0 km/h",
             "waiting for the mark at 20 m" to "waiting for the mark at 20 m",
             "2.5 m/s2" to "2.5 m/s2",

@@ -81,7 +81,7 @@ class MainActivity : Activity() {
     /** What a first tap was of, and what takes its question back. */
     private class Asked(val of: Any, val back: Runnable)
 
-    private enum class Tab(val button: Int, val layout: Int) {
+    internal enum class Tab(val button: Int, val layout: Int) {
         EXPERIMENT(R.id.tab_experiment, R.layout.experiment),
         DRIVE(R.id.tab_drive, R.layout.drive),
         CAMPAIGN(R.id.tab_campaign, R.layout.campaign),
@@ -159,13 +159,18 @@ class MainActivity : Activity() {
 
     private fun open(wanted: Tab) {
         tab = wanted
+        screen = make(wanted, place(wanted))
+        show(app.session.state.value)
+        look()
+    }
+
+    /** Lays a screen out instead of the former one. */
+    internal fun place(wanted: Tab): View {
         val content = findViewById<ViewGroup>(R.id.content)
         content.removeAllViews()
         layoutInflater.inflate(wanted.layout, content, true)
-        screen = make(wanted, content.getChildAt(0))
         for (t in Tab.entries) findViewById<View>(t.button).isSelected = t.button == wanted.button
-        show(app.session.state.value)
-        look()
+        return content.getChildAt(0)
     }
 
     /** Uses the camera for as long as the screen that scans is seen, and no longer. */
@@ -192,14 +197,18 @@ class MainActivity : Activity() {
         Tab.SETTINGS -> SettingsScreen(view, choices())
     }
 
-    private fun show(state: AppState) {
+    /** Shows what all screens have around them. */
+    internal fun frame(state: AppState, isExperimenter: Boolean) {
         findViewById<TextView>(R.id.link).apply {
             text = linkText(state)
             setTextColor(getColor(if (state.drive.link in BROKEN) R.color.bad else R.color.text))
         }
-        val isExperimenter = app.experiment.state.value.isExperimenter
         findViewById<View>(R.id.tab_experiment).visibility = if (isExperimenter) View.VISIBLE else View.GONE
         findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
+    }
+
+    private fun show(state: AppState) {
+        frame(state, app.experiment.state.value.isExperimenter)
         // The driver looks at it, and touches nothing; a node's Wi-Fi may sleep with the screen, and nobody would see.
         val keepsScreen = state.drive.phase.isUnderWay || ownNode.isWanted && app.working.value
         window.setFlags(if (keepsScreen) FLAG_KEEP_SCREEN_ON else 0, FLAG_KEEP_SCREEN_ON)

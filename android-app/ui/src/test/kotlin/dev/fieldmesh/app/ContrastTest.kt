@@ -1,12 +1,14 @@
 package dev.fieldmesh.app
 
 import android.graphics.Color
+import dev.fieldmesh.app.view.ramp
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.annotation.Config
 import kotlin.math.pow
+import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
 /** Contrast by WCAG 2.1: 7 : 1 for text (1.4.6), 3 : 1 for lines and borders (1.4.11). */
@@ -27,6 +29,7 @@ class ContrastTest {
             least(R.color.line, ground, 3.0)
         }
         for (ground in strong + R.color.text_soft) least(R.color.on_strong, ground, 7.0)
+        checkRamp()
     }
 
     private fun least(one: Int, other: Int, ratio: Double) {
@@ -35,6 +38,20 @@ class ContrastTest {
         val found = (bright + 0.05) / (dark + 0.05)
         val name = app.resources::getResourceEntryName
         assertTrue(found >= ratio, "%s on %s: %.1f, least is %.1f".format(name(one), name(other), found, ratio))
+    }
+
+    /** On a map what was measured stands out, and who is red-green blind tells much from little by the blue in it. */
+    private fun checkRamp() {
+        val app = RuntimeEnvironment.getApplication()
+        val ground = light(app.getColor(R.color.surface))
+        for (i in 0..10) {
+            val (dark, bright) = listOf(light(app.ramp(i / 10f)), ground).sorted()
+            val found = (bright + 0.05) / (dark + 0.05)
+            assertTrue(found >= 3.0, "at ${i * 10} in 100 of the most: %.1f".format(found))
+        }
+        val blues = (0..10).map { Color.blue(app.ramp(it / 10f)) }
+        assertEquals(blues.sorted(), blues)
+        assertTrue(blues.last() - blues.first() >= 128, "$blues")
     }
 
     /** Relative luminance as WCAG defines it. */

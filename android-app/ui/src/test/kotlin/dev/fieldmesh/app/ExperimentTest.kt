@@ -1,6 +1,7 @@
 package dev.fieldmesh.app
 
 import android.content.Intent
+import android.graphics.Rect
 import android.net.Uri
 import android.view.View
 import android.view.ViewGroup
@@ -66,7 +67,7 @@ class ExperimentTest {
 
     private fun sees(id: Int) = activity.findViewById<View>(id)?.isShown == true
 
-    private fun text(id: Int) = activity.findViewById<TextView>(id).text.toString()
+    private fun text(id: Int) = activity.findViewById<TextView>(id).text.toString().plain()
 
     private fun row(id: Int, n: Int): View = activity.findViewById<ViewGroup>(id).getChildAt(n)
 
@@ -105,6 +106,15 @@ class ExperimentTest {
         assertFalse(sees(R.id.tab_experiment))
         assertEquals(app.getString(R.string.exp_how), text(R.id.experimenter))
         assertEquals(emptyList(), controller.asked)
+    }
+
+    @Test
+    @Config(qualifiers = "w891dp-h411dp-land-420dpi")
+    fun `what a check found is seen without scrolling`() {
+        ready()
+        val found = activity.findViewById<View>(R.id.ready)
+        val seen = Rect()
+        assertTrue(found.getGlobalVisibleRect(seen) && seen.height() == found.height, "$seen of ${found.height}")
     }
 
     @Test
@@ -184,7 +194,7 @@ class ExperimentTest {
         assertEquals("Something came through up to 187 m away.", text(R.id.farthest))
         assertEquals(
             "18.4 Mbit/s, 2.5 % lost, no signal known, 20.2 km/h",
-            row(R.id.stretches, 0).findViewById<TextView>(R.id.value).text.toString(),
+            row(R.id.stretches, 0).findViewById<TextView>(R.id.value).text.toString().plain(),
         )
         assertEquals(
             "no throughput known, no loss known, -71 dBm of the access point, no speed known",

@@ -281,7 +281,7 @@ class InstrumentTest {
         hear(plan, Heard.View(at("armed", Live(fixMode = 3, speedMps = 13.4112))))
         assertEquals("30", text(R.id.speed))
         assertEquals("mph", text(R.id.unit))
-        assertEquals("waiting for 30.0 to 32.2 mph", text(R.id.detail))
+        assertEquals("faster: 20.6 of 31.1 mph", text(R.id.detail))
         assertEquals(app.getString(R.string.speed_of_node), text(R.id.source))
         activity.findViewById<View>(R.id.tab_campaign).performClick()
         assertContains(text(R.id.next), "mph")

@@ -6,8 +6,12 @@ import android.graphics.Canvas
 import android.graphics.Rect
 import android.view.View
 import android.view.ViewGroup
+import android.widget.Button
+import android.widget.EditText
 import android.widget.ListView
+import android.widget.ScrollView
 import android.widget.TextView
+import dev.fieldmesh.app.MainActivity.Tab
 import dev.fieldmesh.app.screen.Battery
 import dev.fieldmesh.app.screen.CampaignScreen
 import dev.fieldmesh.app.screen.Choices
@@ -24,19 +28,21 @@ import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.SettingsScreen
 import dev.fieldmesh.app.screen.TrackScreen
-import dev.fieldmesh.app.screen.isRestorable
-import dev.fieldmesh.app.screen.linkText
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
-import dev.fieldmesh.core.experiment.ExperimentState
+import dev.fieldmesh.core.app.Standing
+import dev.fieldmesh.core.cue.Zone
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SpeedSource
+import dev.fieldmesh.core.experiment.ControllerLink
+import dev.fieldmesh.core.experiment.Hindrance
 import dev.fieldmesh.core.experiment.Steer
-import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.device.CameraException
 import dev.fieldmesh.device.VoiceState
-import dev.fieldmesh.device.WifiLink
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.flow.flowOf
@@ -51,15 +57,21 @@ import java.io.File
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
+/** As a person reads it: without what keeps a line from ending. */
+internal fun String.plain() = replace('\u00A0', ' ').replace("\u2060", "")
+
 /**
- * Draws every screen in every state by the platform's own graphics and keeps
- * the pictures for people to look at, in light, night, a large font and
- * landscape; what a machine can judge of them is judged here.
+ * Draws every state of every screen by the platform's own graphics, and keeps the pictures for people to look at: in
+ * light, night, landscape, a large font, and German, in each unit of speed in which it differs. A screen that is longer
+ * than the phone's has a second picture, of all of it. What a machine can judge of them is judged here.
  */
 @RunWith(RobolectricTestRunner::class)
 @Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
 class ScreensTest {
     private val pictures = File(System.getProperty("fieldmesh.screenshots"))
+    private var unit = SpeedUnit.KMH
+    private var scene = Scene(AppState())
+    private val faults = mutableListOf<String>()
 
     @Test
     fun light() = all("light")
@@ -80,70 +92,180 @@ class ScreensTest {
 
     @Test
     @Config(qualifiers = "+de")
-    fun german() = all("german")
+    fun german() = all("german", listOf(SpeedUnit.KMH))
 
     @Test
-    fun milesPerHour() = speeds(SpeedUnit.MPH, "mph")
-
-    @Test
-    fun metresPerSecond() = speeds(SpeedUnit.MPS, "mps")
-
-    private fun speeds(chosen: SpeedUnit, variant: String) {
-        unit = chosen
-        all(variant, listOf("drive", "campaign", "experiment"))
+    @Config(qualifiers = "+de")
+    fun germanInALargeFont() {
+        RuntimeEnvironment.setFontScale(1.5f)
+        all("german-large", listOf(SpeedUnit.KMH))
     }
 
-    private var unit = SpeedUnit.KMH
-    private var experiment = ExperimentState()
+    @Test
+    fun `every screen has states, and every state that the app knows is in one`() {
+        assertEquals(Tab.entries.toSet(), States.all.keys)
+        val scenes = States.all.values.flatMap { it.values }
+        val drives = scenes.map { it.state.drive }
+        val asks = scenes.map { it.experiment }
+        every(LinkState.entries, drives.map { it.link })
+        every(Phase.entries, drives.map { it.phase })
+        every(Zone.entries, drives.map { it.zone })
+        every(SpeedSource.entries, drives.map { it.speedSource })
+        every(Standing.entries, scenes.flatMap { it.state.campaign?.rows.orEmpty() }.map { it.standing })
+        every(VoiceState.entries, scenes.map { it.voice })
+        every(ControllerLink.entries, asks.map { it.link })
+        every(Hindrance.entries, asks.map { it.hindrance })
+        every(Steer.entries, asks.flatMap { it.wishes }.map { it.steer })
+        every(listOf("accepted", "rejected", "failed", "interrupted"), drives.map { it.verdict?.outcome })
+        every(listOf("running", "paused", "complete", "ended", "failed"), asks.map { it.run?.phase })
+        every(listOf("road", "bench", "rehearsal"), asks.map { it.run?.place })
+        every(
+            listOf("BadAnswer", "NoKey", "Refused", "TooOld", "Unstored"), // the link's state says the others
+            asks.map { it.refused?.javaClass?.simpleName },
+        )
+        every(
+            listOf("Failing", "Off", "Running", "Starting", "Unpaired"),
+            scenes.map { it.own.state.javaClass.simpleName },
+        )
+    }
 
-    private fun all(variant: String, names: Collection<String> = screens().keys) {
-        for ((name, make) in screens().filterKeys(names::contains)) {
-            for ((state, value) in states(name).filterKeys {
-                name != "experiment" || variant !in UNITS || it in SPEEDS
-            }) {
-                experiment = experiments[state] ?: ExperimentState(SOMEWHERE.takeIf { state != "unpaired" })
-                draw("$name-$state-$variant", name, make, value)
+    private fun every(known: List<Any>, shown: List<Any?>) = assertEquals(emptySet(), known.toSet() - shown.toSet())
+
+    private fun all(variant: String, units: List<SpeedUnit> = SpeedUnit.entries) {
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        for ((tab, scenes) in States.all) {
+            for ((name, now) in scenes) {
+                scene = now
+                val picture = "${tab.name.lowercase()}-$name-$variant"
+                val first = draw(controller.get(), tab, units.first(), picture, null)
+                for (other in units.drop(1)) {
+                    draw(controller.get(), tab, other, "$picture-${other.name.lowercase()}", first)
+                }
+            }
+        }
+        controller.pause().stop().destroy()
+        assertTrue(faults.isEmpty(), faults.joinToString("\n"))
+    }
+
+    /** Notes what is wrong, so that one run tells all of it. */
+    private fun expect(holds: Boolean, otherwise: String) {
+        if (!holds) faults += otherwise
+    }
+
+    /** Gives what is said; what is [shown] already has no picture. */
+    private fun draw(
+        activity: MainActivity,
+        tab: Tab,
+        chosen: SpeedUnit,
+        picture: String,
+        shown: List<String>?,
+    ): List<String> {
+        unit = chosen
+        val view = activity.place(tab)
+        val screen = screenOf(tab, view)
+        screen.show(scene.state)
+        scene.typed?.let { (screen as PairScreen).take(it) }
+        activity.frame(scene.state, scene.experiment.isExperimenter)
+        val root = activity.window.decorView
+        val metrics = activity.resources.displayMetrics
+        layOut(root, metrics.widthPixels, metrics.heightPixels)
+        val seen = root.all().filter { it.isShown }
+        val said = seen.filterIsInstance<TextView>().map { it.text.toString().plain() }.toList()
+        val told = said + seen.mapNotNull { it.contentDescription?.toString() }
+        if (told == shown) return told
+        save(root, picture)
+        checkTouch(activity, picture)
+        checkText(activity, picture)
+        checkWords(tab, told, picture)
+        if (tab == Tab.DRIVE) checkGlance(activity, picture)
+        for (words in wordsOf[picture].orEmpty()) expect(words in said, "$picture: no \"$words\" in $said")
+        val below = root.all().maxOf(::below)
+        if (below > 0) {
+            layOut(root, metrics.widthPixels, metrics.heightPixels + below)
+            save(root, "$picture-whole")
+        }
+        checkWhole(root, picture)
+        checkDanger(activity, picture)
+        return told
+    }
+
+    private fun layOut(root: View, width: Int, height: Int) {
+        root.measure(
+            View.MeasureSpec.makeMeasureSpec(width, View.MeasureSpec.EXACTLY),
+            View.MeasureSpec.makeMeasureSpec(height, View.MeasureSpec.EXACTLY),
+        )
+        root.layout(0, 0, width, height)
+        root.jumpDrawablesToCurrentState() // what is checked is so without its animation
+    }
+
+    /** How much of what a view scrolls is not seen, in pixels. */
+    private fun below(view: View): Int = when (view) {
+        is ScrollView -> view.getChildAt(0).height - view.height
+        is ListView -> (0 until view.count).sumOf { i ->
+            val row = view.adapter.getView(i, null, view)
+            row.measure(
+                View.MeasureSpec.makeMeasureSpec(view.width, View.MeasureSpec.EXACTLY),
+                View.MeasureSpec.UNSPECIFIED,
+            )
+            row.measuredHeight
+        } - view.height
+        else -> 0
+    }
+
+    private fun save(root: View, picture: String) {
+        val bitmap = Bitmap.createBitmap(root.width / 2, root.height / 2, Bitmap.Config.ARGB_8888)
+        root.draw(Canvas(bitmap).apply { scale(0.5f, 0.5f) })
+        pictures.mkdirs()
+        File(pictures, "$picture.png").outputStream().use {
+            assertTrue(bitmap.compress(Bitmap.CompressFormat.PNG, 100, it))
+        }
+        bitmap.recycle()
+    }
+
+    /** Whoever scrolls sees all: nothing is cut by its frame, or beside the screen. */
+    private fun checkWhole(root: View, picture: String) {
+        for (v in root.all().filter { it !is ViewGroup && it.isShown && it.width > 0 && it.height > 0 }) {
+            expect(isWhole(v), "$picture: $v is cut")
+            if (v is TextView && v.layout != null) {
+                val high = v.layout.height + v.totalPaddingTop + v.totalPaddingBottom
+                expect(high <= v.height + 1, "$picture: \"${v.text}\" is $high high in ${v.height}")
             }
         }
     }
 
-    private fun states(screen: String): Map<String, AppState> = when (screen) {
-        "experiment" -> States.experiment
-        "drive" -> States.drive
-        "node" -> States.node
-        "campaign" -> States.campaign
-        "track" -> States.track
-        "scan" -> States.scan
-        "settings" -> States.settings
-        else -> States.pair
+    private fun isWhole(v: View): Boolean {
+        val at = Rect(0, 0, v.width, v.height)
+        var inner = v
+        return generateSequence { (inner.parent as? ViewGroup)?.also { at.offset(inner.left, inner.top - it.scrollY) } }
+            .onEach { inner = it }
+            .all { Rect(0, 0, it.width, it.height).contains(at) }
     }
 
-    private fun draw(picture: String, name: String, make: (View, AppState) -> Screen, state: AppState) {
-        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
-        val activity = controller.get()
-        val content = activity.findViewById<ViewGroup>(R.id.content)
-        content.removeAllViews()
-        activity.layoutInflater.inflate(
-            activity.resources.getIdentifier(name, "layout", activity.packageName),
-            content,
-            true,
-        )
-        activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
-        activity.findViewById<View>(R.id.restore).visibility = if (state.isRestorable) View.VISIBLE else View.GONE
-        activity.findViewById<View>(R.id.tab_experiment).visibility =
-            if (experiment.isExperimenter) View.VISIBLE else View.GONE
-        for (tab in listOf("experiment", "drive", "campaign", "track", "node", "pair")) {
-            val button = activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)
-            activity.findViewById<View>(button).isSelected = tab == name.replace("scan", "pair")
+    /** What ends or deletes something is not beside what is touched often. */
+    private fun checkDanger(activity: Activity, picture: String) {
+        val buttons = activity.window.decorView.all().filter { it is Button && it.isShown && it.width > 0 }
+        val (dangers, others) = buttons.partition { (it as Button).currentTextColor == activity.getColor(R.color.bad) }
+        val least = (16 * activity.resources.displayMetrics.density).toInt() - 1
+        for (danger in dangers) {
+            val around = bounds(danger).apply { inset(-least, -least) }
+            for (other in others) {
+                expect(!Rect.intersects(around, bounds(other)), "$picture: $danger is beside $other")
+            }
         }
-        make(content.getChildAt(0), state).show(state)
-        save(activity, picture)
-        checkTouch(activity, picture)
-        checkText(activity, picture)
-        if (name == "drive") checkGlance(activity, picture)
-        val told = content.all().filterIsInstance<TextView>().map { it.text.toString() }.toList()
-        for (words in wordsOf[picture].orEmpty()) assertTrue(words in told, "$picture: no \"$words\" in $told")
-        controller.pause().stop().destroy()
+    }
+
+    private fun bounds(v: View) = IntArray(2).also(v::getLocationInWindow).let { (x, y) ->
+        Rect(x, y, x + v.width, y + v.height)
+    }
+
+    /** Speeds are in one unit, and what a schema names is said in words. */
+    private fun checkWords(tab: Tab, told: List<String>, picture: String) {
+        val others = UNITS.filterKeys { it != unit && tab != Tab.SETTINGS }.values
+        for (words in told) {
+            for (other in others) expect(!other.containsMatchIn(words), "$picture: another unit in \"$words\"")
+            val raw = IDENTIFIER.findAll(words).map { it.value }.filter { it !in KEYS }.toList()
+            expect(raw.isEmpty(), "$picture: $raw in \"$words\"")
+        }
     }
 
     /** What the picture of a state says among other things. */
@@ -174,7 +296,21 @@ class ScreensTest {
             listOf("The distance is not known: it needs GPS fixes of both nodes."),
         "experiment-full-light" to
             listOf("There is no room on this phone for the file. Free some, then fetch it again."),
-        "experiment-complete-mph" to listOf("6.3 mph"),
+        "experiment-complete-light-mph" to listOf("6.3 mph"),
+        "experiment-chosen-light-mps" to listOf(
+            "Differs from the full campaign: Chosen by the experimenter: the speeds are 2.8, 16.7 m/s instead of " +
+                "2.8, 5.6, 8.3, 11.1, 13.9, 16.7 m/s; the repetitions are 1 instead of 2.",
+        ),
+        "experiment-nearly-light" to listOf(
+            "velocity, on the bench\nunder way, 23 of 24 trials accepted, about 1 min left",
+        ),
+        "campaign-done-light" to listOf("24 of 24 accepted", "Nothing is left to drive."),
+        "track-none-light" to listOf(
+            "Start this phone’s GPS on the Node screen, or wait for a fix of the node’s receiver: the route is drawn " +
+                "from then on.",
+        ),
+        "drive-armed-too-slow-light" to listOf("faster: 33.1 of 50.0 km/h"),
+        "drive-rejected-light" to listOf("The speed was not held.\nIn band on car: 62.0 %, limit 80.0 %"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
@@ -189,33 +325,15 @@ class ScreensTest {
     private fun checkGlance(activity: Activity, picture: String) {
         val speed = activity.findViewById<TextView>(R.id.speed)
         val others = activity.window.decorView.all().filterIsInstance<TextView>() - speed
-        assertTrue(others.all { it.textSize < speed.textSize }, picture)
+        expect(others.all { it.textSize < speed.textSize }, picture)
         val detail = activity.findViewById<View>(R.id.detail)
         if (!detail.isShown) return
         val seen = Rect()
-        assertTrue(detail.getGlobalVisibleRect(seen), "$picture: the detail is below the fold")
-        assertTrue(
+        expect(detail.getGlobalVisibleRect(seen), "$picture: the detail is below the fold")
+        expect(
             seen.height() == detail.height,
             "$picture: the detail is cut at ${seen.height()} of ${detail.height}",
         )
-    }
-
-    private fun save(activity: Activity, picture: String) {
-        val root = activity.window.decorView
-        val metrics = activity.resources.displayMetrics
-        root.measure(
-            View.MeasureSpec.makeMeasureSpec(metrics.widthPixels, View.MeasureSpec.EXACTLY),
-            View.MeasureSpec.makeMeasureSpec(metrics.heightPixels, View.MeasureSpec.EXACTLY),
-        )
-        root.layout(0, 0, metrics.widthPixels, metrics.heightPixels)
-        root.jumpDrawablesToCurrentState() // what is checked is so without its animation
-        val bitmap = Bitmap.createBitmap(metrics.widthPixels, metrics.heightPixels, Bitmap.Config.ARGB_8888)
-        root.draw(Canvas(bitmap))
-        pictures.mkdirs()
-        File(pictures, "$picture.png").outputStream().use {
-            assertTrue(bitmap.compress(Bitmap.CompressFormat.PNG, 100, it))
-        }
-        bitmap.recycle()
     }
 
     /** What can be touched is at least 48 dp high and wide (Android's guideline for accessibility). */
@@ -223,7 +341,7 @@ class ScreensTest {
         val least = 48 * activity.resources.displayMetrics.density - 1
         for (v in activity.window.decorView.all().filter { it.isClickable && it.isShown && it.width > 0 }) {
             if (v is TextView && v.isTextSelectable) continue
-            assertTrue(
+            expect(
                 v.height >= least && v.width >= least,
                 "$picture: $v is ${v.width} by ${v.height} pixels, least is $least",
             )
@@ -238,14 +356,11 @@ class ScreensTest {
         }) {
             val layout = v.layout ?: continue
             for (line in 0 until layout.lineCount) {
-                assertEquals(
-                    0,
-                    layout.getEllipsisCount(line),
-                    "$picture: ${v.text} is cut",
-                )
+                expect(layout.getEllipsisCount(line) == 0, "$picture: ${v.text} is cut")
             }
+            for (line in 1 until layout.lineCount) checkBreak(v, layout.getLineEnd(line - 1), picture)
             val room = v.width - v.totalPaddingLeft - v.totalPaddingRight
-            assertTrue(
+            expect(
                 (0 until layout.lineCount).all {
                     layout.getLineWidth(it) <= room + 1
                 } ||
@@ -255,28 +370,32 @@ class ScreensTest {
         }
     }
 
+    /** A line ends between words, and not between a number and its unit. */
+    private fun checkBreak(v: TextView, at: Int, picture: String) {
+        if (v is EditText || v.isTextSelectable) return
+        val before = v.text.take(at).takeLastWhile { !it.isWhitespace() }
+        val after = v.text.drop(at).takeWhile { !it.isWhitespace() }
+        val isLong = before.length + after.length > 24
+        expect(before.isEmpty() || before.endsWith("-") || isLong, "$picture: \"$before\" is broken before \"$after\"")
+        val number = v.text.take(at).trimEnd().takeLastWhile { !it.isWhitespace() }
+        val isParted = number.lastOrNull()?.isDigit() == true && after.trimEnd(',', '.', ':') in PARTED
+        expect(!isParted, "$picture: \"$number\" is parted from \"$after\"")
+    }
+
     private fun View.all(): Sequence<View> = sequence {
         yield(this@all)
         if (this@all is ViewGroup && this@all !is ListView) for (i in 0 until childCount) yieldAll(getChildAt(i).all())
     }
 
-    private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
-        "experiment" to { view, _ -> ExperimentScreen(view, Experimenting()) },
-        "drive" to { view, state -> DriveScreen(view, Setting(state.node == null)) {} },
-        "node" to { view, _ -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
-        "campaign" to { view, _ -> CampaignScreen(view, { unit }) {} },
-        "track" to { view, _ -> TrackScreen(view) {} },
-        "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },
-        "scan" to { view, state -> scanning(view, state.node != null) },
-        "settings" to { view, state -> SettingsScreen(view, Setting(state.node == null)) },
-    )
-
-    private companion object {
-        val SOMEWHERE = Pairing("192.168.50.2", 7448, Pin("cd".repeat(32)))
-        val UNITS = setOf("mph", "mps")
-
-        /** The states of the screen for campaigns that show speeds. */
-        val SPEEDS = setOf("chosen", "complete")
+    private fun screenOf(tab: Tab, view: View): Screen = when (tab) {
+        Tab.EXPERIMENT -> ExperimentScreen(view, Experimenting())
+        Tab.DRIVE -> DriveScreen(view, Setting()) {}
+        Tab.NODE -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone())
+        Tab.CAMPAIGN -> CampaignScreen(view, { unit }) {}
+        Tab.TRACK -> TrackScreen(view) {}
+        Tab.PAIR -> PairScreen(view, Paired(scene.experiment.controller))
+        Tab.SCAN -> scanning(view, scene.state.node != null)
+        Tab.SETTINGS -> SettingsScreen(view, Setting())
     }
 
     /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
@@ -295,17 +414,17 @@ class ScreensTest {
         }
     }
 
-    private inner class Setting(mute: Boolean) :
+    private inner class Setting :
         DriveSetting,
         Choices {
         override var unit = this@ScreensTest.unit
         override var spokenCues = true
         override var gpsdServer = false
-        override val voice = if (mute) VoiceState.NO_ENGINE else VoiceState.READY
+        override val voice = scene.voice
     }
 
     private inner class Experimenting : ExperimentActions {
-        override val experiment = this@ScreensTest.experiment
+        override val experiment = scene.experiment
         override val unit = this@ScreensTest.unit
 
         override fun choose(campaign: String?, begins: Boolean) = Unit
@@ -329,10 +448,9 @@ class ScreensTest {
         override fun fetch(file: String, toOpen: Boolean) = Unit
     }
 
-    private class Paired(yes: Boolean) : PairActions {
+    private class Paired(override val controller: Pairing?) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))
-        override val pairing = if (yes) Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) else null
-        override val controller = SOMEWHERE.takeIf { yes }
+        override val pairing = controller?.let { Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) }
         override val canScan = true
 
         override fun pair(with: Pairing) = Unit
@@ -344,17 +462,17 @@ class ScreensTest {
         override fun unpair(button: TextView) = Unit
     }
 
-    private object Phone : PhoneActions {
+    private inner class Phone : PhoneActions {
         override val own = object : OwnNodeActions {
-            override val isBuilt = true
-            override val isWanted = true
-            override val isPaired = true
-            override val mayFollow = true
-            override val hasSaid = true
+            override val isBuilt = scene.own.isBuilt
+            override val isWanted = scene.own.isWanted
+            override val isPaired = scene.own.isPaired
+            override val mayFollow = scene.own.mayFollow
+            override val hasSaid = scene.own.hasSaid
             override val name = "pixel-7"
-            override val state = NodeState.Running(-180_000_000_000)
-            override val link = WifiLink("wlan0", "192.168.43.5/24")
-            override val isLocal = true
+            override val state = scene.own.state
+            override val link = scene.own.link
+            override val isLocal = scene.own.isLocal
 
             override fun want(name: String) = Unit
 
@@ -366,15 +484,28 @@ class ScreensTest {
 
             override fun share() = Unit
         }
-        override val gpsRuns = false
-        override val logging = true
-        override val logFault = "No space left on device"
-        override val logBytes = 1_234_567L
+        override val gpsRuns = scene.gpsRuns
+        override val logging = scene.gpsRuns
+        override val logFault = scene.logFault
+        override val logBytes = scene.logBytes
 
         override fun toggleGps() = Unit
 
         override fun toggleLog() = Unit
 
         override fun saveLog() = Unit
+    }
+
+    private companion object {
+        val UNITS = mapOf(
+            SpeedUnit.KMH to Regex("""\bkm/h"""),
+            SpeedUnit.MPH to Regex("""\bmph\b"""),
+            SpeedUnit.MPS to Regex("""(?<!k)m/s\b"""),
+        )
+        val PARTED = setOf("km/h", "mph", "m/s", "Mbit/s", "kbit/s", "dBm", "%", "ms", "s", "m")
+        val IDENTIFIER = Regex("""\b[a-z]+(?:_[a-z]+)+\b""")
+
+        /** What a person types into the campaign. */
+        val KEYS = setOf("mesh_address")
     }
 }

@@ -1,5 +1,6 @@
 package dev.fieldmesh.app
 
+import dev.fieldmesh.app.MainActivity.Tab
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
@@ -10,6 +11,7 @@ import dev.fieldmesh.core.app.Peer
 import dev.fieldmesh.core.app.TrackPoint
 import dev.fieldmesh.core.app.TrackState
 import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
@@ -19,6 +21,7 @@ import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.ExperimentState
 import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.experiment.Wish
+import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Choice
@@ -42,6 +45,8 @@ import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
+import dev.fieldmesh.device.VoiceState
+import dev.fieldmesh.device.WifiLink
 import java.io.File
 import java.io.IOException
 import kotlin.math.sin
@@ -74,21 +79,37 @@ private val newestView = CampaignView(
     "velocity",
     "armed",
     TrialKey(5, 2),
-    "waiting for 13.4 to 14.4 m/s",
+    "faster: 9.2 of 13.9 m/s",
     listOf(
         TrialView(1, listOf(verdict(1, 1, "accepted"))),
         TrialView(
             2,
             listOf(
-                verdict(2, 1, "rejected", "speed: 62 % of the window in band, 80 % needed"),
+                verdict(2, 1, "rejected", "speed: in_band_share_min on car is 0.62, limit 0.8"),
                 verdict(2, 2, "accepted"),
             ),
         ),
         TrialView(3, listOf(verdict(3, 1, "accepted"))),
-        TrialView(4, List(3) { verdict(4, it + 1, "failed", "gate_timeout: the band was not reached in 120 s") }),
-        TrialView(5, listOf(verdict(5, 1, "rejected", "fix_age: 2300 ms, 1500 ms allowed"))),
+        TrialView(4, List(3) { verdict(4, it + 1, "failed", "gate_timeout: faster: 9.2 of 13.9 m/s") }),
+        TrialView(5, listOf(verdict(5, 1, "rejected", "gps: fix_age_ms_max on car is 2300, limit 1500"))),
     ),
     SpoolPosition("e", 1),
+)
+
+private val stopped = newestView.copy(
+    state = "loaded",
+    current = null,
+    trials = listOf(
+        TrialView(1, listOf(verdict(1, 1, "rejected", "gps: fix_age_ms_max on car not measured"))),
+        TrialView(2, listOf(verdict(2, 1, "interrupted", "agent_restarted: on car: killed"))),
+        TrialView(3, listOf(verdict(3, 1, "rejected", "clock: clock_error_ms_max is 12.5, limit 5"))),
+    ),
+)
+
+private val allDone = newestView.copy(
+    state = "loaded",
+    current = null,
+    trials = trials.trials.map { TrialView(it.number, listOf(verdict(it.number, 1, "accepted"))) },
 )
 
 private val sampleCampaign = CampaignState.of(trials, newestView)
@@ -127,7 +148,7 @@ private val armed = DriveState(
     ),
     trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2, speedSource = SpeedSource.NODE,
     hasFix = true, trackDeg = 84.0, wantedTrackDeg = 87.5, toGateM = 143.0, holdS = 1.0, durationS = 10.0,
-    detail = "waiting for 13.4 to 14.4 m/s",
+    detail = "faster: 9.2 of 13.9 m/s",
 ).zoned()
 
 private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
@@ -191,7 +212,10 @@ private val chosen = known.copy(
         1540.0,
         listOf(2.8, 16.7),
         1,
-        listOf("Chosen by the experimenter: speed_mps 2.8, 16.7 of 6; 1 repetition of 2"),
+        listOf(
+            "Chosen by the experimenter: the speeds are 2.8, 16.7 m/s instead of 2.8, 5.6, 8.3, 11.1, 13.9, 16.7 " +
+                "m/s; the repetitions are 1 instead of 2.",
+        ),
     ),
 )
 
@@ -234,6 +258,8 @@ private val logged = Places(
     8.0,
 )
 
+private val nothingCame = listOf(Stretch(0.0, 20.0, 14, 0.0, -91.5, 0.0, 100.0))
+
 private val ranged = known.copy(
     runs = listOf(runOf("ended").copy(name = "range-test-1129-1", campaign = "range-test", sheet = null)),
     opened = "range-test-1129-1",
@@ -241,8 +267,7 @@ private val ranged = known.copy(
     places = logged,
 )
 
-/** Every state that the screen for campaigns may be in. */
-val experiments: Map<String, ExperimentState> = mapOf(
+private val experiments: Map<String, ExperimentState> = mapOf(
     "other" to ExperimentState(),
     "asking" to ExperimentState(serves),
     "none" to known.copy(campaigns = emptyList()),
@@ -262,10 +287,20 @@ val experiments: Map<String, ExperimentState> = mapOf(
     "planning" to known.copy(choice = Choice("velocity")),
     "chosen" to chosen,
     "missing" to known.copy(choice = Choice("six-variants"), planned = Planned(72, 9000.0, null, emptyList(), 3)),
+    "wrong" to known.copy(link = ControllerLink.WRONG_CONTROLLER),
+    "undrivable" to known.copy(choice = Choice("variants-random")),
+    "unread" to known.copy(refused = AgentException.BadAnswer(IOException("an unknown field"))),
+    "unstored" to known.copy(refused = AgentException.Unstored(IOException("Permission denied"))),
+    "no-key" to known.copy(refused = AgentException.NoKey(IOException("the key store does not answer"))),
+    "too-old" to known.copy(refused = AgentException.TooOld("velocity-1129-141233")),
     "refused" to known.copy(
         choice = Choice("velocity", speedsMps = listOf(90.0)),
         refused = AgentException.Refused(
-            WireError("bad_request", "speed_mps: 90 m/s is above 60 m/s", "choose a lower speed"),
+            WireError(
+                "bad_request",
+                "speeds_mps: 90 m/s is not one of 2.8, 5.6 m/s, and the levels of factor mix set more than the " +
+                    "speed; choose of these",
+            ),
         ),
     ),
     "checking" to chosen.copy(isChecking = true),
@@ -282,6 +317,26 @@ val experiments: Map<String, ExperimentState> = mapOf(
         opened = "velocity-1129-141233",
         wishes = listOf(Wish(Steer.PAUSE, "velocity-1129-141233")),
     ),
+    "resuming" to known.copy(
+        runs = listOf(runOf("paused")),
+        opened = "velocity-1129-141233",
+        wishes = listOf(Wish(Steer.RESUME, "velocity-1129-141233")),
+    ),
+    "ending" to known.copy(
+        runs = listOf(runOf("running")),
+        opened = "velocity-1129-141233",
+        wishes = listOf(Wish(Steer.END, "velocity-1129-141233")),
+    ),
+    "nearly" to known.copy(
+        runs = listOf(runOf("running").copy(accepted = 23, givenUp = 0, leftS = 20.0, place = "bench")),
+        opened = "velocity-1129-141233",
+    ),
+    "rehearsal" to known.copy(
+        runs = listOf(runOf("running").copy(place = "rehearsal")),
+        opened = "velocity-1129-141233",
+    ),
+    "gone" to known.copy(opened = "velocity-1129-141233"),
+    "nothing" to ranged.copy(places = logged.copy(farthestM = null, stretches = nothingCame)),
     "paused" to known.copy(runs = listOf(runOf("paused")), opened = "velocity-1129-141233", files = files),
     "failed" to known.copy(
         runs = listOf(runOf("failed").copy(said = "alpha: connection refused\nstart its agent: fieldmesh-agent up")),
@@ -305,6 +360,31 @@ val experiments: Map<String, ExperimentState> = mapOf(
     ),
 )
 
+/** This phone as a node. */
+data class OwnNode(
+    val isBuilt: Boolean = true,
+    val isWanted: Boolean = false,
+    val isPaired: Boolean = false,
+    val mayFollow: Boolean = false,
+    val hasSaid: Boolean = false,
+    val state: NodeState = NodeState.Off,
+    val link: WifiLink? = WifiLink("wlan0", "192.168.43.5/24"),
+    val isLocal: Boolean = false,
+)
+
+/** All that a screen is drawn from. */
+data class Scene(
+    val state: AppState,
+    val experiment: ExperimentState = ExperimentState(serves),
+    val voice: VoiceState = VoiceState.READY,
+    val own: OwnNode = OwnNode(),
+    val gpsRuns: Boolean = false,
+    val logFault: String? = null,
+    val logBytes: Long = 0,
+    /** What was typed on the Pair screen and taken. */
+    val typed: String? = null,
+)
+
 /** Every state that a screen may be in, by the name of its picture. */
 object States {
     val schedule: Schedule = trials
@@ -318,10 +398,27 @@ object States {
         copy(phase = Phase.DONE, band = null, speedMps = speedMps, verdict = verdict(5, 2, outcome, reason))
     }
 
-    val drive: Map<String, AppState> = mapOf(
-        "no-agent" to AppState(drive = DriveState(link = LinkState.LOST)),
+    private val drive: Map<String, AppState> = mapOf(
+        "unpaired" to AppState(),
+        "connecting" to AppState(drive = DriveState(link = LinkState.CONNECTING)),
+        "lost" to AppState(drive = DriveState(link = LinkState.LOST)),
+        "wrong-node" to AppState(drive = DriveState(link = LinkState.WRONG_NODE)),
+        "not-paired" to AppState(drive = DriveState(link = LinkState.NOT_PAIRED)),
+        "no-run" to AppState(sound, DriveState(link = LinkState.UP)),
+        "idle" to drive { copy(phase = Phase.IDLE, key = null, band = null, speedMps = 0.2, detail = null) },
+        "armed-standing" to drive {
+            copy(band = null, zone = Zone.UNKNOWN, speedMps = 0.0, toGateM = null, detail = "open")
+        },
+        "armed-by-phone" to drive { copy(speedSource = SpeedSource.PHONE, detail = "waiting for the mark at 20 m") },
         "no-fix" to drive {
-            copy(speedMps = null, speedSource = null, hasFix = false, trackDeg = null, toGateM = null)
+            copy(
+                speedMps = null,
+                speedSource = null,
+                hasFix = false,
+                trackDeg = null,
+                toGateM = null,
+                detail = "waiting for a GPS fix",
+            )
         },
         "node-slow" to drive {
             copy(
@@ -334,8 +431,12 @@ object States {
             )
         },
         "armed-too-slow" to ready,
-        "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
-        "armed-too-fast" to drive { copy(speedMps = 15.6, toGateM = 60.0) },
+        "armed-in-band" to drive {
+            copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0, detail = "hold: 13.8 of 13.9 m/s")
+        },
+        "armed-too-fast" to drive {
+            copy(speedMps = 15.6, toGateM = 60.0, detail = "slower: 15.6 of 13.9 m/s")
+        },
         "running" to drive {
             copy(
                 phase = Phase.RUNNING,
@@ -356,6 +457,7 @@ object States {
                     staleSinceNs = 1,
                     speedMps = 14.0,
                     remainingS = 2.0,
+                    detail = null,
                     throughput = chart,
                 )
             },
@@ -372,48 +474,114 @@ object States {
                     signal = levels,
                 )
             },
-        "rejected" to over(3.2, "rejected", "speed: 62 % of the window in band, 80 % needed"),
+        "rejected" to over(3.2, "rejected", "speed: in_band_share_min on car is 0.62, limit 0.8"),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
         "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
     )
 
-    val node: Map<String, AppState> = mapOf(
-        "no-agent" to drive.getValue("no-agent"),
-        "ready" to ready,
-        "old" to ready.copy(
-            drive = armed.copy(link = LinkState.LOST, staleSinceNs = 1),
-            node = sound.copy(clock = sound.clock.copy(wallNs = sound.clock.wallNs - 40_000_000_000)),
-            nodeNs = -40_000_000_000,
-            nodeOldS = 40,
+    private fun without(link: LinkState) = AppState(drive = DriveState(link = link))
+
+    private val runs = OwnNode(
+        isWanted = true,
+        isPaired = true,
+        hasSaid = true,
+        state = NodeState.Running(-180_000_000_000),
+        isLocal = true,
+    )
+
+    private val node: Map<String, Scene> = mapOf(
+        "no-agent" to Scene(drive.getValue("lost"), logBytes = 1_234_567L),
+        "ready" to Scene(ready, gpsRuns = true),
+        "changed" to Scene(ready.copy(node = sampleNode.copy(problems = emptyList()))),
+        "old" to Scene(
+            ready.copy(
+                drive = armed.copy(link = LinkState.LOST, staleSinceNs = 1),
+                node = sound.copy(clock = sound.clock.copy(wallNs = sound.clock.wallNs - 40_000_000_000)),
+                nodeNs = -40_000_000_000,
+                nodeOldS = 40,
+            ),
         ),
-        "beside" to ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null)),
-        "problems" to ready.copy(
-            node = sampleNode.copy(
-                interfaceUp = null,
-                radio = null,
-                gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
-                problems = listOf(
-                    Problem(
-                        "radio",
-                        "there is no interface wlan0",
-                        "correct `interface` in the agent's configuration, or plug the radio in",
+        "beside" to Scene(ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null))),
+        "problems" to Scene(
+            ready.copy(
+                node = sampleNode.copy(
+                    interfaceUp = null,
+                    radio = null,
+                    gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
+                    problems = listOf(
+                        Problem(
+                            "radio",
+                            "there is no interface wlan0",
+                            "correct `interface` in the agent's configuration, or plug the radio in",
+                        ),
+                        Problem("gps", "no fix (mode 1)", "give the receiver a view of the sky and wait"),
                     ),
-                    Problem("gps", "no fix (mode 1)", "give the receiver a view of the sky and wait"),
                 ),
             ),
         ),
+        "log-full" to Scene(ready, logFault = "No space left on device", logBytes = 1_234_567L),
+        "own-absent" to Scene(without(LinkState.UNPAIRED), own = OwnNode(isBuilt = false)),
+        "own-off" to Scene(without(LinkState.UNPAIRED), own = OwnNode(isWanted = true)),
+        "own-starting" to Scene(
+            without(LinkState.UNPAIRED),
+            own = OwnNode(isWanted = true, state = NodeState.Starting, link = null),
+        ),
+        "own-unpaired" to Scene(
+            without(LinkState.UNPAIRED),
+            own = OwnNode(isWanted = true, hasSaid = true, state = NodeState.Unpaired),
+        ),
+        "own-running" to Scene(ready, own = runs.copy(isLocal = false)),
+        "own-local" to Scene(without(LinkState.UNPAIRED), own = runs.copy(mayFollow = true)),
+        "own-failing" to Scene(
+            without(LinkState.LOST),
+            own = runs.copy(state = NodeState.Failing("the host part ended: exit status 1")),
+        ),
+        "own-exited" to Scene(
+            without(LinkState.LOST),
+            own = runs.copy(state = NodeState.Failing("listen on 0.0.0.0:7443: address already in use", 1)),
+        ),
+        "own-killed" to Scene(without(LinkState.LOST), own = runs.copy(state = NodeState.Failing("", 128 + 31))),
     )
 
-    val campaign: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "some" to ready)
+    private val campaign: Map<String, Scene> = mapOf(
+        "none" to Scene(drive.getValue("lost")),
+        "waiting" to Scene(drive.getValue("no-run")),
+        "some" to Scene(ready),
+        "stopped" to Scene(ready.copy(campaign = CampaignState.of(trials, stopped))),
+        "done" to Scene(ready.copy(campaign = CampaignState.of(trials, allDone))),
+    )
 
-    val track: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "way" to ready)
+    private val track: Map<String, Scene> = mapOf(
+        "none" to Scene(drive.getValue("lost")),
+        "way" to Scene(ready),
+        "unmeasured" to Scene(ready.copy(track = way.copy(points = way.points.map { it.copy(throughputBps = null) }))),
+    )
 
-    val settings: Map<String, AppState> = mapOf("voice" to ready, "no-voice" to AppState())
+    private val settings: Map<String, Scene> = VoiceState.entries.associate {
+        it.name.lowercase().replace('_', '-') to Scene(ready, voice = it)
+    }
 
-    val scan: Map<String, AppState> = mapOf("failed" to AppState(), "picture" to ready)
+    private val scan: Map<String, Scene> = mapOf("failed" to Scene(AppState()), "picture" to Scene(ready))
 
-    /** The names of [experiments]; what they show does not depend on the node. */
-    val experiment: Map<String, AppState> = experiments.mapValues { ready }
+    private val pair: Map<String, Scene> = mapOf(
+        "unpaired" to Scene(AppState(), ExperimentState()),
+        "paired" to Scene(ready),
+        "mistyped" to Scene(AppState(), ExperimentState(), typed = "FIELDMESH-PAIR/192.168.50.2:7448/ABCD-EFGH"),
+        "bad" to Scene(AppState(), ExperimentState(), typed = "fieldmesh"),
+    )
 
-    val pair: Map<String, AppState> = mapOf("unpaired" to AppState(), "paired" to ready)
+    /** By the screen. Each of these is drawn in each manner; a screen that is missing here fails a test. */
+    internal val all: Map<Tab, Map<String, Scene>> = mapOf(
+        Tab.EXPERIMENT to experiments.mapValues { Scene(ready, it.value) },
+        Tab.DRIVE to drive.mapValues { Scene(it.value) } + mapOf(
+            "no-voice" to Scene(ready, voice = VoiceState.NO_ENGINE),
+            "no-language" to Scene(drive.getValue("rejected"), voice = VoiceState.NO_LANGUAGE),
+        ),
+        Tab.CAMPAIGN to campaign,
+        Tab.TRACK to track,
+        Tab.NODE to node,
+        Tab.PAIR to pair,
+        Tab.SCAN to scan,
+        Tab.SETTINGS to settings,
+    )
 }

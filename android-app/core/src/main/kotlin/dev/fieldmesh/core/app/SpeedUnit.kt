@@ -12,16 +12,17 @@ enum class SpeedUnit(private val perMps: Double) {
     /** A speed in this unit as m/s, to the millimetre. */
     fun inMps(speed: Double): Double = Math.round(speed / perMps * 1000) / 1000.0
 
-    /** A node's words with their speeds in this unit: "13.4 to 14.4 m/s" → "48.2 to 51.8 km/h". */
-    fun inWords(text: String, symbol: String): String = SPEED.replace(text) { found ->
-        val (first, between, second) = found.destructured
-        val shown = if (second.isEmpty()) shown(first) else shown(first) + between + shown(second)
-        "$shown $symbol"
+    /** A node's words with all their speeds in this unit: "9.2 of 13.9 m/s" → "33.1 of 50.0 km/h". */
+    fun inWords(text: String, symbol: String): String = SPEEDS.replace(text) { found ->
+        NUMBER.replace(found.groupValues[1]) { shown(it.value) } + " $symbol"
     }
 
     private fun shown(mps: String) = if (this == MPS) mps else "%.1f".format(of(mps.toDouble()))
 
     private companion object {
-        val SPEED = Regex("""(\d+(?:\.\d+)?)(?:( to | ± )(\d+(?:\.\d+)?))? m/s\b""")
+        val NUMBER = Regex("""\d+(?:\.\d+)?""")
+
+        /** One number or several, and their unit once, after the last. */
+        val SPEEDS = Regex("""((?:$NUMBER(?:, | to | ± | of | and ))*$NUMBER) m/s\b""")
     }
 }

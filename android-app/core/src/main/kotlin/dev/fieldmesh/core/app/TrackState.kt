@@ -29,6 +29,9 @@ data class TrackState(
     val siteLatDeg: Double? = null,
     val siteLonDeg: Double? = null,
 ) {
+    /** No place is known, neither of the car nor of another node. */
+    val isEmpty: Boolean get() = origin == null
+
     private val origin get() = when {
         siteLatDeg != null && siteLonDeg != null -> siteLatDeg to siteLonDeg
         else -> points.firstOrNull()?.let { it.latDeg to it.lonDeg }

@@ -41,12 +41,15 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
 
     private fun text(id: Int): TextView = view.findViewById(id)
 
-    private fun leftText(c: CampaignState): String =
+    private fun leftText(c: CampaignState): String = if (c.next == null) {
+        context.getString(R.string.campaign_over)
+    } else {
         context.getString(R.string.campaign_left, duration(c.leftS), "%.1f".format(c.leftM / 1000))
+    }
 
     private fun nextText(row: TrialRow): String {
         val title = if (row.standing == Standing.PRESENT) R.string.campaign_present else R.string.campaign_next
-        return context.getString(title, row.number) + "\n" + Speeds(context, unit()).factors(row.factors)
+        return context.getString(title, row.number) + "\n" + Speeds(context, unit()).factors(row.factors).unbroken()
     }
 
     private inner class Rows : BaseAdapter() {
@@ -70,7 +73,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
             val row = old ?: LayoutInflater.from(context).inflate(R.layout.campaign_row, parent, false)
             val trial = list[position]
             row.findViewById<TextView>(R.id.name).text =
-                "${trial.number}  ${Speeds(context, unit()).factors(trial.factors)}"
+                "${trial.number}  ${Speeds(context, unit()).factors(trial.factors).unbroken()}"
             row.findViewById<TextView>(R.id.standing).apply {
                 setText(standing(trial.standing).text)
                 setTextColor(context.getColor(standing(trial.standing).color))
@@ -93,7 +96,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
             val newest = trial.newest
             val result = newest?.reason?.let(Speeds(context, unit())::reason)
                 ?: newest?.throughputBps?.let(context::bitRate)
-            return listOfNotNull(attempts, result).joinToString(": ")
+            return listOfNotNull(attempts, result).joinToString(": ").unbroken()
         }
     }
 

@@ -23,6 +23,7 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
     private val needs = Cards<Need>(view.findViewById(R.id.needs), R.layout.node_problem)
     private val typed: EditText = view.findViewById(R.id.speed_text)
     private var scales: List<Scale>? = null
+    private var hadAnswer: Boolean? = null
 
     init {
         view.findViewById<View>(R.id.speed_add).setOnClickListener { add() }
@@ -62,11 +63,22 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         val repetitions = now.repetitions
         view.findViewById<TextView>(R.id.repetitions).text =
             repetitions?.toString() ?: context.getString(R.string.unknown)
+        for (id in listOf(R.id.repetitions_label, R.id.repetitions_row)) view.see(id, repetitions != null)
         view.allow(R.id.fewer, repetitions != null && repetitions > 1)
         view.allow(R.id.more, repetitions != null)
         showPlan(now)
         showNeeds(now)
         showStart(now)
+        showAnswer(now.preflight != null)
+    }
+
+    /** Brings what a check has found to where it is seen, once. */
+    private fun showAnswer(isThere: Boolean) {
+        if (hadAnswer == false && isThere) {
+            val card = view.findViewById<View>(R.id.choice)
+            view.post { view.scrollTo(0, card.top + card.findViewById<View>(R.id.check).top) }
+        }
+        hadAnswer = isThere
     }
 
     /** The full one comes first; where there is no other, there is no choice. */
@@ -113,8 +125,12 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
 
     private fun showPlan(now: ExperimentState) {
         val planned = now.planned
-        val instead = refusal(now) ?: context.getString(R.string.exp_planning)
+        val planning = context.getString(R.string.exp_planning).takeIf { now.campaign?.refused == null }
+        val instead = refusal(now) ?: planning
         view.tell(R.id.plan, planned?.let(::planText) ?: instead)
+        val isRefused = planned == null && now.refused != null
+        view.findViewById<TextView>(R.id.plan)
+            .setTextColor(context.getColor(if (isRefused) R.color.bad else R.color.text))
         val others = planned?.deviations.orEmpty().joinToString("; ").ifEmpty { null }
         view.tell(
             R.id.deviations,
@@ -160,7 +176,9 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
     private fun showStart(now: ExperimentState) {
         view.allow(R.id.start, now.hindrance == null)
         val refusal = refusal(now).takeIf { now.planned != null }
-        val hindrance = now.hindrance?.let { hindranceText(it, now) }
+        val isPlanRefused = now.hindrance == Hindrance.UNPLANNED && refusal(now) != null
+        val why = if (isPlanRefused) Hindrance.REFUSED else now.hindrance
+        val hindrance = why?.let { hindranceText(it, now) }
         view.tell(R.id.hindrance, listOfNotNull(refusal, hindrance).joinToString("\n").ifEmpty { null })
         view.see(R.id.take_back, now.starting != null)
     }

@@ -119,19 +119,17 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
         val nothing = context.getString(R.string.no_values)
         val mbit = d.throughput.map { it.copy(value = it.value / 1e6) }
         view.findViewById<ChartView>(R.id.throughput).show(
-            context.getString(R.string.throughput),
+            context.getString(R.string.chart_last, context.getString(R.string.throughput)),
             d.throughput.lastOrNull()?.let { context.bitRate(it.value) } ?: nothing,
             mbit,
-            0.0,
-            1.0,
-        )
+            0.0..1.0,
+        ) { context.bitRate(it * 1e6) }
         view.findViewById<ChartView>(R.id.signal).show(
-            context.getString(R.string.signal),
+            context.getString(R.string.chart_last, context.getString(R.string.signal)),
             d.signal.lastOrNull()?.let { context.getString(R.string.dbm, it.value) } ?: nothing,
             d.signal,
-            WEAK_DBM,
-            STRONG_DBM,
-        )
+            WEAK_DBM..STRONG_DBM,
+        ) { context.getString(R.string.dbm, it) }
     }
 
     private companion object {

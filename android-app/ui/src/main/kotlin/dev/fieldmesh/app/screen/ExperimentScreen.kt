@@ -131,7 +131,8 @@ private fun Context.linkText(now: ExperimentState): String? = when {
 
 /** Why something was not done; null where the link's state says it. */
 internal fun Context.refusalText(e: AgentException, speeds: Speeds): String? = when (e) {
-    is AgentException.Refused -> speeds.inWords(listOfNotNull(e.error.message, e.error.cure).joinToString("\n"))
+    is AgentException.Refused ->
+        speeds.inWords(listOfNotNull(e.error.message.replace(FIELD, ""), e.error.cure).joinToString("\n")).unbroken()
     is AgentException.BadAnswer -> getString(R.string.exp_bad_answer)
     is AgentException.Unstored ->
         if (e.isFull) getString(R.string.exp_full) else getString(R.string.exp_unstored, e.cause?.message.orEmpty())
@@ -139,6 +140,9 @@ internal fun Context.refusalText(e: AgentException, speeds: Speeds): String? = w
     is AgentException.TooOld -> getString(R.string.exp_too_old, e.run)
     is AgentException.Unreachable, is AgentException.WrongNode, is AgentException.NotPaired -> null
 }
+
+/** Where in a request something is wrong, which a person has not written. */
+private val FIELD = Regex("""^[a-z]+(?:_[a-z]+)+: """)
 
 /** What keeps this fleet from driving a campaign. */
 internal fun Context.trouble(campaign: Campaign): String? = listOfNotNull(

@@ -1,5 +1,8 @@
 package dev.fieldmesh.app.screen
 
+import android.text.SpannableString
+import android.text.Spanned
+import android.text.style.ForegroundColorSpan
 import android.view.View
 import android.widget.EditText
 import android.widget.Switch
@@ -71,8 +74,12 @@ class OwnNodeCard(private val view: View, private val nowNs: () -> Long, private
             else -> emptyList()
         }
         view.findViewById<TextView>(R.id.own_state).apply {
-            text = lines.joinToString("\n")
-            setTextColor(context.getColor(if (node.state is NodeState.Failing) R.color.bad else R.color.text))
+            text = SpannableString(lines.joinToString("\n\n")).apply {
+                if (node.isWanted && node.state is NodeState.Failing) {
+                    val red = ForegroundColorSpan(context.getColor(R.color.bad))
+                    setSpan(red, 0, lines.first().length, Spanned.SPAN_EXCLUSIVE_EXCLUSIVE)
+                }
+            }
             visibility = seenIf(lines.isNotEmpty())
         }
     }

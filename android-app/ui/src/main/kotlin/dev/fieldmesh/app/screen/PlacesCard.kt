@@ -41,7 +41,7 @@ internal class PlacesCard(private val view: View) {
     private fun farthestText(places: Places): String = when {
         places.stretches.isEmpty() -> context.getString(R.string.exp_no_distance)
         places.farthestM == null -> context.getString(R.string.exp_nothing_came)
-        else -> context.getString(R.string.exp_farthest, places.farthestM)
+        else -> context.getString(R.string.exp_farthest, places.farthestM).unbroken()
     }
 
     private fun titleOf(s: Stretch) = context.getString(R.string.exp_stretch, s.fromM, s.toM, s.seconds)
@@ -55,22 +55,22 @@ internal class PlacesCard(private val view: View) {
             ?: context.getString(R.string.exp_no_signal),
         s.speedMps?.let { context.getString(R.string.exp_stretch_speed, words.fine(it), words.symbol) }
             ?: context.getString(R.string.exp_no_speed),
-    ).joinToString(", ")
+    ).joinToString(", ").unbroken()
 
     private fun showCharts(all: List<Stretch>, words: Speeds) {
-        fun chart(id: Int, label: String, low: Double, high: Double, number: (Stretch) -> Double?) =
+        fun chart(id: Int, label: String, least: ClosedFloatingPointRange<Double>, number: (Stretch) -> Double?) =
             view.findViewById<DistanceView>(id)
-                .show(label, all.map { Bar(it.fromM, it.toM, number(it)) }, low, high) { "%.1f".format(it) }
-        chart(R.id.throughput_chart, context.getString(R.string.exp_chart_throughput), 0.0, 1.0) { s ->
+                .show(label, all.map { Bar(it.fromM, it.toM, number(it)) }, least) { "%.1f".format(it) }
+        chart(R.id.throughput_chart, context.getString(R.string.exp_chart_throughput), 0.0..1.0) { s ->
             s.throughputBps?.let { it / BITS_OF_MBIT }
         }
-        chart(R.id.loss_chart, context.getString(R.string.exp_chart_loss), 0.0, 100.0) { it.lostPercent }
+        chart(R.id.loss_chart, context.getString(R.string.exp_chart_loss), 0.0..100.0) { it.lostPercent }
         val isAndroids = all.all { it.signalDbm == null } && all.any { it.wifiSignalDbm != null }
         val signal = if (isAndroids) R.string.exp_chart_wifi else R.string.exp_chart_signal
-        chart(R.id.signal_chart, context.getString(signal), -90.0, -50.0) { s ->
+        chart(R.id.signal_chart, context.getString(signal), -90.0..-50.0) { s ->
             if (isAndroids) s.wifiSignalDbm else s.signalDbm
         }
-        chart(R.id.speed_chart, context.getString(R.string.exp_chart_speed, words.symbol), 0.0, 1.0) { s ->
+        chart(R.id.speed_chart, context.getString(R.string.exp_chart_speed, words.symbol), 0.0..1.0) { s ->
             s.speedMps?.let(words.unit::of)
         }
     }

@@ -34,6 +34,7 @@ class TrackScreen(override val view: View, private val onMark: (String) -> Unit)
         view.findViewById<TextView>(R.id.marks).text = listOfNotNull(
             resources.getQuantityString(R.plurals.marks, all, all).takeIf { all > 0 },
             resources.getQuantityString(R.plurals.marks_waiting, waiting, waiting).takeIf { waiting > 0 },
+            context.getString(R.string.track_how).takeIf { state.track.isEmpty },
         ).joinToString(", ")
     }
 }

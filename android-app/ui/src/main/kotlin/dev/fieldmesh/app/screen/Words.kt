@@ -11,6 +11,7 @@ import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.wire.Trial
 import dev.fieldmesh.device.VoiceState
+import java.math.BigDecimal
 import kotlin.math.roundToInt
 
 /** What stands in the great field of the Drive screen, and the colour of its ground. */
@@ -101,10 +102,39 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
     fun reason(reason: String): String {
         val code = reason.substringBefore(": ")
         val plain = reasons[code]?.let(context::getString) ?: return inWords(reason)
-        return (plain + "\n" + inWords(reason.removePrefix(code).removePrefix(": "))).trim()
+        val found = reason.removePrefix(code).removePrefix(": ")
+        return (plain + "\n" + (ruleText(found) ?: inWords(found))).trim()
+    }
+
+    /** What a rule of acceptance found: "fix_age_ms_max on car is 2300, limit 1500". */
+    private fun ruleText(found: String): String? {
+        val (name, node, measured, limit) = RULE.matchEntire(found)?.destructured ?: return null
+        val rule = rules[name] ?: return null
+        val words = context.getString(rule.words)
+        val what = if (node.isEmpty()) words else context.getString(R.string.rule_on, words, node)
+        if (measured.isEmpty()) return context.getString(R.string.rule_not_measured, what)
+        fun number(n: String) = rule.number(n.toBigDecimal()) + rule.unit
+        return context.getString(R.string.rule_is, what, number(measured), number(limit))
+    }
+
+    private class Rule(val words: Int, val unit: String, val isShare: Boolean = false) {
+        /** With as many decimals as were told. */
+        fun number(n: BigDecimal): String =
+            if (isShare) "%.1f".format(n.movePointRight(2)) else "%.${n.scale().coerceAtLeast(0)}f".format(n)
     }
 
     private companion object {
+        val RULE = Regex("""(\w+)(?: on (\S+))? (?:is ([\d.e+-]+), limit ([\d.e+-]+)|not measured)""")
+
+        /** Those by which attempts are judged (Acceptance in protocols/wire). */
+        val rules = mapOf(
+            "in_band_share_min" to Rule(R.string.in_band, " %", isShare = true),
+            "fix_mode_min" to Rule(R.string.rule_fix_mode, "-D"),
+            "fix_age_ms_max" to Rule(R.string.rule_fix_age, " ms"),
+            "clock_error_ms_max" to Rule(R.string.rule_clock_error, " ms"),
+            "lateness_share_max" to Rule(R.string.rule_late, " %", isShare = true),
+        )
+
         /** Units that stand at the end of the plan's names, and how they are written. */
         val units = mapOf(
             "_mps" to "m/s",
@@ -154,9 +184,16 @@ internal fun Context.nextStep(link: LinkState): String = getString(
 
 /** A time that is only roughly known. */
 internal fun duration(seconds: Double): String {
-    val minutes = (seconds / 60).roundToInt()
+    val minutes = (seconds / 60).roundToInt().coerceAtLeast(if (seconds > 0) 1 else 0)
     return if (minutes < 60) "$minutes min" else "%d h %02d min".format(minutes / 60, minutes % 60)
 }
+
+/** With no line's end between a number and its unit, or within a unit. */
+internal fun String.unbroken(): String = replace(BEFORE_UNIT, "\u00A0").replace(IN_UNIT, "/\u2060")
+
+private val BEFORE_UNIT = Regex("""(?<=\d) (?=(?:km/h|mph|m/s|Mbit/s|kbit/s|dBm|%|ms|s|m)(?:\W|$))""")
+
+private val IN_UNIT = Regex("""(?<=m|bit)/(?=[hs]\b)""")
 
 /** A throughput; one that is small is not rounded to nothing. */
 internal fun Context.bitRate(bps: Double): String = if (bps > 0 && bps < 1e5) {

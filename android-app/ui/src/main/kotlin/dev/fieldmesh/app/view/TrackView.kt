@@ -2,12 +2,11 @@ package dev.fieldmesh.app.view
 
 import android.content.Context
 import android.graphics.Canvas
-import android.graphics.Color
-import android.graphics.Paint
 import android.graphics.Path
 import android.util.AttributeSet
 import android.view.View
 import dev.fieldmesh.app.R
+import dev.fieldmesh.app.screen.bitRate
 import dev.fieldmesh.core.app.Box
 import dev.fieldmesh.core.app.Labels
 import dev.fieldmesh.core.app.Mark
@@ -34,6 +33,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private val diamond = Path()
     private val mark = context.stroke(R.color.bad, 3f)
     private val words = context.lettering(R.color.text, 14f)
+    private val scaleBar = context.fill(R.color.text)
     private var track = TrackState()
     private var scale = Scale(Metres(0.0, 0.0), 1.0)
 
@@ -70,6 +70,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
                 height.toFloat(),
             ),
         )
+        drawLegend(canvas, room)
         val nodes = others.map { (peer, place) ->
             context.getString(R.string.track_peer, peer.node, peer.ageS) to place
         }
@@ -96,6 +97,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         return track.metres(lat, track.siteLonDeg ?: return null)
     }
 
+    /** The height of the words at the top and at the bottom. */
+    private val margin get() = context.dp(14f) + words.textSize
+
     /** All places within the view, with a margin; never closer than 100 m across. */
     private fun fit(places: List<Metres>): Scale {
         val west = places.minOf { it.east }
@@ -104,7 +108,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         val north = places.maxOf { it.north }
         val metres = maxOf(
             (east - west) / (width * ROOM),
-            (north - south) / (height * ROOM),
+            (north - south) / ((height - 2 * margin) * ROOM),
             LEAST_M / minOf(width, height),
         )
         return Scale(Metres((west + east) / 2, (south + north) / 2), metres)
@@ -132,7 +136,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     }
 
     private fun drawWay(canvas: Canvas, places: List<Metres>) {
-        val most = track.points.mapNotNull { it.throughputBps }.maxOrNull() ?: 0.0
+        val most = mostBps ?: 0.0
         for (i in 1 until places.size) {
             val bps = track.points[i].run { throughputBps.takeUnless { afterGap } }
             canvas.drawLine(
@@ -145,16 +149,32 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
                 ) {
                     unmeasured
                 } else {
-                    tint(measured, bps / most.coerceAtLeast(1.0))
+                    measured.apply { color = context.ramp((bps / most.coerceAtLeast(1.0)).toFloat()) }
                 },
             )
         }
     }
 
-    /** From red for nothing over yellow to green for the most of this way. */
-    private fun tint(paint: Paint, share: Double): Paint {
-        paint.color = Color.HSVToColor(floatArrayOf(120f * share.toFloat().coerceIn(0f, 1f), 1f, BRIGHTNESS))
-        return paint
+    private val mostBps get() = track.points.mapNotNull { it.throughputBps }.maxOrNull()
+
+    /** What the colours of the way stand for, at the top. */
+    private fun drawLegend(canvas: Canvas, room: Labels) {
+        val most = mostBps ?: return
+        val edge = context.dp(10f)
+        val base = edge + words.textSize * 0.8f
+        val none = context.bitRate(0.0)
+        val all = context.bitRate(most)
+        val left = edge * 1.5f + words.measureText(none)
+        val wide = context.dp(72f)
+        canvas.drawText(none, edge, base, words)
+        for (i in 0 until STEPS_OF_RAMP) {
+            scaleBar.color = context.ramp(i / (STEPS_OF_RAMP - 1f))
+            val x = left + wide * i / STEPS_OF_RAMP
+            canvas.drawRect(x, base - words.textSize * 0.7f, x + wide / STEPS_OF_RAMP + 1, base, scaleBar)
+        }
+        canvas.drawText(all, left + wide + edge / 2, base, words)
+        val right = left + wide + edge / 2 + words.measureText(all)
+        room.keepFree(Box(0f, 0f, right, base + words.fontMetrics.descent))
     }
 
     private fun drawSite(canvas: Canvas) {
@@ -189,7 +209,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private companion object {
         const val ROOM = 0.8
         const val LEAST_M = 100.0
-        const val BRIGHTNESS = 0.75f
+        const val STEPS_OF_RAMP = 24
 
         /**
          * Above it a diamond is drawn hollow: the node tells its place every ten seconds, so two tellings
