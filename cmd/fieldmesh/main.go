@@ -4,8 +4,13 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // for android.Adapt
 
 	"fieldmesh.dev/fieldmesh/controller/cmd"
+	"fieldmesh.dev/fieldmesh/internal/android"
 )
 
-func main() { os.Exit(cmd.Main(os.Args[1:])) }
+func main() {
+	android.Adapt()
+	os.Exit(cmd.Main(os.Args[1:]))
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/android"
 )
 
 // dialer makes connections, from inside a named namespace if there is a name.
@@ -20,7 +22,10 @@ func dialer(netns string) func(ctx context.Context, network, address string) (ne
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3},
 	}
 	if netns == "" {
-		return plain.DialContext
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := plain.DialContext(ctx, network, address)
+			return conn, android.Explain(err)
+		}
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dialInside(ctx, plain, netns, network, address)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/android"
 )
 
 // statusError is an answer that is not 2xx.
@@ -90,6 +93,7 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		if errors.Is(err, http.ErrSchemeMismatch) {
 			return w.otherScheme("https", "http")
 		}
+		err = android.Explain(err)
 		return &networkError{fmt.Errorf("reach %s: %w%s", w.Target.place(), err, cure(err))}
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
@@ -118,6 +122,9 @@ func cure(err error) string {
 	}
 	if _, other := errors.AsType[tls.RecordHeaderError](err); other {
 		return "; it does not speak TLS: if that is an InfluxDB, its address begins with http://"
+	}
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return "; if that is your own authority, name the file of its certificate in the variable SSL_CERT_FILE"
 	}
 	return ""
 }
