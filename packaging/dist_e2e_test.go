@@ -109,7 +109,7 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	if one != two {
 		t.Errorf("two builds differ:\n%s\n%s", one, two)
 	}
-	if n := strings.Count(one, "\n"); n != 11 {
+	if n := strings.Count(one, "\n"); n != 12 {
 		t.Errorf("%d files are summed:\n%s", n, one)
 	}
 	t.Logf("the same bytes twice:\n%s", one)
@@ -225,8 +225,8 @@ func TestE2EWhatIsInTheProgramsIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs, err := filepath.Glob(filepath.Join(dist, "*-linux-*"))
-	if err != nil || len(programs) != 4 {
+	programs, err := filepath.Glob(filepath.Join(dist, "fieldmesh*64"))
+	if err != nil || len(programs) != 5 {
 		t.Fatalf("%d programs, %v", len(programs), err)
 	}
 	for _, p := range programs {
@@ -377,6 +377,11 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 		if err != nil || !bytes.HasPrefix(text, []byte("#!/data/data/com.termux/files/usr/bin/sh\n")) {
 			t.Errorf("%s does not name Termux's shell: %v", script, err)
 		}
+	}
+	// The controller runs with the app's rights, below the filter that Go's port to Android knows.
+	if built := run(t, "go", "version", "-m", filepath.Join(root, prefix, "bin/fieldmesh")); !strings.Contains(built,
+		"GOOS=android") {
+		t.Errorf("the controller is not for Android:\n%s", built)
 	}
 	// Nothing outside Termux's prefix.
 	for path := range strings.Lines(run(t, "find", root, "-type", "f")) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	_ "time/tzdata" // for android.Adapt
 
 	"fieldmesh.dev/fieldmesh/controller/cmd"
 	"fieldmesh.dev/fieldmesh/internal/android"

@@ -1,5 +1,5 @@
-// Package android gives a program that was built for Linux what Android keeps elsewhere: name servers, the roots of
-// TLS, and the time zone. Where a Linux system's own resolv.conf is, it changes nothing.
+// Package android gives a program what Android keeps elsewhere than Linux, and Go does not find there: name servers,
+// the roots of TLS, and the time zone. Where a Linux system's own resolv.conf is, it changes nothing.
 package android
 
 import (
@@ -7,21 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // conf is where the name servers are listed; empty: where Go looks for them itself.
 var conf string
 
-// Adapt is called before anything looks up a name, verifies a certificate or tells a local time. The program imports
-// time/tzdata: Go reads Android's own zones in its port to Android alone.
+// Adapt is called before anything looks up a name, verifies a certificate or tells a local time.
 func Adapt() {
 	if os.Getenv("ANDROID_ROOT") == "" { // Android's init gives it to every process
 		return
@@ -34,7 +32,12 @@ func Adapt() {
 	if os.Getenv("SSL_CERT_DIR") == "" { // SSL_CERT_FILE adds to it, as on Linux
 		_ = os.Setenv("SSL_CERT_DIR", roots("/apex/com.android.conscrypt/cacerts", "/system/etc/security/cacerts"))
 	}
-	if zone, err := time.LoadLocation(cmp.Or(os.Getenv("TZ"), property("persist.sys.timezone"))); err == nil {
+	name := os.Getenv("TZ")
+	if name == "" {
+		said, _ := exec.Command("/system/bin/getprop", "persist.sys.timezone").Output()
+		name = strings.TrimSpace(string(said))
+	}
+	if zone, err := time.LoadLocation(name); err == nil {
 		time.Local = zone
 	}
 }
@@ -78,7 +81,7 @@ func nameServers() (out []string, err error) {
 		err = fmt.Errorf("%s names none", conf)
 	}
 	return nil, fmt.Errorf("no name server is known (%w): write the line `nameserver ADDRESS` to that file, with the "+
-		"address of your network's, or give the host by its address", err)
+		"address of your router, or give the host by its address", err)
 }
 
 // Explain says of a failed look-up which servers were asked, for Go says those in whose place they were.
@@ -93,24 +96,4 @@ func Explain(err error) error {
 		lookup.Server = fmt.Sprintf("%s (%s)", strings.Join(servers[:min(2, len(servers))], ", "), conf)
 	}
 	return &lookup
-}
-
-// property is one of Android's; empty: it is not known. The package os would open a descriptor of the process that
-// it starts (pidfd_open), for which the filter of Android 10 and 11 ends an app.
-func property(name string) string {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return ""
-	}
-	defer r.Close()
-	pid, err := syscall.ForkExec("/system/bin/getprop", []string{"getprop", name},
-		&syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{os.Stdin.Fd(), w.Fd(), os.Stderr.Fd()}})
-	if errors.Join(err, w.Close()) != nil {
-		return ""
-	}
-	text, err := io.ReadAll(r)
-	if _, errWait := syscall.Wait4(pid, nil, 0, nil); errors.Join(err, errWait) != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
 }

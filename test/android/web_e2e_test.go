@@ -18,6 +18,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,31 +42,69 @@ const (
 // publishes is the controller in Termux, with a run.
 type publishes struct {
 	phone
-	db *testnet.Influxd
+	pair    *testnet.Pair
+	program []string
+	db      *testnet.Influxd
 }
 
 // The controller in Termux finds an InfluxDB by its name, trusts it as the phone does, and tells times in the phone's
 // zone, although Android has nothing of that where Linux has it. What it does not find it says, with what to do.
 func TestE2EControllerInTermuxPublishes(t *testing.T) {
+	p := newPublishes(t)
+	p.program = []string{termux + "/bin/fieldmesh"}
+	p.test(t)
+}
+
+// So does the one that the package for Termux has, with Go's port to Android.
+func TestE2EControllerForAndroidPublishes(t *testing.T) {
+	testnet.Need(t, "qemu-aarch64")
+	const loader = "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"
+	if _, err := os.Stat(loader); err != nil {
+		t.Skipf("needs a loader in the place of Android's (scripts/setup test installs it): %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "fieldmesh")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-o", path,
+		"fieldmesh.dev/fieldmesh/cmd/fieldmesh")
+	build.Env = append(os.Environ(), "GOOS=android", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPublishes(t)
+	p.program = []string{"/usr/bin/qemu-aarch64", termux + "/bin/fieldmesh"}
+	p.write(t, p.program[1], string(text), 0o755)
+	p.mustRoot(t, "ln", "-s", loader, "/system/bin/linker64")
+	p.test(t)
+}
+
+func newPublishes(t *testing.T) publishes {
+	t.Helper()
 	testnet.Need(t, "ip", "influxd")
-	pair := testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"})
-	p := publishes{newPhone(t, pair.Nodes["alpha"], kernelSU), testnet.NewInfluxd(t)}
-	p.mustRoot(t, "mount", "-t", "tmpfs", "tmpfs", "/usr/share/zoneinfo")
+	p := publishes{pair: testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"}), db: testnet.NewInfluxd(t)}
+	p.phone = newPhone(t, p.pair.Nodes["alpha"], kernelSU)
+	return p
+}
+
+func (p publishes) test(t *testing.T) {
+	t.Helper()
 	run := synthetic.Run(t, synthetic.Options{Seed: 3, Speeds: []float64{5.6}, Repetitions: 1})
 	if err := os.CopyFS(p.path(termux+"/../home/runs/run"), os.DirFS(run.Dir())); err != nil {
 		t.Fatal(err)
 	}
 	p.mustRoot(t, "chown", "-R", fmt.Sprintf("%d:%d", user, user), termux+"/../home")
-	own := serveDatabase(t, pair.Control, p.db.URL)
-	answerNames(t, pair.Control)
+	own := serveDatabase(t, p.pair.Control, p.db.URL)
+	answerNames(t, p.pair.Control)
 
-	if out := p.must(t, termuxs, slices.Concat(p.env(), []string{termux + "/bin/fieldmesh", "runs", "--runs",
+	if out := p.must(t, termuxs, slices.Concat(p.env(), p.program, []string{"runs", "--runs",
 		termux + "/../home/runs"})...); !strings.Contains(out, "2026-03-14 18:30") {
 		t.Errorf("the time is not in %s:\n%s", timeZone, out)
 	}
 	const conf = termux + "/etc/resolv.conf"
 	p.refused(t, "without name servers", webName, "lookup influx.lan: no name server is known", conf,
-		"write the line `nameserver ADDRESS` to that file, with the address of your network's, or give the host")
+		"write the line `nameserver ADDRESS` to that file, with the address of your router, or give the host by its")
 	p.write(t, conf, "# none\n", 0o644)
 	p.refused(t, "with an empty list of name servers", webName, conf+" names none")
 	p.write(t, conf, "search lan\nnameserver "+webServer+"\n", 0o644)
@@ -93,7 +133,7 @@ func (p publishes) env(more ...string) []string {
 }
 
 func (p publishes) publish(host string, env ...string) (out string, err error) {
-	c := p.command(termuxs, slices.Concat(p.env(env...), []string{termux + "/bin/fieldmesh", "publish",
+	c := p.command(termuxs, slices.Concat(p.env(env...), p.program, []string{"publish",
 		termux + "/../home/runs/run", "--influx", "https://" + net.JoinHostPort(host, webPort), "--user",
 		testnet.InfluxAdmin, "--patience", "1s"})...)
 	text, err := c.CombinedOutput()

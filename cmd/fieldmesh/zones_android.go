@@ -1,0 +1,3 @@
+package main
+
+import _ "time/tzdata" // an Android may have no time zones where Go looks for them
