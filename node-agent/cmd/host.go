@@ -154,7 +154,7 @@ func restoreIfEnded(_ context.Context, cfg config.Config, scope string) (report 
 // restore asks the host process that runs, or does it itself when none does.
 func restore(ctx context.Context, cfg config.Config, scope string) (wire.RestoreReport, error) {
 	log := slog.New(slog.DiscardHandler) // the report says it all
-	report, err := host.RestoreOffline(hostConfig(cfg, nil, log), scope)
+	report, err := host.RestoreByHand(hostConfig(cfg, nil, log), scope)
 	if errors.Is(err, host.ErrRunning) {
 		return host.Dial(cfg.HostSocket()).Restore(ctx, scope)
 	}

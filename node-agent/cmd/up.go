@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/supervise"
 )
 
@@ -165,17 +166,10 @@ var errNodeRuns = errors.New("another fieldmesh-agent runs with state_dir")
 
 // lockNode keeps a second agent away; closing the file, or dying, ends it.
 func lockNode(cfg config.Config) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(cfg.StateDir, "up.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	f, err := host.Lock(filepath.Join(cfg.StateDir, "up.lock"))
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = fmt.Errorf("%w %s; stop it first; only in another network namespace may this one have a state_dir of "+
 			"its own instead", errNodeRuns, cfg.StateDir)
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return f, err
 }

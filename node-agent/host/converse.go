@@ -40,7 +40,7 @@ func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
 			s.say(conn, answer{Error: err.Error()})
 			return
 		}
-		a := s.answer(ctx, r)
+		a := s.answer(ctx, r, uid)
 		if a.Refused != nil { // who may call has asked for what nobody may: it has a fault, or is not what it was
 			s.keeper.log.Warn("call is refused", "uid", uid, "change", a.Refused.Change, "reason", a.Refused.Reason)
 		}
@@ -91,7 +91,7 @@ func (s *server) letGoOf(f *os.File) {
 	}
 }
 
-func (s *server) answer(ctx context.Context, r request) answer {
+func (s *server) answer(ctx context.Context, r request, uid int) answer {
 	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil || r.Sever != nil {
 		s.alive()
 	}
@@ -100,7 +100,11 @@ func (s *server) answer(ctx context.Context, r request) answer {
 		made, err := s.keeper.apply(r.Apply.Scope, r.Apply.changes())
 		return answerOr(err, answer{Applied: made})
 	case r.Restore != nil:
-		report, err := s.keeper.restore(r.Restore.Scope)
+		restore := s.keeper.restore
+		if uid == 0 && !slices.Contains(s.uids, 0) { // not the network face
+			restore = s.keeper.restoreByHand
+		}
+		report, err := restore(r.Restore.Scope)
 		return answerOr(err, answer{Restored: &report})
 	case r.Packets != nil:
 		file, filter, err := s.capture(ctx, *r.Packets)

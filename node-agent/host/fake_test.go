@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -158,11 +159,15 @@ type disk struct {
 	data []byte
 	bomb *bomb
 	torn int
+	full bool // it takes no more bytes
 }
 
 func (d *disk) WriteAt(p []byte, at int64) (int, error) {
 	if int64(len(d.data)) != at {
 		return 0, fmt.Errorf("write at %d of a file of %d bytes", at, len(d.data))
+	}
+	if d.full {
+		return 0, syscall.ENOSPC
 	}
 	if d.bomb.due() {
 		d.data = append(d.data, p[:min(d.torn, len(p))]...)

@@ -56,7 +56,7 @@ func play(role string, cfg Config) error {
 	case "host":
 		return Serve(ctx, cfg)
 	case "restore":
-		report, err := RestoreOffline(cfg, "")
+		report, err := RestoreByHand(cfg, "")
 		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(report))
 	}
 	_, err := Dial(cfg.Socket).Status(ctx)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
@@ -171,12 +173,12 @@ func (r *replayed) take(e entry) {
 // all that can be undone is.
 func openJournal(dir string) (*journal, replayed, error) {
 	path := filepath.Join(dir, "journal")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, readOnly, err := openOwn(path)
 	if err != nil {
 		return nil, replayed{}, fmt.Errorf("open journal: %w", err)
 	}
-	j, r, err := readJournal(f, path)
-	if err == nil {
+	j, r, err := readJournal(f, path, readOnly)
+	if err == nil && !readOnly {
 		err = syncDir(dir)
 	}
 	if err != nil {
@@ -185,12 +187,26 @@ func openJournal(dir string) (*journal, replayed, error) {
 	return j, r, nil
 }
 
-func readJournal(f *os.File, path string) (*journal, replayed, error) {
+// openOwn opens a file of the state directory, or makes it. On a disk that has become read-only what is there is
+// read: a file system with a fault must not keep changes in force.
+func openOwn(path string) (f *os.File, readOnly bool, err error) {
+	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, unix.EROFS) {
+		f, err = os.Open(path)
+		return f, true, err
+	}
+	return f, false, err
+}
+
+func readJournal(f *os.File, path string, readOnly bool) (*journal, replayed, error) {
 	data, err := io.ReadAll(f)
 	if err != nil {
 		return nil, replayed{}, err
 	}
 	r := replay(data)
+	if readOnly {
+		return &journal{file: f, size: r.length, broken: &os.PathError{Op: "write", Path: path, Err: unix.EROFS}}, r, nil
+	}
 	if len(r.damage) > 0 {
 		kept, err := keepDamaged(path, data)
 		if err != nil {
@@ -255,10 +271,13 @@ func (j *journal) clear() error {
 	if j.size == 0 {
 		return nil
 	}
+	if errors.Is(j.broken, unix.EROFS) {
+		return fmt.Errorf("empty journal: %w", j.broken)
+	}
 	if err := j.cut(0); err != nil {
 		return fmt.Errorf("empty journal: %w", err)
 	}
-	j.size = 0
+	j.size, j.broken = 0, nil
 	return nil
 }
 

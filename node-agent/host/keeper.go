@@ -25,6 +25,7 @@ type keeper struct {
 	damage  []string          // of the journal: what this life cannot undo
 	told    bool              // a report had the damage
 	nextID  uint64
+	hand    byHand
 }
 
 // pendingMost bounds how long putting everything back takes: 2,500 routes took 6 s.
@@ -227,9 +228,7 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 		case e.undone && !now[e.ID]:
 		case e.undone:
 			report.Undone = append(report.Undone, e.Change.String())
-			if err := k.journal.append(entry{ID: e.ID, State: stateReverted}); err != nil {
-				k.log.Error("undo is not recorded", "change", e.Change.String(), "error", err)
-			}
+			k.record(entry{ID: e.ID, State: stateReverted}, &report)
 		default:
 			report.Failed = append(report.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
 			k.log.Error("change is not undone", "change", e.Change.String(), "reason", reason)
@@ -256,23 +255,29 @@ func (k *keeper) noteUndone(e entry, note string, report *wire.RestoreReport) {
 	}
 	report.Undone = append(report.Undone, what)
 	k.log.Info("undone", "scope", e.Scope, "change", what)
-	if len(report.Failed) > 0 {
-		return // a newer one's is missing: the next start undoes both again, in their order
+	k.record(entry{ID: e.ID, State: stateUndone, Note: note}, report)
+}
+
+// record notes an undo. After one that cannot be noted none is: the next start undoes that one again, and those that
+// came after it have to be undone again then.
+func (k *keeper) record(e entry, report *wire.RestoreReport) {
+	if len(report.Unrecorded) > 0 {
+		return
 	}
-	if err := k.journal.append(entry{ID: e.ID, State: stateUndone, Note: note}); err != nil {
-		// It is undone; the next start will undo it again, which does nothing.
-		report.Failed = append(report.Failed, err.Error())
-		k.log.Error("undo is not recorded", "change", what, "error", err)
+	if err := k.journal.append(e); err != nil {
+		report.Unrecorded = append(report.Unrecorded, err.Error())
+		k.log.Error("undo is not recorded", "id", e.ID, "error", err)
 	}
 }
 
-// settle empties the journal when nothing is pending.
+// settle empties the journal when nothing is pending: then it need not say what was undone.
 func (k *keeper) settle(report *wire.RestoreReport) {
 	if len(k.pending) > 0 {
 		return
 	}
+	report.Unrecorded = nil
 	if err := k.journal.clear(); err != nil {
-		report.Failed = append(report.Failed, err.Error())
+		report.Unrecorded = append(report.Unrecorded, err.Error())
 		k.log.Error("journal is not emptied", "error", err)
 		return
 	}
@@ -283,7 +288,7 @@ func (k *keeper) settle(report *wire.RestoreReport) {
 func (k *keeper) status() wire.HostStatus {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := wire.HostStatus{Reached: true, Pending: []string{}, Failed: slices.Clone(k.damage)}
+	s := wire.HostStatus{Reached: true, Pending: []string{}, Failed: slices.Clone(k.damage), ByHand: k.hand.word}
 	for _, e := range k.pending {
 		if e.undone {
 			continue

@@ -401,7 +401,8 @@ func TestAnUndoThatIsNotNotedIsNotTheLast(t *testing.T) {
 		}
 	}
 	k.journal.file = &fullOnce{disk: d}
-	if report, err := k.restore(ScopeTrial); err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 {
+	if report, err := k.restore(ScopeTrial); err != nil || len(report.Undone) != 2 ||
+		len(report.Unrecorded) != 1 {
 		t.Errorf("report %+v, %v", report, err)
 	}
 	k = wake(t, m, d)

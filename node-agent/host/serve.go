@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -74,6 +75,7 @@ type server struct {
 // owned is a state directory that this process has to itself.
 type owned struct {
 	lock     *os.File
+	alone    io.Closer // in the network namespace
 	journal  *journal
 	keeper   *keeper
 	binaries map[string]string // checked; what calls may start
@@ -137,20 +139,26 @@ func take(cfg Config, s system) (*owned, error) {
 		return nil, err
 	}
 	binaries := map[string]string{}
+	alone := io.Closer(io.NopCloser(nil))
 	if s == nil {
+		if alone, err = holdNamespace(cfg.Log); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
 		s, err = change.NewKernel(dir, binaries, socketOwner(cfg.AllowUIDs),
 			cmp.Or(cfg.Feedback, cfg.RadioFeedback), cfg.Log)
 	}
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, alone.Close(), lock.Close())
 	}
 	j, replayed, err := openJournal(dir)
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, alone.Close(), lock.Close())
 	}
 	p := change.Policy{Interfaces: cfg.Interfaces, Prefixes: cfg.Prefixes, Binaries: binaries, Feedback: cfg.Feedback,
 		Beside: cfg.Beside, ControlPort: cfg.ControlPort}
-	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
+	k := newKeeper(s, j, replayed, p, cfg.Log)
+	k.hand = readByHand(dir)
+	return &owned{lock: lock, alone: alone, journal: j, binaries: binaries, keeper: k}, nil
 }
 
 // admit checks what calls may name, before the first call.
@@ -182,16 +190,28 @@ func (o *owned) admit(cfg Config) error {
 	return nil
 }
 
-func (o *owned) release() error { return errors.Join(o.journal.close(), o.lock.Close()) }
+func (o *owned) release() error {
+	return errors.Join(o.journal.close(), o.alone.Close(), o.lock.Close())
+}
 
 // RestoreOffline undoes a scope ("" for everything) when no host process
 // runs; ErrRunning says that one does.
 func RestoreOffline(cfg Config, scope string) (wire.RestoreReport, error) {
+	return offline(cfg, func(k *keeper) (wire.RestoreReport, error) { return k.restore(scope) })
+}
+
+// RestoreByHand is RestoreOffline for somebody at the machine who wants it back: no agent goes on by itself then with
+// the run whose changes are undone.
+func RestoreByHand(cfg Config, scope string) (wire.RestoreReport, error) {
+	return offline(cfg, func(k *keeper) (wire.RestoreReport, error) { return k.restoreByHand(scope) })
+}
+
+func offline(cfg Config, restore func(*keeper) (wire.RestoreReport, error)) (wire.RestoreReport, error) {
 	own, err := take(cfg, nil)
 	if err != nil {
 		return wire.RestoreReport{}, err
 	}
-	report, err := own.keeper.restore(scope)
+	report, err := restore(own.keeper)
 	return report, errors.Join(err, own.release())
 }
 

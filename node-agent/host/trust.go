@@ -106,20 +106,26 @@ func lockDir(dir string) (*os.File, string, error) {
 	if !info.IsDir() {
 		return nil, "", fmt.Errorf("check state directory: %q is no directory", dir)
 	}
-	f, err := os.OpenFile(filepath.Join(real, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, "", fmt.Errorf("open lock: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	f, err := Lock(filepath.Join(real, "lock"))
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		// A second one beside it would take what the first has changed for what was before.
 		err = fmt.Errorf("%w: %s; stop that one first; only in another network namespace may this one have a "+
 			"state_dir of its own instead", ErrRunning, dir)
 	}
+	return f, real, err
+}
+
+// Lock takes the lock of a file, which it makes unless it is there; EWOULDBLOCK says that another process has it.
+// Closing the file, or dying, ends it.
+func Lock(path string) (*os.File, error) {
+	f, _, err := openOwn(path)
 	if err != nil {
-		return nil, "", errors.Join(err, f.Close())
+		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	return f, real, nil
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // ErrRunning says that another host process owns the state directory.

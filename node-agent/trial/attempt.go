@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -33,14 +34,6 @@ const (
 	// noGoGrace is how much longer than the initiator a peer waits for GO.
 	noGoGrace = 30 * time.Second
 )
-
-// socketHz is how often the trial's sockets are sampled.
-func socketHz(t wire.Trial) int {
-	if t.SampleHz == nil {
-		return wire.SampleHzMin
-	}
-	return *t.SampleHz
-}
 
 // beat is how often a node samples all the rest.
 func beat(t wire.Trial, node string) time.Duration {
@@ -70,6 +63,7 @@ type attempt struct {
 	// guarded by engine.mu
 	state  wire.State
 	detail string
+	heard  bool // of the run from elsewhere: who has armed this node, or a peer that has answered
 
 	start        chan goOrder // the window's opening, decided once
 	hostLife     string       // the privileged half's life in which the changes were made
@@ -112,6 +106,7 @@ func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (
 	if err := e.drives(holder, run); err != nil {
 		return wire.CampaignView{}, err
 	}
+	_ = e.heedHand(ctx) // the controller asks anew
 	if err := e.arm(ctx, k); err != nil {
 		return wire.CampaignView{}, err
 	}
@@ -216,17 +211,22 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		return nil, err
 	}
 	if !e.started {
-		if err := e.journal.Begun(); err != nil {
+		if err := e.journal.Begun(e.byHand); err != nil {
 			return nil, err
 		}
 		e.started, e.ended = true, false
 	}
-	if err := e.journal.Armed(k, e.deps.Spool.Position().Seq); err != nil {
+	now, a := e.deps.Clock.BootNs(), newAttempt(e, k, t)
+	if a.heard = e.leased() || t.Initiator != e.cfg.Node; a.heard {
+		e.heardNs = now
+	}
+	armed := journal.Attempt{TrialKey: k, After: e.deps.Spool.Position().Seq,
+		HeardUnixS: e.deps.Clock.Wall().Add(time.Duration(e.heardNs - now)).Unix()}
+	if err := e.journal.Armed(armed); err != nil {
 		return nil, err
 	}
-	e.current = newAttempt(e, k, t)
+	e.current = a
 	e.work.Add(1)
-	e.active = time.Now()
 	e.bump()
 	return e.current, nil
 }
@@ -401,10 +401,10 @@ func (a *attempt) startSampling() {
 	if a.trial.Ends(e.cfg.Node) && e.deps.Way != nil { // of hundreds of relays each would ask ten times a second
 		sources = append(sources, wayWatch{a})
 	}
-	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
+	if hz := a.trial.SampleHz; hz == nil || *hz == wire.SampleHzMin {
 		sources = slices.Insert(sources, 1, measure.Source(a.sockets))
 	} else {
-		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz),
+		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(*hz),
 			[]measure.Source{a.sockets}, a.emit))
 	}
 	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, beat(a.trial, e.cfg.Node), sources, a.emit))

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"sort"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -17,8 +16,8 @@ const (
 	autopilotPause = 3*time.Second + wire.DelayGrace
 )
 
-// autopilot continues the schedule while no controller steers: the
-// initiator of the next trial arms itself, and its GO arms the others.
+// autopilot continues the schedule while no controller steers: the initiator of the next trial arms itself, and its
+// GO arms the others. Where none of them answers for long, it begins nothing more.
 func (e *Engine) autopilot(ctx context.Context) {
 	ticker := time.NewTicker(autopilotEvery)
 	defer ticker.Stop()
@@ -56,7 +55,7 @@ func (e *Engine) autopilot(ctx context.Context) {
 func (e *Engine) mine() (wire.TrialKey, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped || !e.started || e.leased() || e.current != nil {
+	if e.stopped || !e.started || e.leased() || e.current != nil || e.forsaken() {
 		return wire.TrialKey{}, false
 	}
 	k, ok := e.next()
@@ -80,8 +79,7 @@ func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
 	if _, err := e.findRadio(ctx, t.Radio); err != nil {
 		return err
 	}
-	_, err := e.deps.Host.Status(ctx)
-	return err
+	return e.heedHand(ctx)
 }
 
 // next is the first trial in the schedule's order that is neither accepted nor
@@ -96,8 +94,4 @@ func (e *Engine) next() (wire.TrialKey, bool) {
 		}
 	}
 	return wire.TrialKey{}, false
-}
-
-func sortTrials(ts []wire.TrialView) {
-	sort.Slice(ts, func(i, j int) bool { return ts[i].Number < ts[j].Number })
 }

@@ -156,7 +156,8 @@ type Engine struct {
 	current  *attempt
 	lastKey  *wire.TrialKey
 	lease    lease
-	active   time.Time // when something last happened of the run: a lease, an attempt's beginning or end
+	byHand   string // the newest restore by hand that is known of
+	heardNs  int64  // when the run was last heard of from elsewhere: its controller, or a peer in an attempt
 	stopped  bool
 	journal  *journal.Journal
 	live     liveView
@@ -177,13 +178,18 @@ type lease struct {
 // New opens a node's state. An attempt that a former life of the agent left
 // unfinished is recorded as interrupted, unless its end is, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
-	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}),
+	e := &Engine{cfg: cfg, deps: deps, version: 1, heardNs: deps.Clock.BootNs(), changed: make(chan struct{}),
 		verdicts: map[int][]wire.Verdict{}}
 	j, state, err := journal.Open(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err
 	}
 	e.journal, e.plan, e.started, e.ended, e.verdicts = j, state.Plan, state.Started, state.Ended, state.Verdicts
+	e.byHand = state.ByHand
+	// A wall clock that is not set says nothing of how long the machine was off.
+	if off := deps.Clock.Wall().Sub(state.Heard); !state.Heard.IsZero() && off > 0 {
+		e.heardNs -= off.Nanoseconds()
+	}
 	if k := state.Unfinished; k != nil && e.plan != nil {
 		if err := e.buryUnfinished(ctx, *k); err != nil {
 			return nil, err

@@ -27,6 +27,7 @@ type fakeHost struct {
 	fail     error
 	hangs    bool // a call waits until it is given up
 	instance string
+	byHand   string
 	severed  []host.Sever
 	left     int    // sockets that a former attempt has left
 	stuck    string // why they cannot be destroyed
@@ -78,10 +79,21 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 	return wire.RestoreReport{}, nil
 }
 
+// restoreByHand is `fieldmesh-agent restore`, whose run is known by a word.
+func (h *fakeHost) restoreByHand(t *testing.T, word string) {
+	t.Helper()
+	if _, err := h.Restore(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	h.byHand = word
+	h.mu.Unlock()
+}
+
 func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return wire.HostStatus{Reached: true, Instance: h.instance,
+	return wire.HostStatus{Reached: true, Instance: h.instance, ByHand: h.byHand,
 		Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -136,7 +135,7 @@ func TestAForsakenNodeIsNotBusy(t *testing.T) {
 	if !road.Busy() {
 		t.Error("a node in the middle of a run is not busy")
 	}
-	road.active = time.Now().Add(-forsakenAfter)
+	road.heardNs = road.deps.Clock.BootNs() - forsakenAfter.Nanoseconds()
 	if road.Busy() {
 		t.Error("a forsaken node is busy")
 	}

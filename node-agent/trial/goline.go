@@ -206,7 +206,13 @@ func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 // armLate arms for an attempt that no controller has armed here. An error says
 // at once that this node cannot take part.
 func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
-	a, err := e.admit(k)
+	var a *attempt
+	looking, enough := context.WithTimeout(ctx, lateArm)
+	defer enough()
+	err := e.heedHand(looking)
+	if err == nil {
+		a, err = e.admit(k)
+	}
 	if err != nil {
 		e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)
 	}
@@ -486,6 +492,9 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, exchan
 		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Of != kind || ack.Exchange != exchange {
 			continue
 		}
+		a.engine.mu.Lock()
+		a.heard = true
+		a.engine.mu.Unlock()
 		if !ack.Ready {
 			return false, faultf(wire.ReasonPeerNotReady, "%s: %s", ack.From, ack.Reason)
 		}
@@ -513,14 +522,11 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, exchan
 }
 
 func unanswered(peers []*peer) string {
-	out := ""
+	var out []string
 	for _, p := range peers {
 		if !p.acked {
-			if out != "" {
-				out += ", "
-			}
-			out += p.name
+			out = append(out, p.name)
 		}
 	}
-	return out
+	return strings.Join(out, ", ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -147,8 +148,8 @@ func TestAnAttemptThatWasKeptIsNotInterrupted(t *testing.T) {
 				}
 			}
 			record(c.before)
-			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1)),
-				road.journal.Armed(k, spool.Position().Seq)); err != nil {
+			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1), ""),
+				road.journal.Armed(journal.Attempt{TrialKey: k, After: spool.Position().Seq})); err != nil {
 				t.Fatal(err)
 			}
 			record(c.recorded)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -23,11 +22,9 @@ func (a *attempt) finish(reason error) {
 		out := p.Wait()
 		reason = join(reason, a.engine.record(a.key, &out))
 	}
-	reason = join(reason, a.closeTimed())
-	reason = join(reason, a.sever())
-	reason = join(reason, a.endProbes())
-	reason = join(reason, a.endCapture())
-	reason = join(reason, a.endSampling())
+	for _, end := range []func() error{a.closeTimed, a.sever, a.endProbes, a.endCapture, a.endSampling} {
+		reason = join(reason, end())
+	}
 	a.looking.Wait()
 	if a.routing != nil {
 		reason = join(reason, a.routing.Close())
@@ -51,6 +48,7 @@ func (a *attempt) finish(reason error) {
 	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome,
 		"reason", v.Reason, "undone", len(restored.Undone))
 	a.engine.kept(a, v)
+	_ = a.engine.heedHand(ctx) // it tells the log; what was made after a restore by hand goes now
 }
 
 // endCapture ends the capture, if there is one, and records what it came to. A
@@ -200,7 +198,10 @@ func (e *Engine) kept(a *attempt, v wire.Verdict) {
 	}
 	e.verdicts[a.key.Trial] = journal.SetVerdict(e.verdicts[a.key.Trial], v)
 	k := a.key
-	e.current, e.lastKey, e.active = nil, &k, time.Now()
+	e.current, e.lastKey = nil, &k
+	if a.heard {
+		e.heardNs = e.deps.Clock.BootNs()
+	}
 	e.bump()
 	close(a.done)
 }

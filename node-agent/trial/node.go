@@ -3,7 +3,6 @@ package trial
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +27,6 @@ func (e *Engine) roomFor(t wire.Trial) error {
 func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
 	if e.leased() && (e.lease.holder != holder || e.lease.label != l.Holder) {
 		return wire.Lease{}, refuse("lease_held",
 			fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label,
@@ -40,8 +38,8 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 		return wire.Lease{Holder: l.Holder}, nil
 	}
 	l.TTLS = min(l.TTLS, 120)
-	e.active = now
-	e.lease = lease{holder: holder, label: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
+	e.heardNs = e.deps.Clock.BootNs()
+	e.lease = lease{holder: holder, label: l.Holder, until: time.Now().Add(time.Duration(l.TTLS * float64(time.Second)))}
 	e.hearPlaces(l.Places)
 	l.Places = e.ownPlace()
 	return l, nil
@@ -77,13 +75,14 @@ func (e *Engine) drives(holder, run string) error {
 // ended; another plan is refused while an attempt is under way, and under the name of a run in
 // which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
+	_ = e.heedHand(ctx) // the controller asks anew; a host process that is away says so below
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.needLease(holder); err != nil {
 		return wire.CampaignView{}, err
 	}
 	if e.plan != nil && e.plan.Run == plan.Run {
-		same, err := samePlan(*e.plan, plan)
+		same, err := journal.SamePlan(*e.plan, plan)
 		switch {
 		case err != nil:
 			return wire.CampaignView{}, err
@@ -128,31 +127,13 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	for _, what := range report.Failed { // the node's status tells it too
 		e.deps.Log.Error("what the former run changed is not put back", "change", what)
 	}
-	if err := e.journal.Load(plan); err != nil {
+	if err := e.journal.Load(plan, e.byHand); err != nil {
 		return wire.CampaignView{}, err
 	}
 	e.deps.Spool.Begin(plan.Run)
 	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
 	e.bump()
 	return e.view(), nil
-}
-
-// samePlan compares two plans but for where the control links are: a run that
-// is resumed may find its nodes under other addresses.
-func samePlan(a, b wire.RunPlan) (bool, error) {
-	var texts [2]string
-	for i, p := range []wire.RunPlan{a, b} {
-		p.Nodes = slices.Clone(p.Nodes)
-		for k := range p.Nodes {
-			p.Nodes[k].ControlAddr = ""
-		}
-		text, err := json.Marshal(p)
-		if err != nil {
-			return false, fmt.Errorf("encode plan: %w", err)
-		}
-		texts[i] = string(text)
-	}
-	return texts[0] == texts[1], nil
 }
 
 // readdress takes the control addresses of a plan that is otherwise the one
@@ -227,7 +208,7 @@ func (e *Engine) view() wire.CampaignView {
 	for n, vs := range e.verdicts {
 		v.Trials = append(v.Trials, wire.TrialView{Number: n, Attempts: append([]wire.Verdict{}, vs...)})
 	}
-	sortTrials(v.Trials)
+	slices.SortFunc(v.Trials, func(a, b wire.TrialView) int { return cmp.Compare(a.Number, b.Number) })
 	v.Live = e.live.snapshot(e)
 	v.Places = e.others.now(time.Now())
 	return v
@@ -296,6 +277,11 @@ func (e *Engine) End(ctx context.Context, holder, run string) (wire.RestoreRepor
 // lease: a person who wants the machine back gets it.
 func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	e.mu.Lock()
+	return e.endAndRestore(ctx)
+}
+
+// endAndRestore lets go of e.mu, which is held.
+func (e *Engine) endAndRestore(ctx context.Context) (wire.RestoreReport, error) {
 	a := e.current
 	var unwritten error
 	if e.plan != nil && !e.ended {
@@ -319,6 +305,27 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	return report, nil
 }
 
+// heedHand ends the run on this node, with an error, when it was put back by hand since it was loaded or begun here.
+func (e *Engine) heedHand(ctx context.Context) error {
+	st, err := e.deps.Host.Status(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	came := st.ByHand != e.byHand
+	e.byHand = st.ByHand
+	if !came || e.plan == nil || e.ended {
+		e.mu.Unlock()
+		return nil
+	}
+	e.deps.Log.Warn("the run ends on this node: it was put back by hand", "run", e.plan.Run)
+	if _, err := e.endAndRestore(ctx); err != nil {
+		return err
+	}
+	return refuse("conflict", "the run has ended here: the node was put back by hand", "have its controller go on with "+
+		"it: fieldmesh run --resume RUN")
+}
+
 // RunHeld is the name of the run that the node holds, "" for none.
 func (e *Engine) RunHeld() string {
 	e.mu.Lock()
@@ -339,11 +346,14 @@ func (e *Engine) Attempt() (k wire.TrialKey, busy bool) {
 	return e.current.key, true
 }
 
-// forsakenAfter is how long a node that is alone waits for the next trial of
-// a begun run with the run's changes in force: for a drive back, a meal, a
-// change of cars. Then the dead-man timer may put them back; a trial that comes
-// all the same makes them again.
+// forsakenAfter is how long a node that hears neither its controller nor a peer begins trials by itself, and holds the
+// dead-man timer off: for a drive back, a meal, a change of cars. A trial that comes all the same is taken part in.
 const forsakenAfter = time.Hour
+
+// forsaken reports whether that has passed; e.mu is held.
+func (e *Engine) forsaken() bool {
+	return e.deps.Clock.BootNs()-e.heardNs >= forsakenAfter.Nanoseconds()
+}
 
 // Busy reports whether the machine should stay as the run has set it up: an
 // attempt is under way, or a begun run still has something to do and is not
@@ -355,5 +365,5 @@ func (e *Engine) Busy() bool {
 		return true
 	}
 	_, more := e.next()
-	return e.started && more && time.Since(e.active) < forsakenAfter
+	return e.started && more && !e.forsaken()
 }

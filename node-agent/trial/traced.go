@@ -6,6 +6,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 // says by which of the two it was seen.
 func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	e := a.engine
-	flows := tracedFlows(a.flows, e.cfg.Node)
+	flows := needs.TracedFlows(a.flows, e.cfg.Node)
 	if len(flows) == 0 || e.deps.Events == nil {
 		return nil, nil
 	}
@@ -23,9 +24,11 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	sampled := func(level string) (measure.Events, error) {
+		return nil, e.record(a.key, &wire.Event{Level: level, Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+	}
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "info",
-			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return sampled("info")
 	}
 	for i := range applied {
 		if err := e.record(a.key, &applied[i]); err != nil {
@@ -35,20 +38,7 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	a.needs = append(a.needs, trace.String())
 	traced, err := e.deps.Events(ctx)
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "warning",
-			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return sampled("warning")
 	}
 	return traced, nil
-}
-
-// tracedFlows are a node's flows of TCP as its sockets show them.
-func tracedFlows(flows []wire.Flow, node string) []change.TracedFlow {
-	var out []change.TracedFlow
-	for _, f := range flows {
-		if f.Kind == "iperf3_tcp" && (node == f.Client() || node == f.Server()) {
-			out = append(out, change.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
-				Server: node == f.Server()})
-		}
-	}
-	return out
 }

@@ -193,6 +193,9 @@ type HostStatus struct {
 	// random for each life of the privileged half: when it changes, everything that was in force before has been put
 	// back
 	Instance string `json:"instance,omitempty"`
+	// random for each time that somebody at the machine has had everything put back, by `fieldmesh-agent restore`; it
+	// outlives the privileged half; absent: nobody has
+	ByHand string `json:"by_hand,omitempty"`
 	// of each variant and knob of the transport, whether it can be had here; absent from an agent that does not tell
 	TCP []Ability `json:"tcp,omitempty"`
 	// level of the Android that runs on the node; absent: none does
@@ -221,6 +224,8 @@ type Problem struct {
 type RestoreReport struct {
 	Undone []string `json:"undone"`
 	Failed []string `json:"failed"` // what could not be undone, with the reason
+	// why what this restore did is not on disk, as on one that is read-only: the next one does it again
+	Unrecorded []string `json:"unrecorded,omitempty"`
 }
 
 // Lines words the report, a line for each change.
@@ -231,6 +236,9 @@ func (r RestoreReport) Lines() []string {
 	}
 	for _, what := range r.Failed {
 		out = append(out, "NOT undone: "+what)
+	}
+	for _, why := range r.Unrecorded {
+		out = append(out, "not recorded, so that the next restore does it again: "+why)
 	}
 	if out == nil {
 		return []string{"nothing to put back"}

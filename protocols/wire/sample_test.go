@@ -28,7 +28,7 @@ func bodies() map[string]any {
 			GPS: sampleGPS(), GPSRateHz: p(10.0), Spool: spool,
 			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"},
 				Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer",
-				Instance: "91d3c2", AndroidAPI: 34,
+				Instance: "91d3c2", ByHand: "7Q2M", AndroidAPI: 34,
 				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none",
 					Reason: "the kernel does not describe its types", Needs: "BTF"}}},
 			Run: "velocity-1", Clock: sampleClock(),
@@ -45,7 +45,8 @@ func bodies() map[string]any {
 		"abort_request": &wire.AbortRequest{TrialKey: key, Reason: "a bus stands on the course", Follows: true},
 		"verdicts":      &[]wire.Verdict{verdict, {TrialKey: key, Outcome: "accepted"}},
 		"restore_report": &wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"},
-			Failed: []string{"route 10.78.0.0/24: no such device"}},
+			Failed:     []string{"route 10.78.0.0/24: no such device"},
+			Unrecorded: []string{"write journal: read-only file system"}},
 		"spool_position": &position,
 		"spool_status":   &spool,
 		"campaign_view": &wire.CampaignView{

@@ -85,20 +85,28 @@ type addedAddress struct {
 }
 
 func (u *addressUndo) void(*Kernel) bool {
-	return u.Address != nil && netstack.Vanished(u.Address.Interface, u.Address.Index)
+	_, index := u.on()
+	return netstack.Vanished(index)
 }
 
 func (u *addressUndo) revert(*Kernel) (string, error) {
 	if u.Address == nil {
 		return "", nil
 	}
-	link, err := netstack.SameLink(u.Address.Interface, u.Address.Index)
+	link, err := netstack.SameLink(u.Address.Index)
 	if err != nil || link == nil {
 		return netstack.Gone(u.Address.Interface), err
 	}
-	err = netlink.AddrDel(link, &netlink.Addr{IPNet: netstack.IPNet(u.Address.Prefix)})
+	err = netstack.DeleteAddress(link, u.Address.Prefix)
 	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		return "", fmt.Errorf("delete address %s of %q: %w", u.Address.Prefix, u.Address.Interface, err)
 	}
 	return "", nil
+}
+
+func (u *addressUndo) on() (string, int) {
+	if u.Address == nil {
+		return "", 0
+	}
+	return u.Address.Interface, u.Address.Index
 }

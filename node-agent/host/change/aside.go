@@ -121,7 +121,7 @@ type lentInterface struct {
 // void: what a manager was told for good is not void without the interface.
 func (u *asideUndo) void(*Kernel) bool {
 	lasting := func(h manager.Held) bool { return h.Lasting }
-	return !slices.ContainsFunc(u.Aside.Held, lasting) && netstack.Vanished(u.Aside.Interface, u.Aside.Index)
+	return !slices.ContainsFunc(u.Aside.Held, lasting) && netstack.Vanished(u.Aside.Index)
 }
 
 // revertLasting gives back what even a reboot did not.
@@ -149,10 +149,16 @@ func (u *asideUndo) revertHeld(k *Kernel) (string, error) {
 
 func (u *asideUndo) giveBack(k *Kernel, lasting bool) error {
 	var errs []error
+	now, err := netstack.SameLink(u.Aside.Index)
 	for _, h := range slices.Backward(u.Aside.Held) {
+		if err == nil && now != nil {
+			h.Interface = now.Attrs().Name
+		}
 		if h.Lasting == lasting {
 			errs = append(errs, k.managers.TakeBack(h))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+func (u *asideUndo) on() (string, int) { return u.Aside.Interface, u.Aside.Index }

@@ -195,7 +195,7 @@ func (u *daemonUndo) routes() ([][]byte, error) {
 // revertRoutes takes out what a routing daemon left behind that could not
 // clean up after itself.
 func (u *daemonUndo) revertRoutes() (string, error) {
-	link, err := netstack.SameLink(u.Daemon.Interface, u.Daemon.Index)
+	link, err := netstack.SameLink(u.Daemon.Index)
 	if err != nil {
 		return "", err
 	}
@@ -243,8 +243,10 @@ func removeDaemonDir(u process.Daemon) error {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	if err := errors.Join(err, os.RemoveAll(u.Dir)); err != nil {
+	if err := errors.Join(err, os.RemoveAll(u.Dir)); err != nil && !errors.Is(err, unix.EROFS) { // they stay then
 		return fmt.Errorf("remove files of %s: %w", u.Name, err)
 	}
 	return nil
 }
+
+func (u *daemonUndo) on() (string, int) { return u.Daemon.Interface, u.Daemon.Index }

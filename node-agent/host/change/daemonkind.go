@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,15 +100,19 @@ func (kind daemonKind) settings(device string) ([]netstack.Setting, error) {
 	if kind.mesh {
 		return nil, nil
 	}
-	var keys [][]string
-	for _, s := range kind.sysctls(device) {
-		keys = append(keys, s.Parts)
+	wanted := kind.sysctls(device)
+	for _, s := range wanted {
+		also, err := netstack.SideEffects(s.Parts, s.Value)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range also { // what it sets itself besides is as it sets it
+			if !slices.ContainsFunc(wanted, func(w netstack.Setting) bool { return slices.Equal(w.Parts, a.Parts) }) {
+				wanted = append(wanted, a)
+			}
+		}
 	}
-	also, err := netstack.SideEffects([]string{"net", "ipv4", "ip_forward"})
-	if err != nil {
-		return nil, err
-	}
-	return netstack.ReadSettings(append(keys, also...))
+	return netstack.ReadSettings(wanted)
 }
 
 // babeldConfig is babeld's whole configuration (babeld(8)).

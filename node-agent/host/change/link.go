@@ -79,3 +79,5 @@ type linkUndo struct {
 
 func (u *linkUndo) revert(*Kernel) (string, error) { return u.Interface.Revert() }
 func (u *linkUndo) void(*Kernel) bool              { return u.Interface.Void() }
+
+func (u *linkUndo) on() (string, int) { return u.Interface.Name, u.Interface.Index }

@@ -96,12 +96,14 @@ type formerFeatures struct {
 	Former    []uint32 `json:"former"`
 }
 
-func (*offloadsUndo) void(*Kernel) bool { return false }
+func (u *offloadsUndo) void(*Kernel) bool { return netstack.Vanished(u.Offloads.Index) }
+
+func (u *offloadsUndo) on() (string, int) { return u.Offloads.Interface, u.Offloads.Index }
 
 func (u *offloadsUndo) revert(*Kernel) (string, error) {
-	link, err := netstack.SameLink(u.Offloads.Interface, u.Offloads.Index)
+	link, err := netstack.SameLink(u.Offloads.Index)
 	if err != nil || link == nil {
 		return netstack.Gone(u.Offloads.Interface), err
 	}
-	return "", netstack.SetFeatures(u.Offloads.Interface, u.Offloads.Changed, u.Offloads.Former)
+	return "", netstack.SetFeatures(link.Attrs().Name, u.Offloads.Changed, u.Offloads.Former)
 }

@@ -166,3 +166,5 @@ func (u *radioUndo) revert(k *Kernel) (string, error) {
 	}
 	return note, err
 }
+
+func (u *radioUndo) on() (string, int) { return u.Radio.Interface, u.Radio.Index }

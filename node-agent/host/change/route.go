@@ -139,7 +139,7 @@ type addedRoute struct {
 	Former [][]byte `json:"former,omitempty"` // the kernel's own messages
 }
 
-func (u *routeUndo) void(*Kernel) bool { return netstack.Vanished(u.Route.Interface, u.Route.Index) }
+func (u *routeUndo) void(*Kernel) bool { return netstack.Vanished(u.Route.Index) }
 
 // revert takes the route out, or puts what was there in its place: then there
 // is no moment without a route.
@@ -165,7 +165,7 @@ func (u *routeUndo) revert(*Kernel) (string, error) {
 }
 
 func (r addedRoute) delete() (string, error) {
-	link, err := netstack.SameLink(r.Interface, r.Index)
+	link, err := netstack.SameLink(r.Index)
 	if err != nil || link == nil {
 		return netstack.Gone(r.Interface), err
 	}
@@ -174,3 +174,5 @@ func (r addedRoute) delete() (string, error) {
 	}
 	return "", nil
 }
+
+func (u *routeUndo) on() (string, int) { return u.Route.Interface, u.Route.Index }

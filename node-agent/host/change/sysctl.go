@@ -110,12 +110,12 @@ func (s Sysctl) prepare(*Kernel, uint64) (*sysctlUndo, error) {
 	if err != nil {
 		return nil, err
 	}
-	also, err := netstack.SideEffects(key.parts)
+	also, err := netstack.SideEffects(key.parts, s.Value)
 	if err != nil {
 		return nil, err
 	}
 	u := &sysctlUndo{}
-	if u.Sysctls, err = netstack.ReadSettings(append([][]string{key.parts}, also...)); err != nil {
+	if u.Sysctls, err = netstack.ReadSettings(append([]netstack.Setting{{Parts: key.parts, Value: s.Value}}, also...)); err != nil {
 		return nil, err
 	}
 	if len(key.parts) == 5 && key.parts[4] == "disable_ipv6" {
@@ -158,5 +158,13 @@ func (u *sysctlUndo) revert(*Kernel) (string, error) {
 }
 
 func (u *sysctlUndo) void(*Kernel) bool {
-	return len(u.Sysctls) > 0 && netstack.Vanished(u.Sysctls[0].Interface, u.Sysctls[0].Index)
+	_, index := u.on()
+	return netstack.Vanished(index)
+}
+
+func (u *sysctlUndo) on() (string, int) {
+	if len(u.Sysctls) == 0 {
+		return "", 0
+	}
+	return u.Sysctls[0].Interface, u.Sysctls[0].Index
 }

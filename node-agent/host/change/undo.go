@@ -16,6 +16,8 @@ type Undo interface {
 	// void reports whether there is nothing left to take back: what the change
 	// was made on has gone, or has been made again under its name.
 	void(k *Kernel) bool
+	// on is the interface that the change was made on, as it was called then; 0: none.
+	on() (name string, index int)
 
 	// Place is the namespace that the change was made in.
 	Place() *Netns
@@ -32,6 +34,7 @@ type placed struct {
 }
 
 func (p *placed) Place() *Netns             { return &p.Netns }
+func (*placed) on() (string, int)           { return "", 0 }
 func (*placed) bound() bool                 { return true }
 func (*placed) revertLasting(*Kernel) error { return nil }
 

@@ -245,11 +245,11 @@ func deleteInterface(index int) error {
 // giveBack sets what the radio's interfaces share as it was. The undo of the
 // trial's network does so too, but only while its interface is there.
 func (u madeInterface) giveBack() (err error) {
-	link, err := netstack.SameLink(u.Beside, u.Index)
+	link, err := netstack.SameLink(u.Index)
 	if err != nil || link == nil {
 		return err
 	}
-	d, err := wireless.Open(u.Beside)
+	d, err := wireless.Open(link.Attrs().Name)
 	if wireless.NoRadio(err) {
 		return nil
 	}

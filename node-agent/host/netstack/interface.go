@@ -30,21 +30,25 @@ func LookForLink(name string) (netlink.Link, error) {
 	return link, err
 }
 
-// SameLink finds the very interface that an undo is about. It is nil when the
-// interface vanished, or was made again under its name: then it bears nothing
-// of what was changed.
-func SameLink(name string, index int) (netlink.Link, error) {
-	link, err := LookForLink(name)
-	if err != nil || link == nil || link.Attrs().Index != index {
-		return nil, err
+// SameLink finds the very interface that an undo is about, whatever it is called meanwhile. It is nil when the
+// interface vanished, or was made again under its name: then it bears nothing of what was changed. In the life of a
+// network namespace the kernel gives an index once (dev_new_index in net/core/dev.c).
+func SameLink(index int) (netlink.Link, error) {
+	link, err := netlink.LinkByIndex(index)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find interface %d: %w", index, err)
 	}
 	return link, nil
 }
 
-// Vanished reports whether that interface is not there any more.
-func Vanished(name string, index int) bool {
-	link, err := SameLink(name, index)
-	return name != "" && err == nil && link == nil
+// Vanished reports whether that interface is not there any more; 0 is none.
+func Vanished(index int) bool {
+	link, err := SameLink(index)
+	return index != 0 && err == nil && link == nil
 }
 
 // Gone says that an interface has.
@@ -139,14 +143,14 @@ func withoutRoute(message []byte) bool {
 }
 
 // Void reports whether the interface has vanished.
-func (s *InterfaceState) Void() bool { return s != nil && Vanished(s.Name, s.Index) }
+func (s *InterfaceState) Void() bool { return s != nil && Vanished(s.Index) }
 
 // Revert puts back what is missing. note tells that the interface has gone.
 func (s *InterfaceState) Revert() (note string, err error) {
 	if s == nil {
 		return "", nil
 	}
-	link, err := SameLink(s.Name, s.Index)
+	link, err := SameLink(s.Index)
 	if err != nil || link == nil {
 		return Gone(s.Name), err
 	}

@@ -3,6 +3,7 @@ package netstack
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -152,8 +153,8 @@ func clearHopFlags(hops []byte) {
 	}
 }
 
-// Standing are the routes whose interfaces still exist; the others went with
-// theirs.
+// Standing are the routes whose interfaces, and preferred source addresses, still exist; the others went with
+// theirs, and the kernel takes them no more.
 func Standing(messages [][]byte) ([][]byte, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -162,11 +163,19 @@ func Standing(messages [][]byte) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
+	addresses, err := Redump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
 	var out [][]byte
 	for _, m := range messages {
 		r, err := ParseRoute(m)
 		if err != nil {
 			return nil, err
+		}
+		source := net.IP(attribute(r.attrs, unix.RTA_PREFSRC))
+		if source != nil && !slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(source) }) {
+			continue
 		}
 		index := attributeUint32(r.attrs, unix.RTA_OIF)
 		if index == 0 || slices.ContainsFunc(links, func(l netlink.Link) bool {

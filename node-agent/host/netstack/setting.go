@@ -22,6 +22,7 @@ import (
 type Setting struct {
 	Parts     []string `json:"parts"`
 	Value     string   `json:"value"`
+	Written   string   `json:"written,omitempty"`   // by the change; empty: not known
 	Interface string   `json:"interface,omitempty"` // whose it is
 	Index     int      `json:"index,omitempty"`     // of that interface
 }
@@ -78,11 +79,11 @@ func WriteSysctl(path, value string) error {
 // Absent reports that a sysctl's file is not there: its interface is gone.
 func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// ReadSettings reads the present values, the first of which must be there.
-func ReadSettings(keys [][]string) ([]Setting, error) {
+// ReadSettings reads the present values of what is to be written, the first of which must be there.
+func ReadSettings(wanted []Setting) ([]Setting, error) {
 	var out []Setting
-	for i, parts := range keys {
-		s := Setting{Parts: parts}
+	for i, w := range wanted {
+		s := Setting{Parts: w.Parts, Written: w.Value}
 		value, err := ReadSysctl(s.Path())
 		if i > 0 && Absent(err) {
 			continue
@@ -91,7 +92,7 @@ func ReadSettings(keys [][]string) ([]Setting, error) {
 			return nil, err
 		}
 		s.Value = value
-		if device := deviceOf(parts); device != "" {
+		if device := deviceOf(s.Parts); device != "" {
 			link, err := FindLink(device)
 			var missing netlink.LinkNotFoundError
 			if errors.As(err, &missing) && i > 0 {
@@ -116,8 +117,8 @@ func deviceOf(parts []string) string {
 }
 
 // SideEffects lists the sysctls that the kernel changes by itself when one
-// is written; the undo has to know them.
-func SideEffects(key []string) ([][]string, error) {
+// is written, and to what; the undo has to know them.
+func SideEffects(key []string, value string) ([]Setting, error) {
 	switch strings.Join(key, ".") {
 	case "net.ipv4.tcp_congestion_control":
 		// The default becomes one that every user may choose. In a network
@@ -127,17 +128,21 @@ func SideEffects(key []string) ([][]string, error) {
 		if err != nil || info.Mode().Perm()&0o200 == 0 {
 			return nil, err
 		}
-		return [][]string{{"net", "ipv4", "tcp_allowed_congestion_control"}}, nil
+		return []Setting{{Parts: []string{"net", "ipv4", "tcp_allowed_congestion_control"}}}, nil
 	case "net.ipv4.ip_forward":
-		// inet_forward_change sets every interface and turns redirects round.
+		// inet_forward_change sets every interface and turns redirects round. Written anew, the same value does nothing.
+		if now, err := ReadSysctl(Setting{Parts: key}.Path()); err != nil || now == value {
+			return nil, err
+		}
 		entries, err := os.ReadDir("/proc/sys/net/ipv4/conf")
 		if err != nil {
 			return nil, fmt.Errorf("list interfaces' sysctls: %w", err)
 		}
-		out := [][]string{{"net", "ipv4", "conf", "all", "accept_redirects"}}
+		redirects := map[bool]string{true: "1", false: "0"}[value == "0"]
+		out := []Setting{{Parts: []string{"net", "ipv4", "conf", "all", "accept_redirects"}, Value: redirects}}
 		for _, e := range entries {
 			if e.Name() != "all" {
-				out = append(out, []string{"net", "ipv4", "conf", e.Name(), "forwarding"})
+				out = append(out, Setting{Parts: []string{"net", "ipv4", "conf", e.Name(), "forwarding"}, Value: value})
 			}
 		}
 		return out, nil
@@ -166,30 +171,57 @@ func awaitNoticed(name string) {
 // Settings are what several sysctls were.
 type Settings []Setting
 
-// Revert puts them back. note says what of them has gone.
+// Revert puts those back that are still as they were written: what somebody else has set since stays. All are looked
+// at first, for one that is put back may change others. note says what has gone, or stays.
 func (all Settings) Revert() (note string, err error) {
+	var notes []string
 	var errs []error
+	var ours []Setting
 	for _, s := range all {
-		if s.Interface != "" {
-			link, err := SameLink(s.Interface, s.Index)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			if link == nil {
-				note = Gone(s.Interface)
-				continue
-			}
-			if s.Parts[len(s.Parts)-1] == "disable_ipv6" {
-				awaitNoticed(s.Interface)
-			}
+		switch note, mine, err := s.standing(); {
+		case err != nil:
+			errs = append(errs, err)
+		case mine != nil:
+			ours = append(ours, *mine)
+		case !slices.Contains(notes, note):
+			notes = append(notes, note)
+		}
+	}
+	for _, s := range ours {
+		if s.Parts[len(s.Parts)-1] == "disable_ipv6" {
+			awaitNoticed(s.Interface)
 		}
 		switch err := WriteSysctl(s.Path(), s.valueNow()); {
 		case Absent(err):
-			note = "sysctl " + strings.Join(s.Parts, ".") + " is gone"
+			notes = append(notes, "sysctl "+s.key()+" is gone")
 		case err != nil:
-			errs = append(errs, fmt.Errorf("set %s to %q: %w", strings.Join(s.Parts, "."), s.Value, err))
+			errs = append(errs, fmt.Errorf("set %s to %q: %w", s.key(), s.Value, err))
 		}
 	}
-	return note, errors.Join(errs...)
+	return strings.Join(notes, ", "), errors.Join(errs...)
+}
+
+func (s Setting) key() string { return strings.Join(s.Parts, ".") }
+
+// standing is the setting under the present name of its interface; nil when it is not to be put back, and then note
+// says why.
+func (s Setting) standing() (note string, mine *Setting, err error) {
+	if s.Interface != "" {
+		link, err := SameLink(s.Index)
+		if err != nil || link == nil {
+			return Gone(s.Interface), nil, err
+		}
+		s.Interface, s.Parts = link.Attrs().Name, slices.Clone(s.Parts)
+		s.Parts[3] = s.Interface
+	}
+	now, err := ReadSysctl(s.Path())
+	switch {
+	case Absent(err):
+		return "sysctl " + s.key() + " is gone", nil, nil
+	case err != nil:
+		return "", nil, err
+	case s.Written != "" && now != s.Written && now != s.Value:
+		return fmt.Sprintf("%s is %s, which somebody else has set", s.key(), now), nil, nil
+	}
+	return "", &s, nil
 }

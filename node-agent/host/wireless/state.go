@@ -25,10 +25,11 @@ type State struct {
 // Revert leaves what the change joined and sets the interface as it was.
 // Addresses, routes and whether it is up come after it.
 func (was State) Revert() (note string, err error) {
-	link, err := netstack.SameLink(was.Interface, was.Index)
+	link, err := netstack.SameLink(was.Index)
 	if err != nil || link == nil {
 		return netstack.Gone(was.Interface), err
 	}
+	was.Interface = link.Attrs().Name
 	d, err := Open(was.Interface)
 	if NoRadio(err) {
 		return netstack.Gone(was.Interface), nil

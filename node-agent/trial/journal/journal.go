@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -69,6 +71,7 @@ type appendFile interface {
 type journalLine struct {
 	Begun   bool          `json:"begun,omitempty"`
 	Ended   bool          `json:"ended,omitempty"`
+	ByHand  string        `json:"by_hand,omitempty"` // with Begun, or alone when the plan was loaded
 	Armed   *Attempt      `json:"armed,omitempty"`
 	Verdict *wire.Verdict `json:"verdict,omitempty"`
 }
@@ -77,6 +80,8 @@ type journalLine struct {
 type Attempt struct {
 	wire.TrialKey
 	After uint64 `json:"after,omitempty"`
+	// HeardUnixS is when the run was last heard of from elsewhere before that, by the wall clock.
+	HeardUnixS int64 `json:"heard_unix_s,omitempty"`
 }
 
 // State is what a journal holds.
@@ -84,6 +89,8 @@ type State struct {
 	Plan       *wire.RunPlan
 	Started    bool
 	Ended      bool
+	ByHand     string    // the newest restore by hand when the run was loaded, or begun
+	Heard      time.Time // of the run from elsewhere, by the wall clock; zero: not known
 	Verdicts   map[int][]wire.Verdict
 	Unfinished *Attempt // armed, and no outcome
 }
@@ -145,11 +152,16 @@ func (j *Journal) replay(st *State) (int64, error) {
 		good += int64(len(line))
 		switch {
 		case l.Begun:
-			st.Started, st.Ended = true, false
+			st.Started, st.Ended, st.ByHand = true, false, l.ByHand
+		case l.ByHand != "":
+			st.ByHand = l.ByHand
 		case l.Ended:
 			st.Started, st.Ended = false, true
 		case l.Armed != nil:
 			st.Unfinished = l.Armed
+			if s := l.Armed.HeardUnixS; s != 0 {
+				st.Heard = time.Unix(s, 0)
+			}
 		case l.Verdict != nil:
 			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey {
 				st.Unfinished = nil
@@ -159,8 +171,8 @@ func (j *Journal) replay(st *State) (int64, error) {
 	}
 }
 
-// Load replaces whatever run was held by a new one.
-func (j *Journal) Load(plan wire.RunPlan) error {
+// Load replaces whatever run was held by a new one, and notes which restore by hand was the newest then.
+func (j *Journal) Load(plan wire.RunPlan, byHand string) error {
 	if j.file != nil {
 		if err := j.file.Close(); err != nil {
 			return fmt.Errorf("close run state: %w", err)
@@ -178,7 +190,28 @@ func (j *Journal) Load(plan wire.RunPlan) error {
 		return fmt.Errorf("open run state: %w", err)
 	}
 	j.file, j.size = f, 0
-	return nil
+	if byHand == "" {
+		return nil
+	}
+	return j.append(journalLine{ByHand: byHand})
+}
+
+// SamePlan compares two plans but for where the control links are: a run that
+// is resumed may find its nodes under other addresses.
+func SamePlan(a, b wire.RunPlan) (bool, error) {
+	var texts [2]string
+	for i, p := range []wire.RunPlan{a, b} {
+		p.Nodes = slices.Clone(p.Nodes)
+		for k := range p.Nodes {
+			p.Nodes[k].ControlAddr = ""
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			return false, fmt.Errorf("encode plan: %w", err)
+		}
+		texts[i] = string(text)
+	}
+	return texts[0] == texts[1], nil
 }
 
 // ReplacePlan rewrites the plan and leaves what was noted of its attempts.
@@ -190,16 +223,16 @@ func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 	return writeDurably(j.planPath(), body)
 }
 
-// Armed notes that an attempt was armed, after which record of the node's.
-func (j *Journal) Armed(k wire.TrialKey, after uint64) error {
-	return j.append(journalLine{Armed: &Attempt{k, after}})
-}
+// Armed notes that an attempt was armed.
+func (j *Journal) Armed(a Attempt) error { return j.append(journalLine{Armed: &a}) }
 
 // Kept notes the outcome of an attempt.
 func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
 
-// Begun notes that the run has begun.
-func (j *Journal) Begun() error { return j.append(journalLine{Begun: true}) }
+// Begun notes that the run has begun, and which restore by hand was the newest then.
+func (j *Journal) Begun(byHand string) error {
+	return j.append(journalLine{Begun: true, ByHand: byHand})
+}
 
 // Ended notes that the run has ended.
 func (j *Journal) Ended() error { return j.append(journalLine{Ended: true}) }

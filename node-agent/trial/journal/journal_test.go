@@ -29,7 +29,7 @@ func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Load(wire.RunPlan{Run: "r1"}); err != nil {
+	if err := j.Load(wire.RunPlan{Run: "r1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	disk := &fullDisk{File: j.file.(*os.File)}

@@ -77,3 +77,15 @@ func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []change.Ch
 	}
 	return out
 }
+
+// TracedFlows are a node's flows of TCP as its sockets show them.
+func TracedFlows(flows []wire.Flow, node string) []change.TracedFlow {
+	var out []change.TracedFlow
+	for _, f := range flows {
+		if f.Kind == "iperf3_tcp" && (node == f.Client() || node == f.Server()) {
+			out = append(out, change.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
+				Server: node == f.Server()})
+		}
+	}
+	return out
+}

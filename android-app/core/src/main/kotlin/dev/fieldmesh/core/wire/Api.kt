@@ -123,7 +123,7 @@ data class Problem(val need: String, val found: String, val cure: String)
 
 /** What a restore did. */
 @Serializable
-data class RestoreReport(val undone: List<String>, val failed: List<String>)
+data class RestoreReport(val undone: List<String>, val failed: List<String>, val unrecorded: List<String> = emptyList())
 
 /** What a node is, can and has at the moment. */
 @Serializable

@@ -1,0 +1,129 @@
+package trial
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// Somebody at the initiator's machine wants it back while its controller is away: nothing is changed there
+// again, nor at a peer where that happens, by itself, by GO, or after a reboot, until a controller asks anew.
+func TestARestoreByHandEndsTheRunThere(t *testing.T) {
+	car, road, plan := pair(t, 3)
+	car.gps.speed = 0 // the gate stays shut
+	car.plan.Trials[0].Gate.TimeoutS = 1
+	k, next := wire.TrialKey{Trial: 1, Attempt: 1}, wire.TrialKey{Trial: 1, Attempt: 2}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+		takeLease(t, r, 0)
+	}
+	car.host.restoreByHand(t, "first")
+	road.host.restoreByHand(t, "first")
+	await(t, "kept", func() bool { return car.kept(k) })
+	await(t, "the run is over at the car", func() bool { _, goesOn := car.mine(); return !goesOn })
+	if car.Busy() {
+		t.Error("the dead-man timer is held off")
+	}
+	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	g := wire.Go{Type: wire.GoArm, Run: plan.Run, Trial: 1, Attempt: 2, From: "car", Nonce: 1}
+	if ack := road.ask(t, plan.Key, g); ack.Ready {
+		t.Errorf("the peer obeys GO: %+v", ack)
+	}
+	for _, r := range []*rig{car, road} {
+		if n := r.host.inForce("run") + r.host.inForce("trial"); n != 0 {
+			t.Errorf("%d changes are in force at %s", n, r.cfg.Node)
+		}
+	}
+
+	again := newRig(t, "car", car.dir, testnet.FreePort(t))
+	again.host.byHand = "first"
+	if _, goesOn := again.mine(); goesOn {
+		t.Error("after a reboot the run goes on")
+	}
+	takeLease(t, again, 60)
+	if _, err := again.Arm(ctx, holder, plan.Run, next); err != nil {
+		t.Errorf("a controller asks anew: %v", err)
+	}
+	takeLease(t, again, 0)
+	if again.able(ctx, next) != nil {
+		t.Error("what a controller has taken up does not go on alone")
+	}
+
+	// While the agent is away, too.
+	again = newRig(t, "car", car.dir, testnet.FreePort(t))
+	again.host.byHand = "second"
+	if again.able(ctx, next) == nil {
+		t.Error("the run goes on after a restore by hand while the agent was away")
+	}
+	if _, goesOn := again.mine(); goesOn {
+		t.Error("it has not ended")
+	}
+}
+
+// A node that was loaded, and put back by hand before its first trial, is left as it is.
+func TestARestoreByHandBeforeTheFirstTrial(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.host.restoreByHand(t, "first")
+	g := wire.Go{Type: wire.GoArm, Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1}
+	if ack := road.ask(t, plan.Key, g); ack.Ready {
+		t.Errorf("it obeys GO: %+v", ack)
+	}
+}
+
+// An initiator that has heard neither its controller nor a peer for long is at home, or everybody else is: it
+// begins nothing more by itself, also when its machine was off meanwhile.
+func TestAnInitiatorThatHearsNobodyEndsGoingOnAlone(t *testing.T) {
+	car := newRig(t, "car", t.TempDir(), testnet.FreePort(t))
+	takeLease(t, car, 60)
+	plan := twoNodePlan(2, car.port, testnet.FreePort(t)) // nobody listens at the other port
+	plan.Trials[0].Gate.TimeoutS = 0.2
+	if _, err := car.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := car.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	takeLease(t, car, 0)
+	await(t, "kept", func() bool { return car.kept(k) })
+	if _, goesOn := car.mine(); !goesOn {
+		t.Fatal("a node whose controller has just gone does not go on alone")
+	}
+	past := car.deps.Clock.BootNs() - (forsakenAfter - 2*time.Second).Nanoseconds()
+	car.mu.Lock()
+	car.heardNs = past
+	car.mu.Unlock()
+	k.Attempt = 2
+	if err := car.arm(ctx, k); err != nil { // by itself
+		t.Fatal(err)
+	}
+	await(t, "kept", func() bool { return car.kept(k) })
+	car.mu.Lock()
+	heard := car.heardNs
+	car.mu.Unlock()
+	if heard != past {
+		t.Error("an attempt in which no peer answered counts as a sign of the run")
+	}
+	again := newRig(t, "car", car.dir, testnet.FreePort(t))
+	if _, goesOn := again.mine(); !goesOn {
+		t.Error("a crash within that time ends the run")
+	}
+	if d := time.Duration(again.heardNs - past); d < -2*time.Second || d > 2*time.Second {
+		t.Errorf("after a restart it takes itself to have heard of the run %s later than it had", d)
+	}
+	again.heardNs = again.deps.Clock.BootNs() - forsakenAfter.Nanoseconds()
+	if _, goesOn := again.mine(); goesOn {
+		t.Error("a forsaken initiator goes on")
+	}
+	takeLease(t, again, 0.01)
+	await(t, "the lease ends", func() bool { return !again.leaseHeld() })
+	if _, goesOn := again.mine(); !goesOn {
+		t.Error("a controller that was back for a moment is no sign of the run")
+	}
+}
