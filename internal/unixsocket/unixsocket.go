@@ -110,3 +110,13 @@ func Relay[T any](ctx context.Context, gone <-chan struct{}, from <-chan T, writ
 		}
 	}
 }
+
+// Owner returns the user who listens at an address.
+func Owner(address *net.UnixAddr) (uid int, err error) {
+	conn, err := net.DialUnix("unix", nil, address)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return Peer(conn)
+}

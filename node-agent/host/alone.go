@@ -33,7 +33,7 @@ func holdNamespace(log *slog.Logger) (io.Closer, error) {
 		if !errors.Is(err, unix.EADDRINUSE) {
 			return nil, fmt.Errorf("hold the network namespace: %w", err)
 		}
-		uid, err := ownerOf(address)
+		uid, err := unixsocket.Owner(address)
 		late := time.Now().After(until)
 		if err == nil && uid != 0 && uid != os.Geteuid() || err != nil && late { // an agent answers
 			// Any user may take the name, and must not keep changes in force by it.
@@ -60,14 +60,4 @@ func answerNobody(l *net.UnixListener) {
 		}
 		_ = conn.Close()
 	}
-}
-
-// ownerOf is the user who listens at an address.
-func ownerOf(address *net.UnixAddr) (int, error) {
-	conn, err := net.DialUnix("unix", nil, address)
-	if err != nil {
-		return 0, err
-	}
-	uid, err := unixsocket.Peer(conn)
-	return uid, errors.Join(err, conn.Close())
 }

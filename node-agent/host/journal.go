@@ -205,7 +205,8 @@ func readJournal(f *os.File, path string, readOnly bool) (*journal, replayed, er
 	}
 	r := replay(data)
 	if readOnly {
-		return &journal{file: f, size: r.length, broken: &os.PathError{Op: "write", Path: path, Err: unix.EROFS}}, r, nil
+		no := &os.PathError{Op: "write", Path: path, Err: unix.EROFS}
+		return &journal{file: f, size: r.length, broken: no}, r, nil
 	}
 	if len(r.damage) > 0 {
 		kept, err := keepDamaged(path, data)

@@ -152,11 +152,14 @@ func TestE2EADiskThatIsReadOnly(t *testing.T) {
 		}
 		mustEqual(t, "restored from a read-only disk", before, f.snapshot(t))
 	}
-	cmd := f.command(t, "host") // it may end: there is no disk to work on
-	if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "read-only file system") {
-		t.Errorf("the next start: %s", out)
-	}
+	c, cmd := f.start(t, true)
 	mustEqual(t, "after the next start", before, f.snapshot(t))
+	if _, err := c.Apply(t.Context(), ScopeRun, runChanges()); err == nil ||
+		!strings.Contains(err.Error(), "read-only file system") {
+		t.Errorf("a change without its undo on disk: %v", err)
+	}
+	terminate(t, cmd)
+	mustEqual(t, "after its end", before, f.snapshot(t))
 	mount(t, "-o", "remount,rw", disk)
 	if out := f.restoreByHand(t); strings.Contains(out, "unrecorded") {
 		t.Errorf("report %s", out)

@@ -191,11 +191,9 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 		e.heardNs -= off.Nanoseconds()
 	}
 	if k := state.Unfinished; k != nil && e.plan != nil {
-		if err := e.buryUnfinished(ctx, *k); err != nil {
-			return nil, err
-		}
+		err = e.buryUnfinished(ctx, *k)
 	}
-	return e, nil
+	return e, err
 }
 
 func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt) error {
@@ -253,9 +251,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	var wg sync.WaitGroup
-	wg.Add(2)
-	go func() { defer wg.Done(); e.serveGo(ctx, conn) }()
-	go func() { defer wg.Done(); e.autopilot(ctx) }()
+	wg.Go(func() { e.serveGo(ctx, conn) })
+	wg.Go(func() { e.autopilot(ctx) })
 	<-ctx.Done()
 	conn.Close()
 	wg.Wait()

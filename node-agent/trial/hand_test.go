@@ -9,7 +9,7 @@ import (
 )
 
 // Somebody at the initiator's machine wants it back while its controller is away: nothing is changed there
-// again, nor at a peer where that happens, by itself, by GO, or after a reboot, until a controller asks anew.
+// again, nor at a peer where that happens, by itself, by GO, or after a reboot, until a controller takes the run up.
 func TestARestoreByHandEndsTheRunThere(t *testing.T) {
 	car, road, plan := pair(t, 3)
 	car.gps.speed = 0 // the gate stays shut
@@ -48,7 +48,7 @@ func TestARestoreByHandEndsTheRunThere(t *testing.T) {
 	}
 	takeLease(t, again, 60)
 	if _, err := again.Arm(ctx, holder, plan.Run, next); err != nil {
-		t.Errorf("a controller asks anew: %v", err)
+		t.Errorf("a controller takes the run up: %v", err)
 	}
 	takeLease(t, again, 0)
 	if again.able(ctx, next) != nil {

@@ -27,7 +27,8 @@ func (a *attempt) fixAfterClose() error {
 	a.mu.Unlock()
 	newest, ok := e.deps.GPS.Last()
 	if fixed || closeNs == 0 || !ok || newest.Mode < 2 || newest.LatDeg == nil || newest.LonDeg == nil ||
-		newest.FixAgeMs == nil || *newest.FixAgeMs > verdict.FixAgeMsDefault || newest.RateHz != nil && *newest.RateHz >= fastHz {
+		newest.FixAgeMs == nil || *newest.FixAgeMs > verdict.FixAgeMsDefault ||
+		newest.RateHz != nil && *newest.RateHz >= fastHz {
 		return nil
 	}
 	patience := time.Duration(verdict.FixAgeMsDefault * float64(time.Millisecond))

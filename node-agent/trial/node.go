@@ -39,7 +39,8 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	}
 	l.TTLS = min(l.TTLS, 120)
 	e.heardNs = e.deps.Clock.BootNs()
-	e.lease = lease{holder: holder, label: l.Holder, until: time.Now().Add(time.Duration(l.TTLS * float64(time.Second)))}
+	until := time.Now().Add(time.Duration(l.TTLS * float64(time.Second)))
+	e.lease = lease{holder: holder, label: l.Holder, until: until}
 	e.hearPlaces(l.Places)
 	l.Places = e.ownPlace()
 	return l, nil
@@ -75,7 +76,7 @@ func (e *Engine) drives(holder, run string) error {
 // ended; another plan is refused while an attempt is under way, and under the name of a run in
 // which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
-	_ = e.heedHand(ctx) // the controller asks anew; a host process that is away says so below
+	_ = e.heedHand(ctx) // the controller takes the run up; a host process that is away says so below
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.needLease(holder); err != nil {
@@ -322,8 +323,8 @@ func (e *Engine) heedHand(ctx context.Context) error {
 	if _, err := e.endAndRestore(ctx); err != nil {
 		return err
 	}
-	return refuse("conflict", "the run has ended here: the node was put back by hand", "have its controller go on with "+
-		"it: fieldmesh run --resume RUN")
+	return refuse("conflict", "the run has ended here: the node was put back by hand",
+		"have its controller resume it: fieldmesh run --resume RUN")
 }
 
 // RunHeld is the name of the run that the node holds, "" for none.

@@ -25,7 +25,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 		return nil, ctx.Err()
 	}
 	sampled := func(level string) (measure.Events, error) {
-		return nil, e.record(a.key, &wire.Event{Level: level, Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		text := fmt.Sprintf("events of TCP are told from samples: %v", err)
+		return nil, e.record(a.key, &wire.Event{Level: level, Text: text})
 	}
 	if err != nil {
 		return sampled("info")

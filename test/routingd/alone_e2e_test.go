@@ -205,7 +205,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	refused("no such protocol", `no routing protocol "rip"`, "--protocol", "rip")
 	refused("no protocol", "name a --protocol", "--interface", "wlan0")
 	running := route(t, node, "aodv")
-	refused("a second daemon", `another fieldmesh-agent route runs on "wlan0"`, "--protocol", "olsr")
+	refused("a second daemon", "another agent changes this network namespace", "--protocol", "olsr")
 	running.Stop(t, syscall.SIGTERM)
 	asItWas(t, node, before)
 	// A reverse-path filter that the system forces on is a change that is undone.

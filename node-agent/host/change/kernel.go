@@ -60,7 +60,8 @@ func (k *Kernel) Apply(c Change, u Undo) error {
 	name, index := u.on()
 	if link, err := netstack.SameLink(index); index != 0 && err == nil && link != nil && link.Attrs().Name != name {
 		return &Refused{Change: c.String(), Reason: fmt.Sprintf("the interface that was %s is called %s now", name,
-			link.Attrs().Name), Cure: "put the node back (fieldmesh nodes restore), and give the interface its name again"}
+			link.Attrs().Name), Cure: "put the node back (fieldmesh nodes restore), and give the interface its name " +
+			"again"}
 	}
 	return kind.apply(k, c, u)
 }

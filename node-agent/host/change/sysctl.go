@@ -115,7 +115,8 @@ func (s Sysctl) prepare(*Kernel, uint64) (*sysctlUndo, error) {
 		return nil, err
 	}
 	u := &sysctlUndo{}
-	if u.Sysctls, err = netstack.ReadSettings(append([]netstack.Setting{{Parts: key.parts, Value: s.Value}}, also...)); err != nil {
+	written := append([]netstack.Setting{{Parts: key.parts, Value: s.Value}}, also...)
+	if u.Sysctls, err = netstack.ReadSettings(written); err != nil {
 		return nil, err
 	}
 	if len(key.parts) == 5 && key.parts[4] == "disable_ipv6" {

@@ -11,7 +11,8 @@ import (
 // deletes with the subnet's first one unless promote_secondaries is set.
 func DeleteAddress(link netlink.Link, address netip.Prefix) (err error) {
 	promote := Setting{Parts: []string{"net", "ipv4", "conf", link.Attrs().Name, "promote_secondaries"}}.Path()
-	if was, e := ReadSysctl(promote); address.Addr().Is4() && e == nil && was == "0" && WriteSysctl(promote, "1") == nil {
+	was, unread := ReadSysctl(promote)
+	if address.Addr().Is4() && unread == nil && was == "0" && WriteSysctl(promote, "1") == nil {
 		defer func() { err = errors.Join(err, WriteSysctl(promote, was)) }()
 	}
 	return netlink.AddrDel(link, &netlink.Addr{IPNet: IPNet(address)})

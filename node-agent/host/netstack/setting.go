@@ -130,7 +130,7 @@ func SideEffects(key []string, value string) ([]Setting, error) {
 		}
 		return []Setting{{Parts: []string{"net", "ipv4", "tcp_allowed_congestion_control"}}}, nil
 	case "net.ipv4.ip_forward":
-		// inet_forward_change sets every interface and turns redirects round. Written anew, the same value does nothing.
+		// inet_forward_change sets every interface and turns redirects round; the same value does not.
 		if now, err := ReadSysctl(Setting{Parts: key}.Path()); err != nil || now == value {
 			return nil, err
 		}

@@ -164,7 +164,7 @@ func lock(device string) (*net.UnixListener, error) {
 	name := &net.UnixAddr{Name: "@fieldmesh-route-" + device, Net: "unix"}
 	l, err := net.ListenUnix("unix", name)
 	if errors.Is(err, unix.EADDRINUSE) {
-		if uid, err := listensAt(name); err != nil || uid != 0 && uid != os.Geteuid() {
+		if uid, err := unixsocket.Owner(name); err != nil || uid != 0 && uid != os.Geteuid() {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("another fieldmesh-agent route runs on %q: two would fight over the same routes", device)
@@ -173,15 +173,6 @@ func lock(device string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("lock interface %q: %w", device, err)
 	}
 	return l, nil
-}
-
-func listensAt(name *net.UnixAddr) (uid int, err error) {
-	conn, err := net.DialUnix("unix", nil, name)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	return unixsocket.Peer(conn)
 }
 
 // checkKernel reads what must have been set before.
