@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ import (
 
 // The test binary plays the other processes too: envRole says which.
 const (
-	envRole   = "FIELDMESH_HOST_TEST_ROLE" // host | restore | status
+	envRole   = "FIELDMESH_HOST_TEST_ROLE" // host | restore | status | squat
 	envConfig = "FIELDMESH_HOST_TEST_CONFIG"
 )
 
@@ -58,6 +59,14 @@ func play(role string, cfg Config) error {
 	case "restore":
 		report, err := RestoreByHand(cfg, "")
 		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(report))
+	case "squat":
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: aloneName, Net: "unix"})
+		if err != nil {
+			return err
+		}
+		fmt.Println("taken")
+		<-ctx.Done()
+		return l.Close()
 	}
 	_, err := Dial(cfg.Socket).Status(ctx)
 	return err
@@ -503,6 +512,24 @@ func TestE2EAnInterfaceThatVanishes(t *testing.T) {
 	terminate(t, cmd)
 }
 
+// copyForStrangers copies this program to where every user may start it, and returns the folder.
+func copyForStrangers(t *testing.T) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "host-stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "program"), program, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 //attack:local a local user on the host process's socket
 func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	f, other := newField(t)
@@ -510,24 +537,10 @@ func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	c, cmd := f.start(t, true)
 	apply(t, c, ScopeRun, runChanges())
 
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A stranger needs a way to the socket, and a copy of this program.
-	dir, err := os.MkdirTemp("", "host-stranger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := copyForStrangers(t) // and a way to the socket
 	socket := filepath.Join(dir, "host.sock")
 	copied := filepath.Join(dir, "program")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(copied, program, 0o755),
-		os.Link(f.cfg.Socket, socket)); err != nil {
+	if err := os.Link(f.cfg.Socket, socket); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := json.Marshal(Config{Socket: socket})

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // Everything by which an interface is found again works under the name that it has meanwhile.
@@ -200,4 +201,25 @@ func TestE2EASecondAgentInTheNamespace(t *testing.T) {
 	mustEqual(t, "after both", before, f.snapshot(t))
 	_, cmd = second.start(t, true)
 	terminate(t, cmd)
+}
+
+// Nobody but root keeps the agent from its work, and changes in force, by taking the name that keeps agents apart.
+//
+//attack:local a local user takes the name by which agents of a machine keep apart | only root's counts
+func TestE2ETheNameThatKeepsAgentsApart(t *testing.T) {
+	testnet.Need(t, "setpriv")
+	f, _ := newField(t)
+	before := f.snapshot(t)
+	squatter := f.ns.Command(t.Context(), "setpriv", "--reuid", "65534", "--clear-groups", "--",
+		filepath.Join(copyForStrangers(t), "program"))
+	squatter.Env, squatter.Dir = []string{envRole + "=squat", envConfig + "={}"}, "/"
+	testnet.Start(t, squatter).Says(t, "taken")
+	c, cmd := f.start(t, true)
+	apply(t, c, ScopeRun, runChanges())
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // "signal: killed"
+	f.restoreByHand(t)
+	mustEqual(t, "beside a squatter", before, f.snapshot(t))
 }
