@@ -240,6 +240,9 @@ func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "undone: address 10.77.0.1/24 on wlan0\n") {
 		t.Errorf("restore by hand beside the agent: %v\n%s", err, out)
 	}
+	if s, err := host.Dial(n.cfg.HostSocket()).Status(t.Context()); err != nil || s.ByHand == "" {
+		t.Errorf("that it was by hand is not told: %+v, %v", s, err)
+	}
 
 	n.change(t)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
+	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -158,9 +159,9 @@ func (j *Journal) replay(st *State) (int64, error) {
 		case l.Ended:
 			st.Started, st.Ended = false, true
 		case l.Armed != nil:
-			st.Unfinished = l.Armed
-			if s := l.Armed.HeardUnixS; s != 0 {
-				st.Heard = time.Unix(s, 0)
+			st.Unfinished, st.Heard = l.Armed, time.Time{}
+			if heard := time.Unix(l.Armed.HeardUnixS, 0); heard.After(version.Built()) { // by a clock that was set
+				st.Heard = heard
 			}
 		case l.Verdict != nil:
 			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -49,5 +50,37 @@ func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
 	_, st, err := Open(dir)
 	if err != nil || len(st.Verdicts[1]) != 1 || len(st.Verdicts[2]) != 0 || len(st.Verdicts[3]) != 1 {
 		t.Errorf("after a restart: %v, %v", st.Verdicts, err)
+	}
+}
+
+// When the run was last heard of, and which restore by hand was the newest, outlive the agent; a time that was told by
+// a clock which was not set is not known.
+func TestWhatIsKnownOfTheRunOutlivesTheAgent(t *testing.T) {
+	dir := t.TempDir()
+	j, _, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reopened := func(steps ...error) State {
+		t.Helper()
+		_, st, err := Open(dir)
+		if err := errors.Join(append(steps, err)...); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	now := time.Now().Truncate(time.Second)
+	if st := reopened(j.Load(wire.RunPlan{Run: "r1"}, "first")); st.ByHand != "first" || !st.Heard.IsZero() {
+		t.Errorf("loaded: %+v", st)
+	}
+	st := reopened(j.Begun("second"), j.Armed(Attempt{TrialKey: k, HeardUnixS: now.Unix()}))
+	if st.ByHand != "second" || !st.Heard.Equal(now) || st.Unfinished.TrialKey != k {
+		t.Errorf("begun: %+v", st)
+	}
+	for _, unset := range []int64{0, 86400} {
+		if st := reopened(j.Armed(Attempt{TrialKey: k, HeardUnixS: unset})); !st.Heard.IsZero() {
+			t.Errorf("armed when the clock showed %d s: heard at %s", unset, st.Heard)
+		}
 	}
 }
