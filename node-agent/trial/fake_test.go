@@ -28,6 +28,7 @@ type fakeHost struct {
 	hangs    bool // a call waits until it is given up
 	instance string
 	byHand   string
+	away     bool
 	severed  []host.Sever
 	left     int    // sockets that a former attempt has left
 	stuck    string // why they cannot be destroyed
@@ -93,6 +94,9 @@ func (h *fakeHost) restoreByHand(t *testing.T, word string) {
 func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.away {
+		return wire.HostStatus{}, host.ErrAway
+	}
 	return wire.HostStatus{Reached: true, Instance: h.instance, ByHand: h.byHand,
 		Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -210,7 +211,7 @@ func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
 	looking, enough := context.WithTimeout(ctx, lateArm)
 	defer enough()
 	err := e.heedHand(looking)
-	if err == nil {
+	if err == nil || errors.Is(err, host.ErrAway) { // an attempt without the host process is interrupted
 		a, err = e.admit(k)
 	}
 	if err != nil {

@@ -127,3 +127,26 @@ func TestAnInitiatorThatHearsNobodyEndsGoingOnAlone(t *testing.T) {
 		t.Error("a controller that was back for a moment is no sign of the run")
 	}
 }
+
+// Without its host process a node cannot know of a restore by hand, and does not arm: that interrupts the attempt, as
+// it does everywhere else, and uses none of the trial's up.
+func TestGOWithoutTheHostProcessInterruptsTheAttempt(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.host.mu.Lock()
+	road.host.away = true
+	road.host.mu.Unlock()
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	g := wire.Go{Type: wire.GoArm, Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1}
+	if ack := road.ask(t, plan.Key, g); ack.Ready {
+		t.Errorf("it obeys GO: %+v", ack)
+	}
+	if rs := road.spool.kinds(k, "trial"); len(rs) == 0 {
+		t.Error("the attempt is not recorded")
+	}
+	road.host.mu.Lock()
+	road.host.away = false
+	road.host.mu.Unlock()
+	if outcome, reason := road.outcome(t, k); outcome != wire.Interrupted {
+		t.Errorf("kept as %s: %s", outcome, reason)
+	}
+}

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -53,10 +54,8 @@ func (a *attempt) fixAfterClose() error {
 
 // hasFixSince reports whether a fix from after a moment is recorded. a.mu is held.
 func (a *attempt) hasFixSince(bootNs int64) bool {
-	for _, r := range a.covers {
-		if g, ok := r.Body.(*wire.GPS); ok && g.FixBootNs != nil && *g.FixBootNs > bootNs {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.covers, func(r wire.Record) bool {
+		g, ok := r.Body.(*wire.GPS)
+		return ok && g.FixBootNs != nil && *g.FixBootNs > bootNs
+	})
 }
