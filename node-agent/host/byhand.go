@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -52,7 +53,7 @@ func replaceFile(path, text string) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = durable.Folder(filepath.Dir(path))
 	}
 	return err
 }

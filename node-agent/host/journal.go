@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
@@ -179,7 +180,7 @@ func openJournal(dir string) (*journal, replayed, error) {
 	}
 	j, r, err := readJournal(f, path, readOnly)
 	if err == nil && !readOnly {
-		err = syncDir(dir)
+		err = durable.Folder(dir)
 	}
 	if err != nil {
 		return nil, replayed{}, errors.Join(fmt.Errorf("open journal %q: %w", path, err), f.Close())
@@ -237,7 +238,7 @@ func keepDamaged(path string, data []byte) (string, error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = durable.Folder(filepath.Dir(path))
 	}
 	return path, err
 }
@@ -293,15 +294,3 @@ func (j *journal) cut(size int64) error {
 }
 
 func (j *journal) close() error { return j.file.Close() }
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync directory %q: %w", dir, err)
-	}
-	return nil
-}

@@ -106,7 +106,7 @@ func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (
 	if err := e.drives(holder, run); err != nil {
 		return wire.CampaignView{}, err
 	}
-	_ = e.heedHand(ctx) // the controller takes the run up
+	_ = e.endIfRestoredByHand(ctx) // the controller takes the run up
 	if err := e.arm(ctx, k); err != nil {
 		return wire.CampaignView{}, err
 	}

@@ -79,7 +79,7 @@ func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
 	if _, err := e.findRadio(ctx, t.Radio); err != nil {
 		return err
 	}
-	return e.heedHand(ctx)
+	return e.endIfRestoredByHand(ctx)
 }
 
 // next is the first trial in the schedule's order that is neither accepted nor

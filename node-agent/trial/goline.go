@@ -210,7 +210,7 @@ func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
 	var a *attempt
 	looking, enough := context.WithTimeout(ctx, lateArm)
 	defer enough()
-	err := e.heedHand(looking)
+	err := e.endIfRestoredByHand(looking)
 	if err == nil || errors.Is(err, host.ErrAway) { // an attempt without the host process is interrupted
 		a, err = e.admit(k)
 	}

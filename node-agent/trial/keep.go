@@ -48,7 +48,7 @@ func (a *attempt) finish(reason error) {
 	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome,
 		"reason", v.Reason, "undone", len(restored.Undone))
 	a.engine.kept(a, v)
-	_ = a.engine.heedHand(ctx) // it tells the log; what was made after a restore by hand goes now
+	_ = a.engine.endIfRestoredByHand(ctx) // it tells the log; what was made after a restore by hand goes now
 }
 
 // endCapture ends the capture, if there is one, and records what it came to. A

@@ -76,7 +76,7 @@ func (e *Engine) drives(holder, run string) error {
 // ended; another plan is refused while an attempt is under way, and under the name of a run in
 // which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
-	_ = e.heedHand(ctx) // the controller takes the run up; a host process that is away says so below
+	_ = e.endIfRestoredByHand(ctx) // the controller takes the run up; a host process that is away says so below
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.needLease(holder); err != nil {
@@ -306,8 +306,8 @@ func (e *Engine) endAndRestore(ctx context.Context) (wire.RestoreReport, error) 
 	return report, nil
 }
 
-// heedHand ends the run on this node, with an error, when it was put back by hand since it was loaded or begun here.
-func (e *Engine) heedHand(ctx context.Context) error {
+// endIfRestoredByHand ends the run on this node, with an error, when it was put back by hand since it was loaded or begun here.
+func (e *Engine) endIfRestoredByHand(ctx context.Context) error {
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {
 		return err
