@@ -197,7 +197,7 @@ class ExperimentTest {
             row(R.id.stretches, 0).findViewById<TextView>(R.id.value).text.toString().plain(),
         )
         assertEquals(
-            "no throughput known, no loss known, -71 dBm of the access point, no speed known",
+            "no throughput known, no loss known, -71\u00A0dBm of the access point, no speed known",
             row(R.id.stretches, 1).findViewById<TextView>(R.id.value).text.toString(),
         )
         val chart = activity.findViewById<View>(R.id.signal_chart).contentDescription
