@@ -2,9 +2,11 @@ package dev.fieldmesh.core
 
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.HEARD_MS
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.NodeApi
 import dev.fieldmesh.core.agent.RecordPage
+import dev.fieldmesh.core.agent.signalOf
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
@@ -17,9 +19,12 @@ import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runTest
+import java.io.File
 import java.io.IOException
 import kotlin.test.Test
+import kotlin.test.assertContains
 import kotlin.test.assertEquals
+import kotlin.test.assertNull
 
 /** What is heard of a node whose run comes and goes; in virtual time. */
 @OptIn(ExperimentalCoroutinesApi::class)
@@ -98,5 +103,17 @@ class AgentLinkTest {
             held = null
         })
         assertEquals(listOf("run-1", "lost", "none"), told)
+    }
+
+    @Test
+    fun `a silent peer's last signal is not shown as the present one`() {
+        val golden = File(System.getProperty("fieldmesh.golden"))
+        val heard = golden.resolve("record_station.json").readText()
+        fun after(ms: Int) = heard.replace("\"inactive_ms\": 12", "\"inactive_ms\": $ms")
+        assertEquals(-61.0, signalOf(heard))
+        assertEquals(-61.0, signalOf(after(HEARD_MS)))
+        assertNull(signalOf(after(HEARD_MS + 1)))
+        assertNull(signalOf(heard.replace(",\n  \"inactive_ms\": 12", "")))
+        assertContains(golden.resolve("../sampled.go").readText(), "const HeardMs = $HEARD_MS\n")
     }
 }

@@ -93,16 +93,6 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
         page.lines.mapNotNull(::signalOf).lastOrNull()?.let { emit(Heard.Signal(it)) }
     }
 
-    private fun signalOf(line: String): Double? = try {
-        when (val body = Record.decode(line).body) {
-            is Station -> body.signalDbm
-            is WiFi -> body.signalDbm
-            else -> null
-        }
-    } catch (_: SerializationException) {
-        null // what this version cannot read, it does not show
-    }
-
     private fun startOver() {
         run = null
         known = null
@@ -119,3 +109,17 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
         const val RECORDS = 2000
     }
 }
+
+/** The signal that a record tells; null for none, and for one of a peer that is silent now. */
+internal fun signalOf(line: String): Double? = try {
+    when (val body = Record.decode(line).body) {
+        is Station -> body.signalDbm.takeIf { body.inactiveMs.let { it != null && it <= HEARD_MS } }
+        is WiFi -> body.signalDbm
+        else -> null
+    }
+} catch (_: SerializationException) {
+    null // what this version cannot read, it does not show
+}
+
+/** For how long a silent peer's last signal is its present one: `wire.HeardMs`. */
+internal const val HEARD_MS = 300
