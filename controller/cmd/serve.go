@@ -56,6 +56,7 @@ func ServeCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().StringVar(&o.Campaigns, "campaigns", "campaigns", "folder of the campaign files that are offered")
 	c.Flags().StringVar(&o.Place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
+	c.Flags().BoolVar(&o.Discovery, "discovery", true, "let phones find this server when its address has changed")
 	c.Flags().StringVar(&listen, "listen", usual, "address and port to answer phones at")
 	return c
 }

@@ -31,6 +31,7 @@ type Server struct {
 	place     string // of the runs that are begun
 	identity  keys.Identity
 	driver    Driver
+	discovery bool
 	endTime   time.Duration
 	log       *slog.Logger
 	board     *board
@@ -55,6 +56,7 @@ type Config struct {
 	Runs      string // folder of runs
 	Place     string // archive.PlaceRoad or PlaceBench
 	Driver    Driver
+	Discovery bool // whether phones find the server by multicast DNS when its address has changed
 	Log       *slog.Logger
 }
 
@@ -69,8 +71,9 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{fleet: c.Fleet, campaigns: c.Campaigns, place: c.Place, identity: identity, driver: c.Driver,
-		endTime: endTime, log: c.Log, steering: make(chan struct{}, 1), checking: make(chan struct{}, 1),
-		planning: make(chan struct{}, 1), offered: map[string]offered{}, preflight: askFleet, restore: restoreNodes}
+		discovery: c.Discovery, endTime: endTime, log: c.Log, steering: make(chan struct{}, 1),
+		checking: make(chan struct{}, 1), planning: make(chan struct{}, 1), offered: map[string]offered{},
+		preflight: askFleet, restore: restoreNodes}
 	s.collect = s.collectLast
 	if _, err := s.files(); err != nil {
 		return nil, err
@@ -112,9 +115,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) (err error) {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	reading.Go(func() { s.readAhead(ctx) })
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { s.readAhead(ctx) })
+	if s.discovery {
+		beside.Go(func() { s.discover(ctx, listener.Addr()) })
+	}
 	closed := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), stopTime)

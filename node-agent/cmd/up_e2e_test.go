@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +20,7 @@ import (
 
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
+	"fieldmesh.dev/fieldmesh/internal/dnssd"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
@@ -399,4 +403,65 @@ func TestE2EAProgramThatComesLaterMayBeStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+}
+
+// An app finds the agent where it is now, though not over the interface under test.
+func TestE2EAnAgentIsFoundAtItsNewAddress(t *testing.T) {
+	n := newNode(t)
+	n.giveKeys(t)
+	phone, mesh := testnet.NewNS(t, "upp"), testnet.NewNS(t, "upm")
+	testnet.Veth(t, n.ns, "usb0", "192.168.42.7/24", phone, "usb0", "192.168.42.1/24")
+	n.ns.Run(t, "ip", "link", "delete", "wlan0")
+	testnet.Veth(t, n.ns, "wlan0", "192.168.9.1/24", mesh, "wlan0", "192.168.9.2/24")
+	n.up(t)
+	identity, err := keys.LoadIdentity(n.cfg.KeysDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func(address string) {
+		t.Helper()
+		testnet.Await(t, 30*time.Second, "the agent is found at "+address, func() bool {
+			return slices.Equal(phone.Services(t, "192.168.42.1", dnssd.Type, 300*time.Millisecond),
+				[]string{address + ":7443 pin=" + identity.Pin})
+		})
+	}
+	found("192.168.42.7")
+	n.ns.Run(t, "ip", "address", "flush", "dev", "usb0")
+	n.ns.Run(t, "ip", "address", "add", "192.168.42.99/24", "dev", "usb0")
+	found("192.168.42.99")
+	if got := mesh.Services(t, "192.168.9.2", dnssd.Type, time.Second); len(got) != 0 {
+		t.Errorf("over the interface under test: %v", got)
+	}
+
+	// While a controller has the node nothing is answered: usb0 may lead into the mesh, for all the agent knows.
+	lease := func(ttl float64) {
+		t.Helper()
+		request, err := http.NewRequest(http.MethodPut, "https://192.168.42.99:7443/v1/lease",
+			strings.NewReader(testnet.JSON(t, wire.Lease{Holder: "car", TTLS: ttl})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		var conn net.Conn
+		phone.Do(t, func() (err error) {
+			conn, err = net.Dial("tcp", request.URL.Host)
+			return err
+		})
+		c := http.Client{Transport: &http.Transport{TLSClientConfig: keys.ClientTLS(identity, identity.Pin),
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
+		defer c.CloseIdleConnections()
+		response, err := c.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.Body.Close(); response.StatusCode != http.StatusOK {
+			t.Fatal(response.Status)
+		}
+	}
+	lease(600)
+	if got := phone.Services(t, "192.168.42.1", dnssd.Type, time.Second); len(got) != 0 {
+		t.Errorf("while a controller has it: %v", got)
+	}
+	lease(0)
+	found("192.168.42.99")
 }

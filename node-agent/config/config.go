@@ -33,7 +33,7 @@ const maxFileBytes = 1 << 20
 
 // Config is agent.yaml. Each key is declared here: the comment says what it
 // means, the tags what it may be (see checkKey), and defaults what it is when it
-// is absent. A zero field that has a default never reaches the caller of Load.
+// is absent. A zero field that has a default never reaches the caller of Load, but for a switch that is off.
 //
 //go:generate go test -run TestSchemaIsCurrent -update .
 type Config struct {
@@ -51,6 +51,8 @@ type Config struct {
 	PhyOf string `yaml:"phy_of" former:"beside" kind:"interface"`
 	// The interface by which the controller reaches the node; absent: none of its own
 	ControlInterface string `yaml:"control_interface" kind:"interface"`
+	// Whether apps that know the node's key find it by multicast DNS when its address has changed
+	Discovery bool `yaml:"discovery"`
 	// Where gpsd listens; none: a phone's app pushes fixes
 	GPSD string `yaml:"gpsd" kind:"gpsd"`
 	// Socket on which somebody else serves what the radio tells; absent: none
@@ -110,6 +112,7 @@ func defaults() Config {
 		Listen:         ":" + strconv.Itoa(wire.DefaultControlPort),
 		GoPort:         wire.DefaultGoPort,
 		StateDir:       "/var/lib/fieldmesh",
+		Discovery:      true,
 		GPSD:           "127.0.0.1:2947", // gpsd's registered port
 		Privileges:     "root",
 		FaceUser:       "fieldmesh",

@@ -20,6 +20,7 @@ go_port: 7001
 state_dir: /srv/fieldmesh
 interface: wlan1
 control_interface: usb0
+discovery: false
 gpsd: 127.0.0.1:4000
 feedback_socket: /run/field/car.sock
 face_user: "1000:1000"
@@ -46,6 +47,9 @@ func TestWholeFileIsRead(t *testing.T) {
 	if c.Node != "car" || c.GoPort != 7001 || c.ControlInterface != "usb0" || c.FaceUser != "1000:1000" {
 		t.Errorf("read %+v", c)
 	}
+	if c.Discovery {
+		t.Error("discovery is on, and switched off in the file")
+	}
 	if len(c.Allow.Prefixes) != 2 || c.Allow.Prefixes[1].String() != "fd00:77::/48" {
 		t.Errorf("prefixes %v", c.Allow.Prefixes)
 	}
@@ -66,7 +70,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.GPSD != "127.0.0.1:2947" || c.DeadManS != 1800 || c.FaceUser != "fieldmesh" {
+	if !c.Discovery || c.GPSD != "127.0.0.1:2947" || c.DeadManS != 1800 || c.FaceUser != "fieldmesh" {
 		t.Errorf("defaults %+v", c)
 	}
 	if len(c.Allow.Prefixes) != 1 || c.Allow.Prefixes[0].String() != "10.77.0.0/16" {

@@ -73,6 +73,7 @@ type Face struct {
 	sockets   string           // how TCP's are read
 	transport func() (tcp.Machine, error)
 
+	pin        string // of the node's key
 	authorized *keys.Authorized
 	confined   confine.Confined
 
@@ -121,7 +122,7 @@ func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log 
 		return err
 	}
 	defer f.close()
-	f.authorized = authorized
+	f.authorized, f.pin = authorized, identity.Pin
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
@@ -266,6 +267,7 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 	front.Go(func() error { return f.engine.Run(fctx) })
 	front.Go(func() error { return f.keepalive(fctx) })
 	front.Go(func() error { return f.newcomers(fctx) })
+	front.Go(func() error { f.discovery(fctx, listener.Addr()); return nil })
 	err := front.Wait()
 	stop()
 	berr := g.Wait()

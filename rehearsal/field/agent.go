@@ -28,13 +28,14 @@ type agentFile struct {
 	StateDir         string   `yaml:"state_dir"`
 	Interface        string   `yaml:"interface"`
 	ControlInterface string   `yaml:"control_interface"`
+	Discovery        bool     `yaml:"discovery"` // no phone is there
 	GPSD             string   `yaml:"gpsd"`
 	FeedbackSocket   string   `yaml:"feedback_socket,omitempty"`
 	FaceUser         string   `yaml:"face_user"`
 	KeysDir          string   `yaml:"keys_dir"`
 	Allow            allowing `yaml:"allow"`
 	QuotaBytes       int64    `yaml:"quota_bytes"`
-	QuotaKeptBytes   int64    `yaml:"quota_kept_bytes"`
+	QuotaKeptBytes   int64    `yaml:"quota_kept_bytes"` // 0: the nodes share a disk
 }
 
 type allowing struct {
@@ -77,7 +78,6 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gps.Port,
 		FeedbackSocket: feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
 		Allow: allowing{c.meshNetworks()}, QuotaBytes: c.QuotaBytes,
-		QuotaKeptBytes: 0, // the nodes share a disk
 	})
 	if err != nil {
 		return fleetEntry{}, fmt.Errorf("encode agent.yaml of %q: %w", n.Name, err)

@@ -9,11 +9,14 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.WiFiFound
+import dev.fieldmesh.core.agent.meets
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.app.Mark
+import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Event
@@ -29,6 +32,7 @@ import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.SharedFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asSharedFlow
+import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.launch
 import java.io.IOException
@@ -46,6 +50,7 @@ class Session(
     private val log: PhoneLog,
     voice: Voice,
     private val lastEnd: () -> String?,
+    private val seeker: Seeker,
     private val follow: (AgentClient) -> Flow<Heard>,
 ) {
     private val nowNs = clocks.bootNs
@@ -181,8 +186,17 @@ class Session(
         following = scope.launch {
             launch { follow(node).collect(instrument::heard) }
             launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
+            launch { seeker.follow(with, away, { meets { caller.client(it).status() } }, ::moved) }
             launch { outbox.deliver(node, tooLate::trySend) { if (it.note == MARK) saved(it) } }
         }
+    }
+
+    /** Whether the node is not where it is called. */
+    private val away = state.map { it.drive.link in AWAY }
+
+    private fun moved(to: Pairing) {
+        preferences.pairing = to
+        begin(to)
     }
 
     private fun saved(mark: Note) = instrument.mark(mark.toMark(saved = true))
@@ -192,6 +206,7 @@ class Session(
     private companion object {
         const val REFRESH_MS = 200L
         const val MARK = "mark"
+        val AWAY = setOf(LinkState.LOST, LinkState.WRONG_NODE)
 
         /** An older fix does not say where a note is made. */
         const val PLACE_NS = 3_000_000_000L

@@ -4,6 +4,7 @@ import android.app.ActivityManager
 import android.app.Application
 import android.hardware.camera2.CameraManager
 import android.net.ConnectivityManager
+import android.net.nsd.NsdManager
 import android.net.wifi.WifiManager
 import android.os.Build
 import android.os.SystemClock
@@ -16,10 +17,12 @@ import dev.fieldmesh.core.agent.AgentLink
 import dev.fieldmesh.core.agent.Caller
 import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.ControllerApi
+import dev.fieldmesh.core.agent.Finder
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.WiFiSink
 import dev.fieldmesh.core.agent.pushWiFi
 import dev.fieldmesh.core.app.AppState
@@ -34,6 +37,7 @@ import dev.fieldmesh.device.LocalWifi
 import dev.fieldmesh.device.LocationHost
 import dev.fieldmesh.device.Need
 import dev.fieldmesh.device.NodeHost
+import dev.fieldmesh.device.NsdFinder
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
@@ -129,6 +133,11 @@ open class Fieldmesh :
     /** The phone's Wi-Fi, as long as the process lives. */
     lateinit var wifi: LocalWifi
         private set
+
+    /** Finds nodes and controllers whose addresses have changed. */
+    protected open val finder: Finder by lazy {
+        NsdFinder(getSystemService(NsdManager::class.java), getSystemService(WifiManager::class.java))
+    }
 
     /** What an experimenter asked of the controller, as long as the process lives. */
     lateinit var experiment: Experiment
@@ -236,11 +245,12 @@ open class Fieldmesh :
     protected fun begin(scope: CoroutineScope): Session {
         wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
         caller = Caller(::identity, Dispatchers.IO, wifi::way)
-        experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this)) {
+        val seeker = Seeker(finder) { !Seeker.mayMeasure(session.state.value.drive, nowNs()) }
+        experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this), seeker) {
             serving(caller, it)
         }
         val ends = getSystemService(ActivityManager::class.java)
-        return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
+        return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, seeker, ::follow).also {
             it.start()
             val needed = it.state.map(::needOf).distinctUntilChanged().combine(opened) { need, _ -> need }
             val keeps = Awake(this@Fieldmesh).also { a -> awake = a }

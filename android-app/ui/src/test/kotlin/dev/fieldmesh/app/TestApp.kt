@@ -4,6 +4,7 @@ import dev.fieldmesh.core.FakeController
 import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.Caller
+import dev.fieldmesh.core.agent.Finder
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
@@ -42,6 +43,10 @@ class TestApp : Fieldmesh() {
     val serving = FakeController()
 
     override suspend fun serving(caller: Caller, at: Pairing) = serving
+
+    /** What the phone's networks name, in answer to its questions. */
+    val named = MutableSharedFlow<Pairing>(replay = 4)
+    override val finder = Finder { named }
 
     /** What its node tells. */
     val heard = MutableSharedFlow<Heard>(extraBufferCapacity = 64)

@@ -3,7 +3,9 @@ package dev.fieldmesh.core.experiment
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.ControllerApi
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.agent.meets
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Run
 import dev.fieldmesh.core.wire.RunRequest
@@ -56,6 +58,7 @@ class Experiment(
     private val shelf: Shelf,
     private val now: () -> LocalDateTime,
     private val folder: File,
+    private val seeker: Seeker? = null,
     private val connect: suspend (Pairing) -> ControllerApi,
 ) {
     private var api: ControllerApi? = null
@@ -114,11 +117,20 @@ class Experiment(
         try {
             coroutineScope {
                 launch { listAgain() }
+                launch { seeker?.follow(it, shown.map { s -> s.link in AWAY }, ::shows, ::moved) }
                 follow()
             }
         } finally {
             followers--
         }
+    }
+
+    private suspend fun shows(at: Pairing) = meets { connect(at).runs(null, 0) }
+
+    private fun moved(to: Pairing) {
+        api = null
+        begin(to)
+        save()
     }
 
     /** A rejected attempt was logged, too, and changes nothing that the list of runs shows. */
@@ -468,6 +480,9 @@ class Experiment(
 
         /** Codes of refusals that pass by themselves. */
         val AGAIN = setOf("busy", "unavailable", "too_slow")
+
+        /** While nobody answers who has the controller's key. */
+        val AWAY = setOf(ControllerLink.LOST, ControllerLink.WRONG_CONTROLLER)
 
         /** What has nodes begin, and how old that may be. */
         val BEGINS = setOf(Steer.START, Steer.RESUME)

@@ -51,6 +51,7 @@ class OwnAgent(private val programs: File, private val home: File, private val t
             interface: "${setup.interfaceName}"
             listen: ":$PORT"
             privileges: none
+            discovery: false
             gpsd: none
             state_dir: "$home/state"
             keys_dir: "$keys"

@@ -118,6 +118,12 @@ class Field(private val dir: File, private val namespaces: String) {
 
     fun mend(node: String) = run("ip", "link", "set", node, "up")
 
+    /** Gives a node another address on its control link. */
+    fun readdress(node: String, address: String) {
+        run("ip", "-n", namespace(node), "address", "flush", "dev", "ctl0")
+        run("ip", "-n", namespace(node), "address", "add", "$address/24", "dev", "ctl0")
+    }
+
     fun stop() = processes.values.forEach { process ->
         process.destroy()
         if (!process.waitFor(30, TimeUnit.SECONDS)) process.destroyForcibly()
