@@ -38,19 +38,23 @@ class NsdFinder(private val services: NsdManager, private val wifi: WifiManager)
             override fun onStopDiscoveryFailed(type: String, error: Int) = Unit
         }
         val lock = wifi.createMulticastLock("fieldmesh:discovery").apply { acquire() }
-        services.discoverServices(Service.TYPE, NsdManager.PROTOCOL_DNS_SD, listener)
-        launch {
-            // One after the other: before Android 14 a second question is refused while the first is open.
-            for (service in named) resolve(service)?.let { peer(it)?.let(::trySend) }
-        }
-        awaitClose {
-            try {
-                services.stopServiceDiscovery(listener)
-            } catch (_: IllegalArgumentException) {
-                // It did not start.
+        try {
+            services.discoverServices(Service.TYPE, NsdManager.PROTOCOL_DNS_SD, listener)
+            launch {
+                // One after the other: before Android 14 a second question is refused while the first is open.
+                for (service in named) resolve(service)?.let { peer(it)?.let(::trySend) }
             }
+            awaitClose()
+        } finally {
+            stop(listener)
             lock.release()
         }
+    }
+
+    private fun stop(listener: NsdManager.DiscoveryListener) = try {
+        services.stopServiceDiscovery(listener)
+    } catch (_: IllegalArgumentException) {
+        // It did not start.
     }
 
     // What replaces it since Android 14 goes on telling, and is not there before.

@@ -25,7 +25,7 @@ import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 
 /** A real agent whose address has changed is found by a real question; another one that claims its key is not taken. */
-class DiscoveryTest {
+class NewAddressTest {
     private val field = Field(File(System.getProperty("fieldmesh.field")), System.getProperty("fieldmesh.namespaces"))
 
     @AfterTest
