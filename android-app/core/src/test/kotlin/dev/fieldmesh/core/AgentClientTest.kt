@@ -4,15 +4,18 @@ import com.sun.net.httpserver.HttpExchange
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Caller
+import dev.fieldmesh.core.agent.Finder
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.Way
 import dev.fieldmesh.core.wire.PushedFix
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
+import kotlinx.coroutines.flow.emptyFlow
 import kotlinx.coroutines.runBlocking
 import org.junit.BeforeClass
 import java.io.File
@@ -43,6 +46,8 @@ class AgentClientTest {
         Dispatchers.IO,
         timeout = Duration.ofMinutes(1),
     )
+
+    private val seeker = Seeker(Finder { emptyFlow() })
 
     @AfterTest
     fun stop() {
@@ -86,7 +91,7 @@ class AgentClientTest {
     fun `a call goes over the way of its moment, and no connection is taken over from another`() = runBlocking {
         val (first, second) = List(2) { Counted() }
         var way = first.way
-        val caller = Caller({ app }, Dispatchers.IO) { way }
+        val caller = Caller({ app }, Dispatchers.IO, seeker) { way }
         val client = caller.client(Pairing("car.test", server.port, node.pin))
         client.status()
         assertEquals(1 to 0, first.made.get() to second.made.get())
@@ -101,7 +106,7 @@ class AgentClientTest {
         val sockets = Counted()
         val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
         val code = assertNotNull(PairingCode.parse("FIELDMESH-PAIR/desk.test:${server.port}/$letters"))
-        assertFailsWith<AgentException.WrongNode> { Caller({ app }, Dispatchers.IO) { sockets.way }.join(code) }
+        assertFailsWith<AgentException.WrongNode> { Caller({ app }, Dispatchers.IO, seeker) { sockets.way }.join(code) }
         assertEquals(1, sockets.made.get())
         assertEquals(listOf("desk.test"), sockets.asked.toList())
     }

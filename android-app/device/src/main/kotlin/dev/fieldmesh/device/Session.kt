@@ -9,9 +9,7 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
-import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.WiFiFound
-import dev.fieldmesh.core.agent.meets
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
@@ -50,7 +48,6 @@ class Session(
     private val log: PhoneLog,
     voice: Voice,
     private val lastEnd: () -> String?,
-    private val seeker: Seeker,
     private val follow: (AgentClient) -> Flow<Heard>,
 ) {
     private val nowNs = clocks.bootNs
@@ -186,7 +183,7 @@ class Session(
         following = scope.launch {
             launch { follow(node).collect(instrument::heard) }
             launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
-            launch { seeker.follow(with, away, { meets { caller.client(it).status() } }, ::moved) }
+            launch { caller.seek(with, away, ::moved) }
             launch { outbox.deliver(node, tooLate::trySend) { if (it.note == MARK) saved(it) } }
         }
     }

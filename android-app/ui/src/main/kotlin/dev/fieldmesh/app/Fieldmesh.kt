@@ -244,13 +244,13 @@ open class Fieldmesh :
     /** All that works as long as the process lives, in [scope]. */
     protected fun begin(scope: CoroutineScope): Session {
         wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
-        caller = Caller(::identity, Dispatchers.IO, wifi::way)
         val seeker = Seeker(finder) { !Seeker.mayMeasure(session.state.value.drive, nowNs()) }
+        caller = Caller(::identity, Dispatchers.IO, seeker, wifi::way)
         experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this), seeker) {
             serving(caller, it)
         }
         val ends = getSystemService(ActivityManager::class.java)
-        return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, seeker, ::follow).also {
+        return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
             it.start()
             val needed = it.state.map(::needOf).distinctUntilChanged().combine(opened) { need, _ -> need }
             val keeps = Awake(this@Fieldmesh).also { a -> awake = a }

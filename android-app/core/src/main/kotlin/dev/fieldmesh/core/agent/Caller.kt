@@ -1,15 +1,25 @@
 package dev.fieldmesh.core.agent
 
 import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.flow.Flow
 import java.security.GeneralSecurityException
 
 /** This app as nodes and controllers meet it: by its key, over the way that [way] tells at the moment of a call. */
-class Caller(private val identity: () -> Identity, private val io: CoroutineDispatcher, private val way: () -> Way) {
+class Caller(
+    private val identity: () -> Identity,
+    private val io: CoroutineDispatcher,
+    private val seeker: Seeker,
+    private val way: () -> Way,
+) {
     /** A node on this phone itself is called over none of its networks. */
     fun client(node: Pairing) = AgentClient(node, own(), io, wayTo(node))
 
     /** So is a controller, as in Termux. */
     fun controller(at: Pairing) = ControllerClient(at, own(), io, wayTo(at))
+
+    /** See [Seeker.follow]. */
+    suspend fun seek(node: Pairing, lost: Flow<Boolean>, found: (Pairing) -> Unit) =
+        seeker.follow(node, lost, { meets { client(it).status() } }, found)
 
     private fun own(): Identity = try {
         identity()
