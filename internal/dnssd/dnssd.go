@@ -131,7 +131,7 @@ func (r *responder) turn() error {
 		return err
 	}
 	from, isUDP := addr.(*net.UDPAddr)
-	if !isUDP || cm == nil || r.Quiet() {
+	if !isUDP || cm == nil {
 		return nil
 	}
 	own := r.joined[cm.IfIndex]
@@ -140,7 +140,7 @@ func (r *responder) turn() error {
 		return nil // from beyond the link, or an interface that is not answered on (section 11)
 	}
 	reply, alone := r.answer(buf[:n], from.Port != port, own)
-	if reply == nil || !r.may() {
+	if reply == nil || !r.may() || r.Quiet() { // in this order: Quiet may read files
 		return nil
 	}
 	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(group, port))

@@ -1,8 +1,10 @@
 package dev.fieldmesh.core
 
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Finder
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.Experiment
 import dev.fieldmesh.core.experiment.Fetched
@@ -17,6 +19,7 @@ import kotlinx.coroutines.Job
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.flowOf
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
@@ -95,6 +98,25 @@ class ExperimentTest {
         assertFalse(life.state.isExperimenter)
         assertEquals(emptyList(), controller.asked)
         life.end()
+    }
+
+    @Test
+    fun `a controller at a new address is followed there, and at the next start at once`() = living {
+        val (old, new) = listOf("192.168.43.7", "192.168.12.4").map { at.copy(host = it) }
+        val seeker = Seeker(Finder { flowOf(at.copy(pin = Pin("cd".repeat(32))), new) })
+        val moved = FakeController()
+        val scope = process()
+        val app = Experiment(scope, shelf, { NOON }, folder, seeker) { if (it == new) moved else controller }
+        scope.launch { app.watch() }
+        app.pair(old)
+        advanceTimeBy(1000)
+        app.choose("velocity")
+        controller.isAway = true
+        advanceTimeBy(60_000)
+        assertEquals(new to ControllerLink.UP, app.pairing to app.state.value.link)
+        assertEquals("velocity", app.state.value.choice?.campaign, "what a person chose stays")
+        scope.cancel()
+        assertEquals(new, Experiment(process(), shelf, { NOON }, folder) { controller }.pairing)
     }
 
     @Test
