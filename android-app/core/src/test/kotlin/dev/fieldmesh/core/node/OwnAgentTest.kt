@@ -54,6 +54,7 @@ class OwnAgentTest {
             interface: "wlan0"
             listen: ":7443"
             privileges: none
+            discovery: false
             gpsd: none
             state_dir: "$home/state"
             keys_dir: "$home/keys"
