@@ -288,7 +288,11 @@ func (d disk) mend() (told []string, err error) {
 			return nil
 		case strings.HasSuffix(rel, tmpSuffix):
 			return d.remove(rel)
-		case strings.HasSuffix(rel, ".ndjson"), strings.HasSuffix(rel, ".unreadable"):
+		case strings.HasSuffix(rel, ".unreadable"): // in which a node's own zeros may be
+			if err := torn.Tail(path); err != nil {
+				return fmt.Errorf("mend %s: %w", rel, err)
+			}
+		case strings.HasSuffix(rel, ".ndjson"):
 			holes, err := torn.Mend(path, path+tmpSuffix)
 			if err != nil {
 				return fmt.Errorf("mend %s: %w", rel, err)

@@ -251,6 +251,11 @@ func (t *Table) note() {
 			"files say of their trials, such as their traffic, may be in the difference; see campaign.yaml of each run",
 			of, other)
 	}
+	for _, of := range []archive.RunInfo{t.A, t.B} {
+		for _, d := range of.Deviations {
+			say("%s was not driven as its campaign file has it: %s", of.Run, d)
+		}
+	}
 	if t.A.Place == t.B.Place {
 		say("both are of one kind of place: %s", t.A.Place)
 	}

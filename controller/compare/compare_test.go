@@ -1,9 +1,13 @@
 package compare_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +126,34 @@ func TestTwoChoicesOfOneNameAreToldApart(t *testing.T) {
 	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes,
 		"the speeds are 2.8 m/s. The second: the repetitions are 2.") {
 		t.Errorf("%s", notes)
+	}
+}
+
+// What a rehearsal did otherwise than its campaign's file stands beside the differences: the file is the road's.
+func TestDeviationsAreSaid(t *testing.T) {
+	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8}, MB: by(10)})
+	again := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, MB: by(10)})
+	path := filepath.Join(again.Dir(), "run.json")
+	info, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info = bytes.Replace(info, []byte("{"), []byte(`{"deviations": ["an access point of Linux kept the hotspot"],`), 1)
+	if err := os.WriteFile(path, info, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rehearsed, err := archive.Read(again.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := compare.Runs(road, rehearsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := rehearsed.Info().Run + " was not driven as its campaign file has it: an access point of Linux kept the " +
+		"hotspot"
+	if !slices.Contains(table.Notes, want) {
+		t.Errorf("%q, want %q", table.Notes, want)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
@@ -213,7 +214,7 @@ func (k *kept) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
 	return nil, nil
 }
 
-func (k *kept) Forget(context.Context, string, map[string]string) error { return nil }
+func (k *kept) Forget(context.Context, string, map[string]string, time.Time) error { return nil }
 
 //attack:archive a name that adds points or tags to the database's | it is escaped as line protocol has it
 func TestNamesFromOutsideAreEscapedInLineProtocol(t *testing.T) {

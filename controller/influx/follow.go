@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -59,7 +60,7 @@ type batch struct {
 	targets  int64
 	ends     map[string]int64
 	resulted map[string]string
-	stale    []map[string]string // the tags of results that were others before
+	stale    []stale // results that were others before
 }
 
 func newBatch(size int) batch {
@@ -114,18 +115,24 @@ func (f *follower) send(ctx context.Context) error {
 	}
 }
 
+// stale is a result that has to be deleted before it is written again.
+type stale struct {
+	tags map[string]string
+	at   time.Time
+}
+
 // forget deletes results before they are written again: a server keeps the fields that a
 // point had before.
-func (f *follower) forget(ctx context.Context, stale []map[string]string) error {
-	for _, tags := range stale {
-		err := f.writer.Forget(ctx, influx.ResultName, tags)
+func (f *follower) forget(ctx context.Context, all []stale) error {
+	for _, s := range all {
+		err := f.writer.Forget(ctx, influx.ResultName, s.tags, s.at)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, influx.ErrAway):
 			return err
 		default:
 			f.log.Warn("influxdb may still show numbers of an attempt that are not known any more",
-				"trial", tags["trial"], "attempt", tags["attempt"], "error", err)
+				"trial", s.tags["trial"], "attempt", s.tags["attempt"], "error", err)
 			f.miss(func(s *Summary) { s.Kept, s.KeptWhy = s.Kept+1, err })
 		}
 	}

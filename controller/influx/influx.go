@@ -55,7 +55,7 @@ type Summary struct {
 // *influx.Writer is one.
 type Writer interface {
 	Write(ctx context.Context, lines []byte) ([]influx.Refusal, error)
-	Forget(ctx context.Context, measurement string, tags map[string]string) error
+	Forget(ctx context.Context, measurement string, tags map[string]string, at time.Time) error
 }
 
 // Publish sends every record of the run in dir, and the result of every judged

@@ -357,7 +357,7 @@ func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error
 	return nil, nil
 }
 
-func (r *recorder) Forget(context.Context, string, map[string]string) error { return nil }
+func (r *recorder) Forget(context.Context, string, map[string]string, time.Time) error { return nil }
 
 // replay posts the batches one after another with net/http alone.
 func (r *recorder) replay(t *testing.T, d *influxd) {

@@ -76,8 +76,8 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 // add puts a result into the pending batch, and hands that on when it is full.
 func (f *follower) add(ctx context.Context, o outcome) error {
 	if o.late && o.fields != nil {
-		f.pending.stale = append(f.pending.stale, map[string]string{"run": o.tags["run"], "trial": o.tags["trial"],
-			"attempt": o.tags["attempt"]})
+		f.pending.stale = append(f.pending.stale, stale{map[string]string{"run": o.tags["run"],
+			"trial": o.tags["trial"], "attempt": o.tags["attempt"]}, o.at})
 	}
 	if o.fields != nil {
 		if err := f.compute(influx.ResultName, o.tags, o.fields, o.at); err != nil {

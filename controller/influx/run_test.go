@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/influx"
@@ -178,7 +179,7 @@ func (d *database) Write(_ context.Context, lines []byte) ([]influx.Refusal, err
 }
 
 // Forget deletes nothing, as InfluxDB 3.
-func (d *database) Forget(context.Context, string, map[string]string) error {
+func (d *database) Forget(context.Context, string, map[string]string, time.Time) error {
 	return errors.New("not implemented")
 }
 

@@ -93,6 +93,18 @@ func TestARelativeSpeedIsOfTheWholeWindow(t *testing.T) {
 			t.Errorf("positions from %g to %g s: %v m/s, want it told: %v", c.fromS, c.toS, show(got), c.told)
 		}
 	}
+	// Of a window of 2 s both edges together are all, and none of its moments has to be known.
+	trial.DurationS = 2
+	records := append(driven("car", 1000*second, 100, 20, 5), driven("road", 50*second, 0, 0, 1)...)
+	for _, r := range records {
+		if w, is := r.Body.(*wire.Window); is {
+			w.CloseBootNs = w.OpenBootNs + 2*second
+		}
+	}
+	short := Attempt{trial: trial, records: records}.Rows()
+	if got := Value(short, "", "relative_speed_mean_mps"); got != nil {
+		t.Errorf("of 2 s: %g m/s", *got)
+	}
 }
 
 func show(v *float64) any {

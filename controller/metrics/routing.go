@@ -52,8 +52,8 @@ var (
 	probeRTT    = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
 	radioFrames = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the " +
 		"window, all nodes: what the interface sent and the retries towards every station, for as long as the radio " +
-		"knew it; without ACKs, which radios do not count. Absent where a radio does not tell retries, or was not " +
-		"asked at an edge of the window"}
+		"knew it; without ACKs, which radios do not count. Absent where a radio does not tell retries, or reported " +
+		"neither channel nor stations within three beats of its sampler of an edge"}
 	messagesCut = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold " +
 		"all messages: a larger snap_bytes would"}
 )

@@ -150,6 +150,9 @@ func (l *openLane) cannotKeep(err error, since time.Time) error {
 	case time.Since(since) < keepPatience && !errors.Is(err, unix.EROFS):
 		return nil
 	}
+	if _, ofDisk := errors.AsType[unix.Errno](err); !ofDisk {
+		return fmt.Errorf("what the nodes sent cannot be kept: %w; continue with --resume", err)
+	}
 	return fmt.Errorf("nothing can be written to %s: mend its disk, or copy the folder to another, then continue with "+
 		"--resume; the nodes keep their records until then: %w", l.s.Archive.Dir(), err)
 }

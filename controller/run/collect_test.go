@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -172,6 +173,7 @@ func TestADiskThatCannotBeWrittenEndsTheRun(t *testing.T) {
 		{keepError{fmt.Errorf("append records: %w", unix.EROFS)}, now, broken},
 		{keepError{fmt.Errorf("append records: %w", unix.EIO)}, longAgo, broken},
 		{keepError{fmt.Errorf("append records: %w", unix.EMFILE)}, now, ""},
+		{keepError{fmt.Errorf("the run is full: %w", fs.ErrInvalid)}, longAgo, "what the nodes sent cannot be kept"},
 		{fmt.Errorf("out of reach: %w", unix.EROFS), longAgo, ""}, // a node's own disk
 	} {
 		err := l.cannotKeep(c.err, c.since)

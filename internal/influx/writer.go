@@ -167,14 +167,15 @@ func (w *Writer) Prepare(ctx context.Context) error {
 	return w.persist(ctx, func() error { return w.create(ctx) })
 }
 
-// Forget deletes what the database has of a measurement's points with some tags. A server
-// that deletes nothing so (3), or does not let this user, is an error.
-func (w *Writer) Forget(ctx context.Context, measurement string, tags map[string]string) error {
+// Forget deletes what the database has of a measurement's points with some tags and of one time: others of the same
+// tags may be another run's of the same name. A server that deletes nothing so (3), or does not let this user, is an
+// error.
+func (w *Writer) Forget(ctx context.Context, measurement string, tags map[string]string, at time.Time) error {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		of = append(of, quoted(name, `"`)+" = "+quoted(tags[name], `'`))
 	}
-	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ")
+	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ") + fmt.Sprintf(" AND time = %d", at.UnixNano())
 	err := w.persist(ctx, func() error {
 		return w.call(ctx, "/query", url.Values{"db": {w.Target.Database}, "q": {q}}, nil)
 	})

@@ -345,7 +345,7 @@ func TestMissingDatabaseIsMade(t *testing.T) {
 	}
 }
 
-// What is to be forgotten is named by tags alone; a server says within an answer of 200 that it did not.
+// What is to be forgotten is named by tags and time; a server says within an answer of 200 that it did not.
 func TestForget(t *testing.T) {
 	answer := `{"results":[{"statement_id":0}]}`
 	var asked []string
@@ -356,12 +356,13 @@ func TestForget(t *testing.T) {
 	t.Cleanup(web.Close)
 	w := &Writer{Target: Target{URL: web.URL, Database: "field"}, Patience: time.Minute}
 	forget := func() error {
-		return w.Forget(t.Context(), "fm_result", map[string]string{"run": `it's`, "trial": "7"})
+		return w.Forget(t.Context(), "fm_result", map[string]string{"run": `it's`, "trial": "7"},
+			time.Unix(0, 1_234_567_890_123_456_789))
 	}
 	if err := forget(); err != nil {
 		t.Error(err)
 	}
-	want := `/query field DELETE FROM "fm_result" WHERE "run" = 'it\'s' AND "trial" = '7'`
+	want := `/query field DELETE FROM "fm_result" WHERE "run" = 'it\'s' AND "trial" = '7' AND time = 1234567890123456789`
 	if len(asked) != 1 || asked[0] != want {
 		t.Errorf("asked %q, want %q", asked, want)
 	}

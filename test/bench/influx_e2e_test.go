@@ -180,7 +180,7 @@ func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error
 	return nil, nil
 }
 
-func (r *recorder) Forget(context.Context, string, map[string]string) error { return nil }
+func (r *recorder) Forget(context.Context, string, map[string]string, time.Time) error { return nil }
 
 func (r *recorder) pack(t *testing.T) (packed [][]byte, lines int) {
 	for _, b := range r.batches {

@@ -13,6 +13,23 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/durable"
 )
 
+// Tail shortens a file to its last newline.
+func Tail(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(tail(f), f.Close())
+}
+
+func tail(f *os.File) error {
+	size, whole, err := wholeLines(f)
+	if err != nil || whole == size {
+		return err
+	}
+	return errors.Join(f.Truncate(whole), f.Sync())
+}
+
 // Mend shortens a file to its last newline. It also takes out the lines that have zeros in them, which no text has: of
 // what was written and not synced yet, a page may have come to the disk without the one before it. What is left is
 // written to a file aside first. It returns how many bytes these lines had.
@@ -22,14 +39,8 @@ func Mend(path, aside string) (holes int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	size, whole, err := wholeLines(f)
-	if err != nil {
+	if err := tail(f); err != nil {
 		return 0, err
-	}
-	if whole < size {
-		if err := errors.Join(f.Truncate(whole), f.Sync()); err != nil {
-			return 0, err
-		}
 	}
 	if zeros, err := hasZeros(f); err != nil || !zeros {
 		return 0, err

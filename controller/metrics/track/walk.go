@@ -63,7 +63,7 @@ func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 	if known > 0 && known == a.ticks {
 		distanceM = new(metres / float64(known))
 	}
-	if moving > 0 && within >= a.ticks-2*edge {
+	if a.ticks > 2*edge && within >= a.ticks-2*edge {
 		relativeMps = new(mps / float64(moving))
 	}
 	return distanceM, relativeMps
