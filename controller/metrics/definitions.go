@@ -87,7 +87,7 @@ var (
 	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
 	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean " +
 		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow. Absent where " +
-		"these were not known from 0.5 s after its opening to 0.5 s before its close, and of a window of up to 3 s"}
+		"these were not known from 0.5 s after its opening to 0.5 s before its close"}
 	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
 		"mean over the window at 10 Hz; absent where it was not known throughout. Pairs are every two nodes of a " +
 		"trial of up to 50, and of a larger one those that a flow joins"}

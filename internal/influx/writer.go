@@ -176,7 +176,8 @@ func (w *Writer) Forget(ctx context.Context, measurement string, tags map[string
 		of = append(of, quoted(name, `"`)+" = "+quoted(tags[name], `'`))
 	}
 	// 1.6 deletes nothing where the time is asked for by "=".
-	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ") + fmt.Sprintf(" AND time >= %d AND time <= %[1]d", at.UnixNano())
+	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ") +
+		fmt.Sprintf(" AND time >= %d AND time <= %[1]d", at.UnixNano())
 	err := w.persist(ctx, func() error {
 		return w.call(ctx, "/query", url.Values{"db": {w.Target.Database}, "q": {q}}, nil)
 	})

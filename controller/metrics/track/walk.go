@@ -40,11 +40,14 @@ func (k Track) Walk(ticks, hz int) Walk {
 // known at every tick but those at the edges.
 func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 	var metres, mps float64
-	known, moving, within := 0, 0, 0
-	edge := a.beyond + int(edgeS*float64(a.hz))
+	known, moving := 0, 0
+	endS := float64(a.ticks)/float64(a.hz) - edgeS
+	whole := a.Holds(edgeS, endS) && b.Holds(edgeS, endS)
 	for i := range a.ticks {
 		p, q := a.places[i+a.beyond], b.places[i+a.beyond]
 		if !p.known || !q.known {
+			s := float64(i) / float64(a.hz)
+			whole = whole && (s < edgeS || s > endS)
 			continue
 		}
 		metres, known = metres+HaversineM(p.latDeg, p.lonDeg, q.latDeg, q.lonDeg), known+1
@@ -56,14 +59,11 @@ func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 		n0, e0 := OffsetM(p0.latDeg, p0.lonDeg, q0.latDeg, q0.lonDeg)
 		n1, e1 := OffsetM(p1.latDeg, p1.lonDeg, q1.latDeg, q1.lonDeg)
 		mps, moving = mps+math.Hypot(n1-n0, e1-e0)/RelativeSpanS, moving+1
-		if i >= edge && i < a.ticks-edge {
-			within++
-		}
 	}
 	if known > 0 && known == a.ticks {
 		distanceM = new(metres / float64(known))
 	}
-	if a.ticks > 2*edge && within >= a.ticks-2*edge {
+	if moving > 0 && whole {
 		relativeMps = new(mps / float64(moving))
 	}
 	return distanceM, relativeMps
