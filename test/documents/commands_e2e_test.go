@@ -135,6 +135,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh nodes restore " + nodes, says: "alpha"},
 		{typed: "fieldmesh-agent restore", run: "restore --config agent.yaml", says: "nothing to put back"},
 		{typed: "fieldmesh serve", until: "campaigns of campaigns"},
+		{typed: "fieldmesh serve --discovery=false", until: "campaigns of campaigns"},
 		{typed: "fieldmesh keys tell"},
 		{typed: "fieldmesh keys issue alpha --dir fleet --address 192.168.8.11:7443", run: "keys issue bravo --dir " +
 			"fleet --address 192.168.8.11:7443"},
