@@ -21,6 +21,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/challenge"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -158,13 +159,13 @@ type Engine struct {
 	lease    lease
 	byHand   string // the newest restore by hand that is known of
 	heardNs  int64  // when the run was last heard of from elsewhere: its controller, or a peer in an attempt
+	endedAt  string // a peer whose run has ended, and which no controller has taken up since; "": none is known of
 	stopped  bool
 	journal  *journal.Journal
 	live     liveView
 	others   heardPlaces
 
-	challenge    uint64 // of GO; 0: none
-	challengedAt time.Time
+	challenge challenge.Challenge // of GO
 
 	work sync.WaitGroup // the attempts' goroutines
 }

@@ -2,8 +2,6 @@ package trial
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/challenge"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -38,8 +37,6 @@ const (
 	meshAfter = 3
 	// refusedEvery is how often at most a forged GO is logged.
 	refusedEvery = time.Second
-	// challengeFor is how long an answer to a challenge counts as new.
-	challengeFor = 5 * time.Second
 )
 
 func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
@@ -132,7 +129,7 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 	case !takesPart:
 		ack.Ready, ack.Reason = false, "this node takes no part in the trial"
 	case ended:
-		ack.Ready, ack.Reason = false, "the run has ended here"
+		ack.Ready, ack.Ended, ack.Reason = false, true, "the run has ended here"
 	case a != nil && a.key == k && state == wire.StateLoaded:
 		return nil // still arming: the next repetition is answered
 	case a != nil && a.key == k && state != wire.StateRestoring && g.Type == wire.GoArm:
@@ -141,48 +138,19 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
 		ack.Ready, ack.Reason = false, "this attempt has ended here"
-	case !e.isNew(g):
-		ack.Challenge = e.newChallenge()
+	case !e.challenge.Met(g.Answer):
+		ack.Challenge = e.challenge.Number()
 	case a != nil:
 		a.giveWay(k, state)
 		return nil // answered once this node is free, if that is soon enough
 	default:
 		if err := e.armLate(ctx, k); err != nil {
-			ack.Ready, ack.Reason = false, clip(err.Error())
+			ack.Ready, ack.Ended, ack.Reason = false, e.hasEnded(), clip(err.Error())
 			return ack
 		}
 		return nil
 	}
 	return ack
-}
-
-// newChallenge returns what a GO has to repeat to count as new. It is the same for
-// a while, so that the repetitions of a GO all do.
-func (e *Engine) newChallenge() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.challenge == 0 || time.Since(e.challengedAt) > challengeFor {
-		e.challenge, e.challengedAt = max(random(), 1), time.Now()
-	}
-	return e.challenge
-}
-
-func random() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// isNew reports whether a GO repeats the challenge. It does so once: what somebody
-// hears and sends again does not.
-func (e *Engine) isNew(g wire.Go) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.challenge == 0 || g.Answer != e.challenge || time.Since(e.challengedAt) > challengeFor {
-		return false
-	}
-	e.challenge = 0
-	return true
 }
 
 // clip keeps a reason short enough for a datagram.
@@ -399,6 +367,12 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
+func (e *Engine) hasEnded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended
+}
+
 // errGoUnanswered says that an exchange's time has run out.
 const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 
@@ -412,7 +386,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	}
 	defer conn.Close()
 	key, run := e.goKey()
-	exchange := random()
+	exchange := challenge.Random()
 	for _, p := range peers {
 		p.asked, p.answer = nil, 0
 	}
@@ -494,8 +468,13 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, exchan
 			continue
 		}
 		a.engine.mu.Lock()
-		a.heard = true
+		if a.heard = a.heard || !ack.Ended; ack.Ended {
+			a.engine.endedAt = ack.From
+		}
 		a.engine.mu.Unlock()
+		if ack.Ended {
+			return false, verdict.Interruption{Code: wire.ReasonHostRestored, Text: ack.From + ": " + ack.Reason}
+		}
 		if !ack.Ready {
 			return false, faultf(wire.ReasonPeerNotReady, "%s: %s", ack.From, ack.Reason)
 		}

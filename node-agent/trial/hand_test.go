@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -148,5 +149,45 @@ func TestGOWithoutTheHostProcessInterruptsTheAttempt(t *testing.T) {
 	road.host.mu.Unlock()
 	if outcome, reason := road.outcome(t, k); outcome != wire.Interrupted {
 		t.Errorf("kept as %s: %s", outcome, reason)
+	}
+}
+
+// A peer that was put back by hand refuses every GO. That uses up no attempt of the trials that are left: the initiator
+// holds off until a controller is there.
+func TestAPeerWhoseRunHasEndedUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 2)
+	k := keepFirst(t, car, road, plan)
+	road.host.restoreByHand(t, "first")
+	takeLease(t, car, 0)
+	takeLease(t, road, 0)
+	k.Trial = 2
+	outcome, reason := car.outcome(t, k)
+	if outcome != wire.Interrupted || !strings.Contains(reason, "road: the run has ended") {
+		t.Errorf("kept as %s: %s", outcome, reason)
+	}
+	if _, goesOn := car.mine(); goesOn || car.Busy() {
+		t.Error("the initiator does not hold off")
+	}
+	past := car.deps.Clock.BootNs() - time.Minute.Nanoseconds()
+	car.mu.Lock()
+	car.heardNs = past
+	car.mu.Unlock()
+	k.Attempt = 2 // which the peer refuses at once
+	if err := car.arm(ctx, k); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, reason := car.outcome(t, k); outcome != wire.Interrupted {
+		t.Errorf("kept as %s: %s", outcome, reason)
+	}
+	car.mu.Lock()
+	if next, more := car.next(); !more || next.Trial != 2 || car.heardNs != past {
+		t.Errorf("next is %+v (%v), heard %d ns later", next, more, car.heardNs-past)
+	}
+	car.mu.Unlock()
+	takeLease(t, car, 0.01)
+	await(t, "the lease ends", func() bool { return !car.leaseHeld() })
+	if _, goesOn := car.mine(); !goesOn {
+		t.Error("after a controller was there it does not go on")
 	}
 }

@@ -38,7 +38,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 		return wire.Lease{Holder: l.Holder}, nil
 	}
 	l.TTLS = min(l.TTLS, 120)
-	e.heardNs = e.deps.Clock.BootNs()
+	e.heardNs, e.endedAt = e.deps.Clock.BootNs(), ""
 	until := time.Now().Add(time.Duration(l.TTLS * float64(time.Second)))
 	e.lease = lease{holder: holder, label: l.Holder, until: until}
 	e.hearPlaces(l.Places)
@@ -306,7 +306,8 @@ func (e *Engine) endAndRestore(ctx context.Context) (wire.RestoreReport, error) 
 	return report, nil
 }
 
-// endIfRestoredByHand ends the run on this node, with an error, when it was put back by hand since it was loaded or begun here.
+// endIfRestoredByHand ends the run on this node, with an error, when it was put back by hand since it was loaded or
+// begun here.
 func (e *Engine) endIfRestoredByHand(ctx context.Context) error {
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {
@@ -351,9 +352,9 @@ func (e *Engine) Attempt() (k wire.TrialKey, busy bool) {
 // dead-man timer off: for a drive back, a meal, a change of cars. A trial that comes all the same is taken part in.
 const forsakenAfter = time.Hour
 
-// forsaken reports whether that has passed; e.mu is held.
+// forsaken reports whether that has passed, or a peer would refuse every trial; e.mu is held.
 func (e *Engine) forsaken() bool {
-	return e.deps.Clock.BootNs()-e.heardNs >= forsakenAfter.Nanoseconds()
+	return e.endedAt != "" || e.deps.Clock.BootNs()-e.heardNs >= forsakenAfter.Nanoseconds()
 }
 
 // Busy reports whether the machine should stay as the run has set it up: an

@@ -52,6 +52,7 @@ type Ack struct {
 	Exchange  uint64 `json:"exchange"` // that Go's
 	Nonce     uint64 `json:"nonce"`    // that Go's
 	Ready     bool   `json:"ready"`
+	Ended     bool   `json:"ended,omitempty"` // the run has, and only a controller takes it up
 	Reason    string `json:"reason,omitempty"`
 	Waiting   string `json:"waiting,omitempty"`
 	Challenge uint64 `json:"challenge,omitempty"`
