@@ -5,7 +5,9 @@ package clock
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,6 +93,15 @@ func SlewedNs() (ns int64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// BootID is the kernel's random name of the present boot.
+func BootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
 }
 
 // Wall is the wall clock, in UTC.

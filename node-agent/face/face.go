@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -154,12 +153,12 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 	if err != nil {
 		return nil, err
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := clock.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("read boot id: %w", err)
+		return nil, err
 	}
 	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, KeptBytes: keep,
-		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt, Boot: strings.TrimSpace(string(boot))})
+		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt, Boot: boot})
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +225,7 @@ func (f *Face) awaitHost(ctx context.Context) error {
 
 func (f *Face) deps() trial.Deps {
 	return trial.Deps{
-		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: &f.generator,
+		Clock: f.clk, Wall: f.wall.Now, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: &f.generator,
 		Sockets: func(node string, fl []wire.Flow, addresses map[string]netip.Addr,
 			traced measure.Events) (trial.Sockets, error) {
 			t := measure.NewTCP(node, fl, addresses)

@@ -216,13 +216,12 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		}
 		e.started, e.ended = true, false
 	}
-	now, a := e.deps.Clock.BootNs(), newAttempt(e, k, t)
+	a := newAttempt(e, k, t)
 	if a.heard = e.leased() || t.Initiator != e.cfg.Node; a.heard {
-		e.heardNs = now
+		e.heardNs = e.deps.Clock.BootNs()
 	}
-	armed := journal.Attempt{TrialKey: k, After: e.deps.Spool.Position().Seq,
-		HeardUnixS: e.deps.Clock.Wall().Add(time.Duration(e.heardNs - now)).Unix()}
-	if err := e.journal.Armed(armed); err != nil {
+	armed := journal.Attempt{TrialKey: k, After: e.deps.Spool.Position().Seq}
+	if err := e.journal.Armed(armed, e.lastHeard()); err != nil {
 		return nil, err
 	}
 	e.current = a

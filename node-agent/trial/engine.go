@@ -93,6 +93,7 @@ type Routing interface {
 // Deps is everything that an Engine reaches beyond itself.
 type Deps struct {
 	Clock clock.Clock
+	Wall  func() wire.WallClock // where the wall clock stands; nil: not known
 	Host  Host
 	Spool Spool
 	GPS   Receiver
@@ -179,7 +180,7 @@ type lease struct {
 // New opens a node's state. An attempt that a former life of the agent left
 // unfinished is recorded as interrupted, unless its end is, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
-	e := &Engine{cfg: cfg, deps: deps, version: 1, heardNs: deps.Clock.BootNs(), changed: make(chan struct{}),
+	e := &Engine{cfg: cfg, deps: deps, version: 1, changed: make(chan struct{}),
 		verdicts: map[int][]wire.Verdict{}}
 	j, state, err := journal.Open(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
@@ -187,17 +188,14 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	}
 	e.journal, e.plan, e.started, e.ended, e.verdicts = j, state.Plan, state.Started, state.Ended, state.Verdicts
 	e.byHand = state.ByHand
-	// A wall clock that is not set says nothing of how long the machine was off.
-	if off := deps.Clock.Wall().Sub(state.Heard); !state.Heard.IsZero() && off > 0 {
-		e.heardNs -= off.Nanoseconds()
-	}
+	e.heardNs = state.Heard.Ns(deps.Clock)
 	if k := state.Unfinished; k != nil && e.plan != nil {
-		err = e.buryUnfinished(ctx, *k)
+		err = e.buryUnfinished(ctx, *k, state.Heard)
 	}
 	return e, err
 }
 
-func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt) error {
+func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt, heard journal.Heard) error {
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
@@ -214,7 +212,7 @@ func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt) error {
 	}
 	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)
 	e.lastKey = &k.TrialKey
-	return e.journal.Kept(v)
+	return e.journal.Kept(v, heard)
 }
 
 // record appends a record of an attempt at the present time.

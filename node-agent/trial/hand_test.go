@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -189,5 +190,39 @@ func TestAPeerWhoseRunHasEndedUsesUpNoAttempt(t *testing.T) {
 	await(t, "the lease ends", func() bool { return !car.leaseHeld() })
 	if _, goesOn := car.mine(); !goesOn {
 		t.Error("after a controller was there it does not go on")
+	}
+}
+
+// slowWall is a machine whose wall clock is behind until it is set.
+type slowWall struct {
+	clock.System
+	behind time.Duration
+}
+
+func (c slowWall) Wall() time.Time { return c.System.Wall().Add(-c.behind) }
+
+// A wall clock that is set while a run is under way, and a restart of the agent after that, do not end the run; what
+// was heard during an attempt outlives the agent too.
+func TestASteppedWallClockForsakesNobody(t *testing.T) {
+	t.Parallel()
+	car := newRig(t, "car", t.TempDir(), testnet.FreePort(t))
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
+	plan := twoNodePlan(2, car.port, road.port)
+	for _, r := range []*rig{car, road} {
+		r.deps.Clock = slowWall{behind: 72 * time.Hour}
+		r.start(t)
+		takeLease(t, r, 60)
+		if _, err := r.Load(ctx, holder, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keepFirst(t, car, road, plan)
+	car.mu.Lock()
+	heard := car.heardNs
+	car.mu.Unlock()
+	again := newRig(t, "car", car.dir, testnet.FreePort(t))
+	if _, goesOn := again.mine(); !goesOn || again.heardNs != heard {
+		t.Errorf("it goes on: %v; it takes itself to have heard of the run %s later than it had", goesOn,
+			time.Duration(again.heardNs-heard))
 	}
 }

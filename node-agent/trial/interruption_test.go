@@ -149,7 +149,8 @@ func TestAnAttemptThatWasKeptIsNotInterrupted(t *testing.T) {
 			}
 			record(c.before)
 			if err := errors.Join(road.journal.Load(twoNodePlan(1, 1, 1), ""),
-				road.journal.Armed(journal.Attempt{TrialKey: k, After: spool.Position().Seq})); err != nil {
+				road.journal.Armed(journal.Attempt{TrialKey: k, After: spool.Position().Seq},
+					journal.Heard{})); err != nil {
 				t.Fatal(err)
 			}
 			record(c.recorded)

@@ -193,15 +193,15 @@ func outcomeOf(reason error) wire.Outcome {
 func (e *Engine) kept(a *attempt, v wire.Verdict) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.journal.Kept(v); err != nil {
+	if a.heard {
+		e.heardNs = e.deps.Clock.BootNs()
+	}
+	if err := e.journal.Kept(v, e.lastHeard()); err != nil {
 		e.deps.Log.Error("keep verdict", "error", err)
 	}
 	e.verdicts[a.key.Trial] = journal.SetVerdict(e.verdicts[a.key.Trial], v)
 	k := a.key
 	e.current, e.lastKey = nil, &k
-	if a.heard {
-		e.heardNs = e.deps.Clock.BootNs()
-	}
 	e.bump()
 	close(a.done)
 }

@@ -254,7 +254,7 @@ func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdi
 	}
 	for _, v := range vs {
 		v.Final = true
-		if err := e.journal.Kept(v); err != nil {
+		if err := e.journal.Kept(v, e.lastHeard()); err != nil {
 			return wire.CampaignView{}, err
 		}
 		e.verdicts[v.Trial] = journal.SetVerdict(e.verdicts[v.Trial], v)
@@ -351,6 +351,15 @@ func (e *Engine) Attempt() (k wire.TrialKey, busy bool) {
 // forsakenAfter is how long a node that hears neither its controller nor a peer begins trials by itself, and holds the
 // dead-man timer off: for a drive back, a meal, a change of cars. A trial that comes all the same is taken part in.
 const forsakenAfter = time.Hour
+
+// lastHeard is what the journal keeps of that; e.mu is held.
+func (e *Engine) lastHeard() journal.Heard {
+	var wall wire.WallClock
+	if e.deps.Wall != nil {
+		wall = e.deps.Wall()
+	}
+	return journal.HeardAt(e.deps.Clock, e.heardNs, wall)
+}
 
 // forsaken reports whether that has passed, or a peer would refuse every trial; e.mu is held.
 func (e *Engine) forsaken() bool {

@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host/process"
 )
 
@@ -24,11 +24,11 @@ type Netns struct {
 
 // presentNetns is that of this process.
 func presentNetns() (Netns, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := clock.BootID()
 	if err != nil {
-		return Netns{}, fmt.Errorf("read boot id: %w", err)
+		return Netns{}, err
 	}
-	w := Netns{Boot: strings.TrimSpace(string(boot))}
+	w := Netns{Boot: boot}
 	if w.Namespace, err = process.NamespaceOf("/proc/thread-self/ns/net"); err != nil {
 		return Netns{}, fmt.Errorf("read network namespace: %w", err)
 	}

@@ -12,10 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
-	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -75,14 +73,13 @@ type journalLine struct {
 	ByHand  string        `json:"by_hand,omitempty"` // with Begun, or alone when the plan was loaded
 	Armed   *Attempt      `json:"armed,omitempty"`
 	Verdict *wire.Verdict `json:"verdict,omitempty"`
+	Heard   *Heard        `json:"heard,omitempty"` // with Armed and Verdict
 }
 
 // Attempt is one that was armed, and after which record of the node's.
 type Attempt struct {
 	wire.TrialKey
 	After uint64 `json:"after,omitempty"`
-	// HeardUnixS is when the run was last heard of from elsewhere before that, by the wall clock.
-	HeardUnixS int64 `json:"heard_unix_s,omitempty"`
 }
 
 // State is what a journal holds.
@@ -90,8 +87,8 @@ type State struct {
 	Plan       *wire.RunPlan
 	Started    bool
 	Ended      bool
-	ByHand     string    // the newest restore by hand when the run was loaded, or begun
-	Heard      time.Time // of the run from elsewhere, by the wall clock; zero: not known
+	ByHand     string // the newest restore by hand when the run was loaded, or begun
+	Heard      Heard  // the newest; zero: not known
 	Verdicts   map[int][]wire.Verdict
 	Unfinished *Attempt // armed, and no outcome
 }
@@ -151,6 +148,9 @@ func (j *Journal) replay(st *State) (int64, error) {
 			return good, nil
 		}
 		good += int64(len(line))
+		if l.Heard != nil {
+			st.Heard = *l.Heard
+		}
 		switch {
 		case l.Begun:
 			st.Started, st.Ended, st.ByHand = true, false, l.ByHand
@@ -159,10 +159,7 @@ func (j *Journal) replay(st *State) (int64, error) {
 		case l.Ended:
 			st.Started, st.Ended = false, true
 		case l.Armed != nil:
-			st.Unfinished, st.Heard = l.Armed, time.Time{}
-			if heard := time.Unix(l.Armed.HeardUnixS, 0); heard.After(version.Built()) { // by a clock that was set
-				st.Heard = heard
-			}
+			st.Unfinished = l.Armed
 		case l.Verdict != nil:
 			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey {
 				st.Unfinished = nil
@@ -224,11 +221,13 @@ func (j *Journal) ReplacePlan(plan wire.RunPlan) error {
 	return writeDurably(j.planPath(), body)
 }
 
-// Armed notes that an attempt was armed.
-func (j *Journal) Armed(a Attempt) error { return j.append(journalLine{Armed: &a}) }
+// Armed notes that an attempt was armed, and when the run was last heard of then.
+func (j *Journal) Armed(a Attempt, h Heard) error { return j.append(journalLine{Armed: &a, Heard: &h}) }
 
-// Kept notes the outcome of an attempt.
-func (j *Journal) Kept(v wire.Verdict) error { return j.append(journalLine{Verdict: &v}) }
+// Kept notes the outcome of an attempt, and when the run was last heard of then.
+func (j *Journal) Kept(v wire.Verdict, h Heard) error {
+	return j.append(journalLine{Verdict: &v, Heard: &h})
+}
 
 // Begun notes that the run has begun, and which restore by hand was the newest then.
 func (j *Journal) Begun(byHand string) error {

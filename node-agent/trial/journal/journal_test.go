@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -40,7 +39,7 @@ func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
 	}
 	for trial := 1; trial <= 3; trial++ {
 		disk.full = trial == 2
-		if err := j.Kept(verdict(trial)); (err != nil) != disk.full {
+		if err := j.Kept(verdict(trial), Heard{}); (err != nil) != disk.full {
 			t.Fatalf("trial %d: %v", trial, err)
 		}
 	}
@@ -53,8 +52,7 @@ func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
 	}
 }
 
-// When the run was last heard of, and which restore by hand was the newest, outlive the agent; a time that was told by
-// a clock which was not set is not known.
+// When the run was last heard of, and which restore by hand was the newest, outlive the agent.
 func TestWhatIsKnownOfTheRunOutlivesTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	j, _, err := Open(dir)
@@ -70,17 +68,15 @@ func TestWhatIsKnownOfTheRunOutlivesTheAgent(t *testing.T) {
 		return st
 	}
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	now := time.Now().Truncate(time.Second)
-	if st := reopened(j.Load(wire.RunPlan{Run: "r1"}, "first")); st.ByHand != "first" || !st.Heard.IsZero() {
+	if st := reopened(j.Load(wire.RunPlan{Run: "r1"}, "first")); st.ByHand != "first" || st.Heard != (Heard{}) {
 		t.Errorf("loaded: %+v", st)
 	}
-	st := reopened(j.Begun("second"), j.Armed(Attempt{TrialKey: k, HeardUnixS: now.Unix()}))
-	if st.ByHand != "second" || !st.Heard.Equal(now) || st.Unfinished.TrialKey != k {
+	armed, kept := Heard{BootID: "b", BootNs: 5, UnixS: 7}, Heard{BootID: "b", BootNs: 6}
+	st := reopened(j.Begun("second"), j.Armed(Attempt{TrialKey: k}, armed))
+	if st.ByHand != "second" || st.Heard != armed || st.Unfinished.TrialKey != k {
 		t.Errorf("begun: %+v", st)
 	}
-	for _, unset := range []int64{0, 86400} {
-		if st := reopened(j.Armed(Attempt{TrialKey: k, HeardUnixS: unset})); !st.Heard.IsZero() {
-			t.Errorf("armed when the clock showed %d s: heard at %s", unset, st.Heard)
-		}
+	if st := reopened(j.Kept(wire.Verdict{TrialKey: k}, kept)); st.Heard != kept || st.Unfinished != nil {
+		t.Errorf("kept: %+v", st)
 	}
 }
