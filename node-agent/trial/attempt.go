@@ -118,7 +118,7 @@ func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (
 // arm is Arm for callers that need no lease: a controller's, a peer's GO, and
 // the node itself when it goes on alone.
 func (e *Engine) arm(ctx context.Context, k wire.TrialKey) error {
-	a, err := e.admit(k)
+	a, err := e.admit(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -178,9 +178,17 @@ func cureOf(err error) string {
 // admit makes k the attempt under way; the caller has to begin it, and until it
 // is kept it counts as work. It returns nil, nil when k is already under way or
 // done, so that arming twice is arming once.
-func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
+func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
+	leave, err := e.awaitPutBack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.ended && !e.leased() { // since the caller looked
+		return nil, e.over()
+	}
 	t, ok := e.trial(k.Trial)
 	next, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[k.Trial])
 	asked := more && k.Attempt <= next // a person may have asked for one beyond the plan's

@@ -148,6 +148,8 @@ type Engine struct {
 	cfg  Config
 	deps Deps
 
+	putBack chan struct{} // full while a restore is looked for or made; taken before mu
+
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced whenever the view changes
 	version  uint64
@@ -181,6 +183,7 @@ type lease struct {
 // unfinished is recorded as interrupted, unless its end is, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: deps, version: 1, changed: make(chan struct{}),
+		putBack:  make(chan struct{}, 1),
 		verdicts: map[int][]wire.Verdict{}}
 	j, state, err := journal.Open(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {

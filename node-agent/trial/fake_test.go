@@ -33,6 +33,8 @@ type fakeHost struct {
 	left     int    // sockets that a former attempt has left
 	stuck    string // why they cannot be destroyed
 	stopped  []flows.Filtered
+	told     func()                    // once, when a status was read and before it is returned
+	restores func()                    // once, before everything is put back
 	wifi     func() (wire.Caps, error) // of Android
 }
 
@@ -71,6 +73,15 @@ func (h *fakeHost) Apply(ctx context.Context, scope string, cs []change.Change) 
 
 func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport, error) {
 	h.mu.Lock()
+	before := h.restores
+	if scope == "" {
+		h.restores = nil
+	}
+	h.mu.Unlock()
+	if scope == "" && before != nil {
+		before()
+	}
+	h.mu.Lock()
 	defer h.mu.Unlock()
 	if scope == "" {
 		h.applied = map[string][]string{}
@@ -93,12 +104,18 @@ func (h *fakeHost) restoreByHand(t *testing.T, word string) {
 
 func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.away {
+	st, after := wire.HostStatus{Reached: true, Instance: h.instance, ByHand: h.byHand,
+		Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, h.told
+	away := h.away
+	h.told = nil
+	h.mu.Unlock()
+	if after != nil {
+		after()
+	}
+	if away {
 		return wire.HostStatus{}, host.ErrAway
 	}
-	return wire.HostStatus{Reached: true, Instance: h.instance, ByHand: h.byHand,
-		Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
+	return st, nil
 }
 
 func (h *fakeHost) inForce(scope string) int {

@@ -180,7 +180,7 @@ func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
 	defer enough()
 	err := e.endIfRestoredByHand(looking)
 	if err == nil || errors.Is(err, host.ErrAway) { // an attempt without the host process is interrupted
-		a, err = e.admit(k)
+		a, err = e.admit(looking, k)
 	}
 	if err != nil {
 		e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)

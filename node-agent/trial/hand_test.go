@@ -226,3 +226,45 @@ func TestASteppedWallClockForsakesNobody(t *testing.T) {
 			time.Duration(again.heardNs-heard))
 	}
 }
+
+// What a finished attempt finds out of the host process, or puts back, is no word on the attempt that a controller arms
+// meanwhile.
+func TestALateWordOnARestoreSparesTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]func(*fakeHost, func()){
+		"an old status":  func(h *fakeHost, wait func()) { h.told = wait },
+		"a late restore": func(h *fakeHost, wait func()) { h.restores = wait },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			car, road, plan := pair(t, 2)
+			k := keepFirst(t, car, road, plan)
+			k.Trial = 2
+			reached, goOn, ended, armed := make(chan bool), make(chan bool), make(chan error, 1), make(chan error, 1)
+			if name == "a late restore" {
+				road.host.restoreByHand(t, "first")
+			}
+			road.host.mu.Lock()
+			hold(road.host, func() { close(reached); <-goOn })
+			road.host.mu.Unlock()
+			go func() { ended <- road.endIfRestoredByHand(ctx) }()
+			<-reached
+			if name == "an old status" {
+				road.host.mu.Lock()
+				road.host.byHand = "first"
+				road.host.mu.Unlock()
+			}
+			go func() { _, err := road.Arm(ctx, holder, plan.Run, k); armed <- err }()
+			time.Sleep(200 * time.Millisecond) // it waits, or has armed
+			close(goOn)
+			<-ended
+			if err := <-armed; err != nil {
+				t.Fatal(err)
+			}
+			changes := road.host.inForce("trial") + road.host.inForce("run")
+			if at, busy := road.Attempt(); !busy || at != k || changes == 0 {
+				t.Errorf("it is at %+v (%v), with %d changes in force", at, busy, changes)
+			}
+		})
+	}
+}

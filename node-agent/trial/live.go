@@ -3,6 +3,7 @@ package trial
 import (
 	"sync"
 
+	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -33,7 +34,7 @@ func (l *liveView) see(tNs int64, b wire.Body) {
 		if s.SpeedMps != nil {
 			l.speed = s.SpeedMps
 		}
-		if s.FixAgeMs == nil || *s.FixAgeMs > float64(freshFix.Milliseconds()) {
+		if s.FixAgeMs == nil || *s.FixAgeMs > float64(gate.FreshFix.Milliseconds()) {
 			l.speed = nil
 		}
 	case *wire.TCPSample:

@@ -277,8 +277,24 @@ func (e *Engine) End(ctx context.Context, holder, run string) (wire.RestoreRepor
 // Restore ends whatever is under way and puts the machine back. It needs no
 // lease: a person who wants the machine back gets it.
 func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
+	leave, err := e.awaitPutBack(ctx)
+	if err != nil {
+		return wire.RestoreReport{}, err
+	}
+	defer leave()
 	e.mu.Lock()
 	return e.endAndRestore(ctx)
+}
+
+// awaitPutBack waits for a restore that is looked for or made: what it finds and undoes is of the time before. Nothing
+// is armed, and no other restore is made, until leave is called.
+func (e *Engine) awaitPutBack(ctx context.Context) (leave func(), err error) {
+	select {
+	case e.putBack <- struct{}{}:
+		return func() { <-e.putBack }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait until node %s is put back: %w", e.cfg.Node, ctx.Err())
+	}
 }
 
 // endAndRestore lets go of e.mu, which is held.
@@ -309,6 +325,11 @@ func (e *Engine) endAndRestore(ctx context.Context) (wire.RestoreReport, error) 
 // endIfRestoredByHand ends the run on this node, with an error, when it was put back by hand since it was loaded or
 // begun here.
 func (e *Engine) endIfRestoredByHand(ctx context.Context) error {
+	leave, err := e.awaitPutBack(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {
 		return err
@@ -324,7 +345,11 @@ func (e *Engine) endIfRestoredByHand(ctx context.Context) error {
 	if _, err := e.endAndRestore(ctx); err != nil {
 		return err
 	}
-	return refuse("conflict", "the run has ended here: the node was put back by hand",
+	return e.over()
+}
+
+func (e *Engine) over() error {
+	return refuse("conflict", "the run has ended here: node "+e.cfg.Node+" was put back",
 		"have its controller resume it: fieldmesh run --resume RUN")
 }
 

@@ -3,7 +3,6 @@ package trial
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -93,25 +92,5 @@ func TestARestingNodeRecordsEachFix(t *testing.T) {
 	}
 	if want := []int{3, 4, 14, 17, 27, 30, 31, 32, 33, 34}; !slices.Equal(at, want) || withFix != 4 {
 		t.Errorf("records at beats %v, %d with a fix, want %v and 4", at, withFix, want)
-	}
-}
-
-// A gate that waits for a time is looked at when that has come, and all others often.
-func TestAGateIsLookedAtWhenItMayOpen(t *testing.T) {
-	for _, c := range []struct {
-		gate         wire.Gate
-		nowS, limitS int64
-		want         time.Duration
-	}{
-		{wire.Gate{SpeedBand: true}, 0, 100, gateEvery},
-		{wire.Gate{AfterS: new(0.4)}, 0, 100, 400 * time.Millisecond},
-		{wire.Gate{AfterS: new(60.0)}, 0, 100, restInterval},
-		{wire.Gate{AfterS: new(60.0), SpeedBand: true}, 61, 100, gateEvery},
-		{wire.Gate{AfterS: new(60.0)}, 30, 30, gateEvery},
-	} {
-		g := newGate(wire.Trial{Gate: c.gate}, 0)
-		if got := g.closedFor(c.nowS*1e9, c.limitS*1e9); got != c.want {
-			t.Errorf("%+v after %d s: again after %v, want %v", c.gate, c.nowS, got, c.want)
-		}
 	}
 }
