@@ -22,12 +22,14 @@ func (e *Engine) autopilot(ctx context.Context) {
 	ticker := time.NewTicker(autopilotEvery)
 	defer ticker.Stop()
 	var idle time.Time
+	var told string
 	for {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
+		told = e.tellHoldingOff(told)
 		k, ok := e.mine()
 		if !ok {
 			idle = time.Time{}
@@ -64,6 +66,34 @@ func (e *Engine) mine() (wire.TrialKey, bool) {
 	}
 	t, _ := e.trial(k.Trial)
 	return k, t.Initiator == e.cfg.Node
+}
+
+// tellHoldingOff tells the log, and who watches the view, when this node begins or ends to hold off; before is why it
+// did when it told last.
+func (e *Engine) tellHoldingOff(before string) (why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if why = e.holdsOff(); why == before {
+		return why
+	}
+	if why != "" {
+		e.deps.Log.Warn("this node begins nothing more by itself", "run", e.plan.Run, "reason", why)
+	}
+	e.bump()
+	return why
+}
+
+// holdsOff is why this node begins nothing more by itself in a run that is not over, "" when it does not hold off; e.mu
+// is held.
+func (e *Engine) holdsOff() string {
+	_, more := e.next()
+	switch {
+	case !more || !e.started || e.leased() || e.current != nil || !e.forsaken():
+		return ""
+	case e.endedAt != "":
+		return "waiting for a controller: the run has ended at node " + e.endedAt
+	}
+	return "waiting for a controller: neither a controller nor a peer was heard for an hour"
 }
 
 // able returns why this node could not arm at present. An attempt that would fail

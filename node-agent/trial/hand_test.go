@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,7 @@ func TestAPeerWhoseRunHasEndedUsesUpNoAttempt(t *testing.T) {
 	if _, goesOn := car.mine(); goesOn || car.Busy() {
 		t.Error("the initiator does not hold off")
 	}
+	wantHoldingOff(t, car, "the run has ended at node road")
 	past := car.deps.Clock.BootNs() - time.Minute.Nanoseconds()
 	car.mu.Lock()
 	car.heardNs = past
@@ -267,4 +269,37 @@ func TestALateWordOnARestoreSparesTheNextAttempt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantHoldingOff: why a node begins nothing more by itself is in its view, and once in its log.
+func wantHoldingOff(t *testing.T, r *rig, why string) {
+	t.Helper()
+	await(t, "the view tells", func() bool {
+		v, err := r.View(ctx, r.RunHeld(), 0)
+		return err == nil && strings.Contains(v.Detail, why)
+	})
+	await(t, "the log tells", func() bool { return strings.Contains(r.log.String(), why) })
+	time.Sleep(3 * autopilotEvery)
+	if n := strings.Count(r.log.String(), "begins nothing more by itself"); n != 1 {
+		t.Errorf("the log tells it %d times:\n%s", n, r.log.String())
+	}
+}
+
+func TestAForsakenNodeSaysSo(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 2)
+	keepFirst(t, car, road, plan)
+	v, err := car.View(ctx, plan.Run, 0)
+	if err != nil || v.Detail != "" {
+		t.Errorf("while its controller is there: %q, %v", v.Detail, err)
+	}
+	car.mu.Lock()
+	car.lease, car.heardNs = lease{}, car.deps.Clock.BootNs()-forsakenAfter.Nanoseconds()
+	car.mu.Unlock()
+	watching, enough := context.WithTimeout(ctx, 10*time.Second)
+	defer enough()
+	if seen, err := car.View(watching, plan.Run, v.Version); err != nil || seen.Version == v.Version {
+		t.Errorf("who watches is not told: %+v, %v", seen, err)
+	}
+	wantHoldingOff(t, car, "neither a controller nor a peer was heard for an hour")
 }

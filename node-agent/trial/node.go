@@ -198,7 +198,7 @@ func (e *Engine) holds(run string) error {
 // view is the standing of the run; e.mu is held.
 func (e *Engine) view() wire.CampaignView {
 	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: wire.StateLoaded,
-		Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
+		Detail: e.holdsOff(), Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
 	if e.lastKey != nil {
 		v.State, v.Current = wire.StateKept, e.lastKey
 	}
