@@ -30,6 +30,8 @@ class SpeedUnitTest {
             "speed 10 m/s, limit 5 m/s" to "speed 36.0 km/h, limit 18.0 km/h",
             "waiting for the mark at 20 m" to "waiting for the mark at 20 m",
             "2.5 m/s2" to "2.5 m/s2",
+            "10 m/s needs 27 m of run-up (2 m/s², hold)" to "36.0 km/h needs 27 m of run-up (2 m/s², hold)",
+            "speeds from 5 up to 3 m/s are none" to "speeds from 18.0 up to 10.8 km/h are none",
         )) {
             assertEquals(wanted, SpeedUnit.KMH.inWords(words, "km/h"))
         }

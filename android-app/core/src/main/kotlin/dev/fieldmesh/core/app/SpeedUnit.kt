@@ -23,6 +23,6 @@ enum class SpeedUnit(private val perMps: Double) {
         val NUMBER = Regex("""\d+(?:\.\d+)?""")
 
         /** One number or several, and their unit once, after the last. */
-        val SPEEDS = Regex("""((?:$NUMBER(?:, | to | ± | of | and ))*$NUMBER) m/s\b""")
+        val SPEEDS = Regex("""((?:$NUMBER(?:, | to | up to | ± | of | and ))*$NUMBER) m/s(?![\w²])""")
     }
 }
