@@ -310,7 +310,7 @@ class ScreensTest {
                 "from then on.",
         ),
         "drive-armed-too-slow-light" to listOf("faster: 33.1 of 50.0 km/h"),
-        "drive-rejected-light" to listOf("The speed was not held.\nIn band on car: 62.0 %, limit 80.0 %"),
+        "drive-rejected-light" to listOf("The speed was not held.\nIn band: 62 %, limit 80 %"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),

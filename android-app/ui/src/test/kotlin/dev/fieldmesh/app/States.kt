@@ -85,7 +85,7 @@ private val newestView = CampaignView(
         TrialView(
             2,
             listOf(
-                verdict(2, 1, "rejected", "speed: in_band_share_min on car is 0.62, limit 0.8"),
+                verdict(2, 1, "rejected", "speed: in_band_share_min is 0.62, limit 0.8"),
                 verdict(2, 2, "accepted"),
             ),
         ),
@@ -474,7 +474,7 @@ object States {
                     signal = levels,
                 )
             },
-        "rejected" to over(3.2, "rejected", "speed: in_band_share_min on car is 0.62, limit 0.8"),
+        "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8"),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
         "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
     )

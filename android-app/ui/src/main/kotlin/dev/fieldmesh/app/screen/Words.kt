@@ -113,14 +113,22 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
         val words = context.getString(rule.words)
         val what = if (node.isEmpty()) words else context.getString(R.string.rule_on, words, node)
         if (measured.isEmpty()) return context.getString(R.string.rule_not_measured, what)
-        fun number(n: String) = rule.number(n.toBigDecimal()) + rule.unit
+        fun number(n: String) = rule.named[n]?.let(context::getString) ?: rule.number(n.toBigDecimal())
         return context.getString(R.string.rule_is, what, number(measured), number(limit))
     }
 
-    private class Rule(val words: Int, val unit: String, val isShare: Boolean = false) {
+    /** [named] are the values that have a name instead of a number. */
+    private class Rule(
+        val words: Int,
+        val unit: String,
+        val isShare: Boolean = false,
+        val named: Map<String, Int> = emptyMap(),
+    ) {
         /** With as many decimals as were told. */
-        fun number(n: BigDecimal): String =
-            if (isShare) "%.1f".format(n.movePointRight(2)) else "%.${n.scale().coerceAtLeast(0)}f".format(n)
+        fun number(told: BigDecimal): String {
+            val n = if (isShare) told.movePointRight(2) else told
+            return "%.${n.scale().coerceAtLeast(0)}f".format(n) + unit
+        }
     }
 
     private companion object {
@@ -129,7 +137,11 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
         /** Those by which attempts are judged (Acceptance in protocols/wire). */
         val rules = mapOf(
             "in_band_share_min" to Rule(R.string.in_band, " %", isShare = true),
-            "fix_mode_min" to Rule(R.string.rule_fix_mode, "-D"),
+            "fix_mode_min" to Rule(
+                R.string.rule_fix_mode,
+                "-D",
+                named = mapOf("0" to R.string.fix_unknown, "1" to R.string.node_gps_none),
+            ),
             "fix_age_ms_max" to Rule(R.string.rule_fix_age, " ms"),
             "clock_error_ms_max" to Rule(R.string.rule_clock_error, " ms"),
             "lateness_share_max" to Rule(R.string.rule_late, " %", isShare = true),
