@@ -33,7 +33,8 @@ class ChartView(context: Context, attributes: AttributeSet?) : ScaledView(contex
             val x = right - (last.bootNs - p.bootNs) / SPAN_NS.toFloat() * (right - left)
             val old = before
             val at = y(p.value)
-            if (old == null || p.bootNs - old.bootNs > GAP_NS) path.moveTo(x, at) else path.lineTo(x, at)
+            if (old == null || p.bootNs - old.bootNs > GAP_NS) path.moveTo(x, at)
+            path.lineTo(x, at) // also to where it is: a value between two gaps is a dot
             before = p
         }
         canvas.drawPath(path, line)
