@@ -75,4 +75,17 @@ class CampaignStateTest {
         assertEquals(Standing.NEXT, standing(listOf("failed", "failed"), "repeat"))
         assertEquals(Standing.FAILED, standing(listOf("failed"), "skip"))
     }
+
+    @Test
+    fun `a factor is of speeds if its level is the car's speed in every trial`() {
+        fun found(vararg trials: Trial): Set<String> {
+            val view = CampaignView(1uL, "run", "c", "loaded", trials = emptyList(), position = SpoolPosition("e", 1))
+            return CampaignState.of(Schedule("run", "c", 2, trials.toList()), view).rows.first().speedFactors
+        }
+        fun at(speed: Double?, level: String) =
+            trial(1).copy(speedMps = speed, factors = mapOf("speed" to level, "streams" to "6", "section" to "A"))
+        assertEquals(setOf("speed"), found(at(2.8, "2.8"), at(6.0, "6")))
+        assertEquals(emptySet(), found(at(2.8, "slow"), at(6.0, "fast")))
+        assertEquals(emptySet(), found(at(null, "2.8"), at(6.0, "6")))
+    }
 }

@@ -304,6 +304,8 @@ class ScreensTest {
         "experiment-nearly-light" to listOf(
             "velocity, on the bench\nunder way, 23 of 24 trials accepted, about 1 min left",
         ),
+        "campaign-some-light" to listOf("Now: 5\nsection A, speed 10.1 km/h"),
+        "campaign-stopped-light" to listOf("Next: 1\nsection A, speed 10.1 km/h"),
         "campaign-done-light" to listOf("24 of 24 accepted", "Nothing is left to drive."),
         "track-none-light" to listOf(
             "Start this phone’s GPS on the Node screen, or wait for a fix of the node’s receiver: the route is drawn " +

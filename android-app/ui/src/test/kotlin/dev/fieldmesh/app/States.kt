@@ -57,12 +57,15 @@ private val sampleNode = WireJson.decodeFromString(NodeStatus.serializer(), gold
 private val plan = WireJson.decodeFromString(Schedule.serializer(), golden("body_schedule"))
 
 private val speeds = listOf("2.8", "8.3", "13.9", "16.7")
-private val trials = plan.copy(
+
+private fun trials(speedFactor: String) = plan.copy(
     trials = List(24) { i ->
-        val factors = mapOf("section" to if (i % 2 == 0) "A" else "B", "speed_mps" to speeds[i % 4])
+        val factors = mapOf("section" to if (i % 2 == 0) "A" else "B", speedFactor to speeds[i % 4])
         plan.trials.first().copy(number = i + 1, factors = factors, speedMps = speeds[i % 4].toDouble(), pass = null)
     },
 )
+
+private val trials = trials("speed")
 
 private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(
     trial,
@@ -547,7 +550,7 @@ object States {
         "none" to Scene(drive.getValue("lost")),
         "waiting" to Scene(drive.getValue("no-run")),
         "some" to Scene(ready),
-        "stopped" to Scene(ready.copy(campaign = CampaignState.of(trials, stopped))),
+        "stopped" to Scene(ready.copy(campaign = CampaignState.of(trials("speed_mps"), stopped))),
         "done" to Scene(ready.copy(campaign = CampaignState.of(trials, allDone))),
     )
 

@@ -12,6 +12,8 @@ enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED, INTERRUPT
 data class TrialRow(
     val number: Int,
     val factors: Map<String, String>,
+    /** The factors whose levels are the car's speeds in m/s. */
+    val speedFactors: Set<String>,
     val standing: Standing,
     val attempts: Int,
     val newest: Verdict?,
@@ -37,6 +39,7 @@ data class CampaignState(
                 isClosed(verdicts[t.number].orEmpty(), schedule.attemptsMax)
             }.map { it.number }.toSet()
             val next = schedule.trials.firstOrNull { it.number !in closed && it.number != underWay }?.number
+            val speedFactors = speedFactors(schedule.trials)
             val rows = schedule.trials.map { t ->
                 val attempts = verdicts[t.number].orEmpty()
                 val newest = attempts.maxByOrNull { it.attempt }
@@ -45,7 +48,7 @@ data class CampaignState(
                     next -> Standing.NEXT
                     else -> outcome(newest)
                 }
-                TrialRow(t.number, t.factors, standing, attempts.size, newest)
+                TrialRow(t.number, t.factors, speedFactors, standing, attempts.size, newest)
             }
             val open = schedule.trials.filter { it.number !in closed }
             return CampaignState(
@@ -57,6 +60,14 @@ data class CampaignState(
                 },
                 open.sumOf { it.driveM() },
             )
+        }
+
+        /** Those that have the car's speed as their level in every trial; one trial may have it by chance. */
+        private fun speedFactors(trials: List<Trial>): Set<String> {
+            fun isSpeed(factor: String) = trials.all {
+                it.speedMps != null && it.factors[factor]?.toDoubleOrNull() == it.speedMps
+            }
+            return trials.firstOrNull()?.factors?.keys.orEmpty().filter(::isSpeed).toSet()
         }
 
         /**

@@ -49,7 +49,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
 
     private fun nextText(row: TrialRow): String {
         val title = if (row.standing == Standing.PRESENT) R.string.campaign_present else R.string.campaign_next
-        return context.getString(title, row.number) + "\n" + Speeds(context, unit()).factors(row.factors).unbroken()
+        return context.getString(title, row.number) + "\n" + Speeds(context, unit()).factors(row).unbroken()
     }
 
     private inner class Rows : BaseAdapter() {
@@ -73,7 +73,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
             val row = old ?: LayoutInflater.from(context).inflate(R.layout.campaign_row, parent, false)
             val trial = list[position]
             row.findViewById<TextView>(R.id.name).text =
-                "${trial.number}  ${Speeds(context, unit()).factors(trial.factors).unbroken()}"
+                "${trial.number}  ${Speeds(context, unit()).factors(trial).unbroken()}"
             row.findViewById<TextView>(R.id.standing).apply {
                 setText(standing(trial.standing).text)
                 setTextColor(context.getColor(standing(trial.standing).color))

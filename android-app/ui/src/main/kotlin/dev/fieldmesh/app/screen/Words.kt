@@ -4,6 +4,7 @@ import android.content.Context
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
@@ -88,14 +89,11 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
     fun inWords(text: String): String = unit.inWords(text, symbol)
 
     /** "speed_mps" → "speed 50.0 km/h": the plan's own words and numbers but for speeds. */
-    fun factors(all: Map<String, String>): String = all.entries.joinToString(", ") { (name, level) ->
+    fun factors(trial: TrialRow): String = trial.factors.entries.joinToString(", ") { (name, level) ->
         val end = units.entries.firstOrNull { name.endsWith(it.key) && level.toDoubleOrNull() != null }
         val bare = name.removeSuffix(end?.key.orEmpty()).replace('_', ' ')
-        when {
-            end == null -> "$bare $level"
-            end.key == "_mps" -> "$bare ${inWords("$level m/s")}"
-            else -> "$bare $level ${end.value}"
-        }
+        val unit = end?.value ?: "m/s".takeIf { name in trial.speedFactors }
+        inWords(listOfNotNull(bare, level, unit).joinToString(" "))
     }
 
     /** What the trial's reason is in plain words, and below them what the node found. */
