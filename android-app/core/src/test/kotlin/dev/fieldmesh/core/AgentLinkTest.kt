@@ -7,6 +7,7 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.NodeApi
 import dev.fieldmesh.core.agent.RecordPage
 import dev.fieldmesh.core.agent.signalOf
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
@@ -109,11 +110,19 @@ class AgentLinkTest {
     fun `a silent peer's last signal is not shown as the present one`() {
         val golden = File(System.getProperty("fieldmesh.golden"))
         val heard = golden.resolve("record_station.json").readText()
+        fun dbm(record: String) = signalOf(record)?.dbm
         fun after(ms: Int) = heard.replace("\"inactive_ms\": 12", "\"inactive_ms\": $ms")
-        assertEquals(-61.0, signalOf(heard))
-        assertEquals(-61.0, signalOf(after(HEARD_MS)))
-        assertNull(signalOf(after(HEARD_MS + 1)))
-        assertNull(signalOf(heard.replace(",\n  \"inactive_ms\": 12", "")))
+        assertEquals(-61.0, dbm(heard))
+        assertEquals(-61.0, dbm(after(HEARD_MS)))
+        assertNull(dbm(after(HEARD_MS + 1)))
+        assertNull(dbm(heard.replace(",\n  \"inactive_ms\": 12", "")))
         assertContains(golden.resolve("../sampled.go").readText(), "const HeardMs = $HEARD_MS\n")
+    }
+
+    @Test
+    fun `a signal tells whose frames it is of`() {
+        fun heard(record: String) = signalOf(File(System.getProperty("fieldmesh.golden"), "$record.json").readText())
+        assertEquals(Heard.Signal(-61.0, SignalSource.NODES), heard("record_station"))
+        assertEquals(Heard.Signal(-61.0, SignalSource.ACCESS_POINT), heard("record_wifi"))
     }
 }

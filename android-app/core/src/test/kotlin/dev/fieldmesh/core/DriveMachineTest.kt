@@ -5,6 +5,7 @@ import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveMachine
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.Live
@@ -25,6 +26,21 @@ class DriveMachineTest {
 
     private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) =
         Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
+
+    @Test
+    fun `the access point's signal and the nodes' are not one line`() {
+        machine.onSignal(-50.0, SignalSource.ACCESS_POINT, 0)
+        machine.onSignal(-51.0, SignalSource.ACCESS_POINT, second)
+        machine.state(second).let {
+            assertEquals(listOf(-50.0, -51.0), it.signal.map { point -> point.value })
+            assertEquals(SignalSource.ACCESS_POINT, it.signalSource)
+        }
+        machine.onSignal(-70.0, SignalSource.NODES, 2 * second)
+        machine.state(2 * second).let {
+            assertEquals(listOf(-70.0), it.signal.map { point -> point.value })
+            assertEquals(SignalSource.NODES, it.signalSource)
+        }
+    }
 
     @Test
     fun `a trial from armed to done`() {

@@ -37,6 +37,7 @@ import dev.fieldmesh.core.app.Standing
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.Hindrance
@@ -111,6 +112,7 @@ class ScreensTest {
         every(Phase.entries, drives.map { it.phase })
         every(Zone.entries, drives.map { it.zone })
         every(SpeedSource.entries, drives.map { it.speedSource })
+        every(SignalSource.entries, drives.map { it.signalSource })
         every(Standing.entries, scenes.flatMap { it.state.campaign?.rows.orEmpty() }.map { it.standing })
         every(VoiceState.entries, scenes.map { it.voice })
         every(ControllerLink.entries, asks.map { it.link })
@@ -178,7 +180,7 @@ class ScreensTest {
         checkText(activity, picture)
         checkWords(tab, told, picture)
         if (tab == Tab.DRIVE) checkGlance(activity, picture)
-        for (words in wordsOf[picture].orEmpty()) expect(words in said, "$picture: no \"$words\" in $said")
+        for (words in wordsOf[picture].orEmpty()) expect(words in told, "$picture: no \"$words\" in $told")
         val below = root.all().maxOf(::below)
         if (below > 0) {
             layOut(root, metrics.widthPixels, metrics.heightPixels + below)
@@ -312,6 +314,8 @@ class ScreensTest {
                 "from then on.",
         ),
         "drive-armed-too-slow-light" to listOf("faster: 33.1 of 50.0 km/h"),
+        "drive-running-light" to listOf("Signal, last 30 s: -55 dBm"),
+        "drive-running-phone-light" to listOf("Access point by Android, last 30 s: -48 dBm"),
         "drive-rejected-light" to listOf("The speed was not held.\nIn band: 62 %, limit 80 %"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),

@@ -16,6 +16,7 @@ import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.Point
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.ExperimentState
@@ -449,6 +450,20 @@ object States {
                 detail = null,
                 throughput = chart,
                 signal = levels,
+                signalSource = SignalSource.NODES,
+                toGateM = -93.0,
+            )
+        },
+        "running-phone" to drive {
+            copy(
+                phase = Phase.RUNNING,
+                speedMps = 14.0,
+                inBandS = 7.3,
+                remainingS = 3.7,
+                detail = null,
+                throughput = chart,
+                signal = levels.filterIndexed { i, _ -> i % 12 == 0 }, // Android renews it about every 3 s
+                signalSource = SignalSource.ACCESS_POINT,
                 toGateM = -93.0,
             )
         },
@@ -475,6 +490,7 @@ object States {
                     verdict = verdict(5, 2, "accepted"),
                     throughput = chart,
                     signal = levels,
+                    signalSource = SignalSource.NODES,
                 )
             },
         "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8"),

@@ -1,5 +1,6 @@
 package dev.fieldmesh.core.agent
 
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Record
@@ -26,7 +27,7 @@ sealed interface Heard {
     data class Status(val status: NodeStatus) : Heard
     data class Plan(val schedule: Schedule) : Heard
     data class View(val view: CampaignView) : Heard
-    data class Signal(val dbm: Double) : Heard
+    data class Signal(val dbm: Double, val source: SignalSource) : Heard
     data object NoRun : Heard
     data class Lost(val why: AgentException) : Heard
 }
@@ -90,7 +91,7 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
         val after = place ?: newest
         val page = api.records(after, RECORDS)
         place = page.position
-        page.lines.mapNotNull(::signalOf).lastOrNull()?.let { emit(Heard.Signal(it)) }
+        page.lines.mapNotNull(::signalOf).lastOrNull()?.let { emit(it) }
     }
 
     private fun startOver() {
@@ -111,10 +112,12 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
 }
 
 /** The signal that a record tells; null for none, and for one of a peer that is silent now. */
-internal fun signalOf(line: String): Double? = try {
+internal fun signalOf(line: String): Heard.Signal? = try {
     when (val body = Record.decode(line).body) {
-        is Station -> body.signalDbm.takeIf { body.inactiveMs.let { it != null && it <= HEARD_MS } }
-        is WiFi -> body.signalDbm
+        is Station ->
+            body.signalDbm?.takeIf { body.inactiveMs.let { it != null && it <= HEARD_MS } }
+                ?.let { Heard.Signal(it, SignalSource.NODES) }
+        is WiFi -> body.signalDbm?.let { Heard.Signal(it, SignalSource.ACCESS_POINT) }
         else -> null
     }
 } catch (_: SerializationException) {

@@ -78,7 +78,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
                 viewNs = now
                 machine.onView(what.view, now)
             }
-            is Heard.Signal -> machine.onSignal(what.dbm, now)
+            is Heard.Signal -> machine.onSignal(what.dbm, what.source, now)
             is Heard.NoRun -> {
                 forgetRun()
                 machine.onNoRun()

@@ -31,6 +31,7 @@ class DriveMachine {
     private var lastKey: TrialKey? = null // of the newest attempt that was seen
     private val throughput = History()
     private val signal = History()
+    private var signalSource: SignalSource? = null
     private val events = mutableListOf<Cue>()
     private var fixWasLost = false
     private var lastSource: SpeedSource? = null // of the newest speed that there was
@@ -93,8 +94,12 @@ class DriveMachine {
         fedNs = nowNs.takeIf { taken }
     }
 
-    /** The tested radio's signal in dBm. */
-    fun onSignal(dbm: Double, nowNs: Long) = signal.add(nowNs, dbm)
+    /** The tested radio's signal in dBm. What another source has told is no part of the same line. */
+    fun onSignal(dbm: Double, source: SignalSource, nowNs: Long) {
+        if (source != signalSource) signal.clear()
+        signalSource = source
+        signal.add(nowNs, dbm)
+    }
 
     fun state(nowNs: Long): DriveState {
         val (speed, source) = speed(nowNs)
@@ -133,6 +138,7 @@ class DriveMachine {
             verdict = lastKey?.let { view?.verdictOf(it) }.takeIf { phase == Phase.DONE },
             throughput = throughput.points(nowNs),
             signal = signal.points(nowNs),
+            signalSource = signalSource,
         )
     }
 
@@ -144,6 +150,7 @@ class DriveMachine {
         lastSource = null
         throughput.clear()
         signal.clear()
+        signalSource = null
     }
 
     /** The node's receiver is the one that the gate goes by; where it has none, the phone's. */

@@ -11,6 +11,9 @@ enum class LinkState { UNPAIRED, CONNECTING, UP, LOST, WRONG_NODE, NOT_PAIRED }
 /** Whose receiver a speed comes from. The gate goes by the node's. */
 enum class SpeedSource { NODE, PHONE }
 
+/** Whose frames a signal is of: the other nodes', or those of the access point that the node's phone is with. */
+enum class SignalSource { NODES, ACCESS_POINT }
+
 /** What the present trial is at, as the driver needs to know it. */
 enum class Phase {
     /** Nothing is known of a run: no node, or no run on it. */
@@ -68,4 +71,6 @@ data class DriveState(
     val verdict: Verdict? = null,
     val throughput: List<Point> = emptyList(),
     val signal: List<Point> = emptyList(),
+    /** Of all of [signal]. */
+    val signalSource: SignalSource? = null,
 )

@@ -10,6 +10,7 @@ import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.SignalSource
 import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.device.VoiceState
 import kotlin.math.roundToInt
@@ -124,8 +125,10 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
             mbit,
             0.0..1.0,
         ) { context.bitRate(it * 1e6) }
+        val isAndroids = d.signalSource == SignalSource.ACCESS_POINT
+        val signal = context.getString(if (isAndroids) R.string.signal_wifi else R.string.signal)
         view.findViewById<ChartView>(R.id.signal).show(
-            context.getString(R.string.chart_last, context.getString(R.string.signal)),
+            context.getString(R.string.chart_last, signal),
             d.signal.lastOrNull()?.let { context.getString(R.string.dbm, it.value) } ?: nothing,
             d.signal,
             WEAK_DBM..STRONG_DBM,

@@ -66,8 +66,8 @@ internal class PlacesCard(private val view: View) {
         }
         chart(R.id.loss_chart, context.getString(R.string.exp_chart_loss), 0.0..100.0) { it.lostPercent }
         val isAndroids = all.all { it.signalDbm == null } && all.any { it.wifiSignalDbm != null }
-        val signal = if (isAndroids) R.string.exp_chart_wifi else R.string.exp_chart_signal
-        chart(R.id.signal_chart, context.getString(signal), -90.0..-50.0) { s ->
+        val signal = context.getString(if (isAndroids) R.string.signal_wifi else R.string.signal)
+        chart(R.id.signal_chart, context.getString(R.string.exp_chart_signal, signal), -90.0..-50.0) { s ->
             if (isAndroids) s.wifiSignalDbm else s.signalDbm
         }
         chart(R.id.speed_chart, context.getString(R.string.exp_chart_speed, words.symbol), 0.0..1.0) { s ->
