@@ -177,6 +177,7 @@ class ScreensTest {
         if (told == shown) return told
         save(root, picture)
         checkTouch(activity, picture)
+        checkSpoken(activity, picture)
         checkText(activity, picture)
         checkWords(tab, told, picture)
         if (tab == Tab.DRIVE) checkGlance(activity, picture)
@@ -354,6 +355,21 @@ class ScreensTest {
         }
     }
 
+    /** A screen reader has words for all that is seen, and headings to go by. */
+    private fun checkSpoken(activity: Activity, picture: String) {
+        val seen = activity.window.decorView.all().filter { it !is ViewGroup && it.isShown && it.width > 0 }
+        for (v in seen.filter { it.importantForAccessibility != View.IMPORTANT_FOR_ACCESSIBILITY_NO }) {
+            if (v.javaClass == View::class.java) continue // a rule between two parts
+            val words = v.contentDescription ?: (v as? TextView)?.run { text.ifEmpty { hint } }
+            val isBlank = v is TextView && !v.isClickable // a row that has nothing to say now
+            expect(!words.isNullOrBlank() || isBlank, "$picture: $v has no words")
+        }
+        for (id in HEADINGS) {
+            val v = activity.findViewById<View>(id) ?: continue
+            expect(v.isAccessibilityHeading, "$picture: $v is no heading")
+        }
+    }
+
     /** No word on a button or in the great field is cut off. */
     private fun checkText(activity: Activity, picture: String) {
         for (v in activity.window.decorView.all().filterIsInstance<TextView>().filter {
@@ -510,6 +526,15 @@ class ScreensTest {
         )
         val PARTED = setOf("km/h", "mph", "m/s", "Mbit/s", "kbit/s", "dBm", "%", "ms", "s", "m")
         val IDENTIFIER = Regex("""\b[a-z]+(?:_[a-z]+)+\b""")
+
+        val HEADINGS = listOf(
+            R.id.campaigns_title,
+            R.id.runs_title,
+            R.id.run_name,
+            R.id.results_title,
+            R.id.places_title,
+            R.id.ready,
+        )
 
         /** What a person types into the campaign. */
         val KEYS = setOf("mesh_address")

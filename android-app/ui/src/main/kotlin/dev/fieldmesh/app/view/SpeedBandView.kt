@@ -13,6 +13,7 @@ import dev.fieldmesh.core.cue.Zone
 /**
  * The speed as a needle over a bar on which the band is marked in the middle.
  * It shows six half widths to each side: far off the needle stands at the end.
+ * A screen reader passes it over: the figure above says the same in words.
  */
 class SpeedBandView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
     private val bar = context.fill(R.color.surface)

@@ -37,10 +37,27 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private var track = TrackState()
     private var scale = Scale(Metres(0.0, 0.0), 1.0)
 
+    init {
+        contentDescription = spoken()
+    }
+
     fun show(track: TrackState) {
         if (track == this.track) return
         this.track = track
+        contentDescription = spoken()
         invalidate()
+    }
+
+    /** What a screen reader says of it. */
+    private fun spoken(): String {
+        val most = mostBps
+        val way = when {
+            track.isEmpty -> context.getString(R.string.track_none)
+            most == null -> context.getString(R.string.track_way)
+            else -> context.getString(R.string.track_way_measured, context.bitRate(most))
+        }
+        return (listOf(way) + track.peers.map { context.getString(R.string.track_peer, it.node, it.ageS) })
+            .joinToString("; ")
     }
 
     override fun onDraw(canvas: Canvas) {
