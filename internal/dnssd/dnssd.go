@@ -33,7 +33,7 @@ const (
 	zone  = ".local."
 	label = 32 // digits of the key's hash in names; a label has 63 bytes at most (RFC 1035, section 2.3.4)
 	// ttlS is how long an answer may be kept. Addresses change, and an app asks for a moment
-	// only; askers who are no responders may be given no more (RFC 6762, section 6.7).
+	// only; a plain DNS client may be given no more (RFC 6762, section 6.7).
 	ttlS = 10
 	// topBit is of a question that wants its answer to itself, and of a record of which
 	// there is no other (RFC 6762, sections 5.4 and 10.2).
@@ -217,9 +217,8 @@ func (r *responder) interfaces() (map[int][]netip.Prefix, error) {
 	return out, nil
 }
 
-// answer is the reply to a message on an interface with these addresses, and whether it is for
-// the asker alone; nil: there is none. An asker that is no responder (plain) sees a common DNS
-// answer (section 6.7).
+// answer returns the reply to a message on an interface with these addresses, or nil, and reports
+// whether it goes to the sender alone. A plain DNS client gets a plain DNS answer (section 6.7).
 func (s Service) answer(message []byte, plain bool, own []netip.Prefix) (reply []byte, alone bool) {
 	var p dnsmessage.Parser
 	head, err := p.Start(message)

@@ -96,7 +96,7 @@ func TestEachRecordIsAnsweredForItself(t *testing.T) {
 	}
 }
 
-// An asker that is no responder knows neither the top bit nor an answer without its question.
+// A plain DNS client understands neither the top bit nor an answer without its question.
 func TestPlainAskersGetCommonDNS(t *testing.T) {
 	reply, alone := ask(t, question(Type+zone, dnsmessage.TypePTR, dnsmessage.ClassINET), true)
 	if reply == nil || !alone || reply.ID != 77 || len(reply.Questions) != 1 {

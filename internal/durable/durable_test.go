@@ -30,3 +30,22 @@ func TestFolder(t *testing.T) {
 		}
 	}
 }
+
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "word")
+	for _, text := range []string{"one", "a longer one", ""} {
+		if err := durable.Replace(path, text); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Errorf("%q, %v; want %q", got, err, text)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+	if err := durable.Replace(filepath.Join(t.TempDir(), "none", "word"), ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a folder that is missing: %v", err)
+	}
+}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"crypto/rand"
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -29,7 +28,7 @@ func (k *keeper) restoreByHand(scope string) (wire.RestoreReport, error) {
 	}
 	k.mu.Lock()
 	k.hand.word = rand.Text()
-	unrecorded := replaceFile(k.hand.path, k.hand.word)
+	unrecorded := durable.Replace(k.hand.path, k.hand.word)
 	k.mu.Unlock()
 	report, err := k.restore(scope)
 	if unrecorded != nil {
@@ -37,23 +36,4 @@ func (k *keeper) restoreByHand(scope string) (wire.RestoreReport, error) {
 		report.Unrecorded = append(report.Unrecorded, unrecorded.Error())
 	}
 	return report, err
-}
-
-// replaceFile replaces a file so that a crash leaves the old one or the new one.
-func replaceFile(path, text string) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = durable.Folder(filepath.Dir(path))
-	}
-	return err
 }

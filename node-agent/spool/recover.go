@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/durable"
 )
 
 const (
@@ -93,7 +95,7 @@ func (s *Spool) firstOfBoot() (uint64, error) {
 	if next = max(next, first); s.durable > 0 || first > 0 {
 		next += bootGap
 	}
-	if err := replaceFile(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {
+	if err := durable.Replace(path, fmt.Sprintf("%s %d\n", s.opt.Boot, next)); err != nil && !isFull(err) {
 		return 0, fmt.Errorf("note the boot: %w", err)
 	}
 	return next, nil
@@ -105,7 +107,7 @@ func (s *Spool) begin(first uint64) error {
 	path := segmentPath(s.dir, first)
 	f, err := s.openSegment(path)
 	if err == nil {
-		if err = syncFolder(s.dir); err != nil {
+		if err = durable.Folder(s.dir); err != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}
@@ -239,7 +241,7 @@ func readEpoch(dir string, hasSegments bool) (string, error) {
 			return "", fmt.Errorf("draw an epoch: %w", err)
 		}
 		epoch := hex.EncodeToString(random[:])
-		return epoch, replaceFile(path, epoch+"\n")
+		return epoch, durable.Replace(path, epoch+"\n")
 	}
 	if err != nil {
 		return "", fmt.Errorf("read epoch: %w; if the file is lost, move the folder away and start again", err)
@@ -267,32 +269,4 @@ func readConfirmed(dir string) (uint64, error) {
 		return 0, nil
 	}
 	return seq, nil
-}
-
-// replaceFile writes a small file so that it is there whole or not at all.
-func replaceFile(path, text string) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes names in a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
@@ -99,7 +100,7 @@ func (s *Spool) Confirm(seq uint64) error {
 	s.confirmed = seq
 	// Room first: on a full disk the note below cannot be written without it.
 	s.trim(0)
-	if err := replaceFile(filepath.Join(s.dir, confirmedFile), strconv.FormatUint(seq, 10)+"\n"); err != nil {
+	if err := durable.Replace(filepath.Join(s.dir, confirmedFile), strconv.FormatUint(seq, 10)+"\n"); err != nil {
 		return fmt.Errorf("note that record %d is confirmed: %w", seq, err)
 	}
 	return nil
