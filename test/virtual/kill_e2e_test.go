@@ -22,11 +22,12 @@ const resumeStatus = 75
 
 // TestE2ESoakKilledAnywhere kills the kernel or its launcher at random moments, and
 // resumes, until a run of two trials is complete; and then again with another, until so many
-// kills have found one at work: 5, and 1,000 with FIELDMESH_SOAK set, on all processors.
+// kills have found one at work: 5, and with FIELDMESH_SOAK set 1,000, or as many as FIELDMESH_KILLS
+// says, on all processors.
 func TestE2ESoakKilledAnywhere(t *testing.T) {
 	seed, kills, desks := testnet.Seed(t, rand.Uint64(), "the kills"), 5, 1
 	if os.Getenv("FIELDMESH_SOAK") != "" {
-		kills, desks = 1000, runtime.NumCPU()
+		kills, desks = int(testnet.Number(t, "FIELDMESH_KILLS", 1000)), runtime.NumCPU()
 	}
 	for i := range desks {
 		t.Run(fmt.Sprintf("desk %d", i+1), func(t *testing.T) {
