@@ -144,10 +144,15 @@ func (f *rehearseFlags) chooseRadio(begun, run string) error {
 
 // findKernel finds the kernel, or says how to come by it.
 func (f *virtualFlags) find() (kernel.Kernel, error) {
+	k, err := kernel.Kernel{}, error(nil)
 	if f.kernel != "" {
-		return kernel.At(f.kernel)
+		k, err = kernel.At(f.kernel)
+	} else {
+		k, err = kernel.Find()
 	}
-	k, err := kernel.Find()
+	if virtual.Killed(err) { // when it was asked for its version
+		return k, fmt.Errorf("%w: %w", virtual.ErrCut, err)
+	}
 	if errors.Is(err, kernel.ErrNone) {
 		return k, fmt.Errorf("%w; build it once, in the source tree, with\n\n    %s\n\n"+
 			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or "+

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
 
 func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
@@ -17,6 +19,20 @@ func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
 	if !errors.Is(err, kernel.ErrNone) || !strings.Contains(err.Error(), "make kernel") ||
 		!strings.Contains(err.Error(), "--clock real") {
 		t.Errorf("the offer: %v", err)
+	}
+}
+
+// A batch system ends processes in any order: then the rehearsal asks to be run again.
+func TestAKernelThatIsEndedBeforeItBootsAsksToBeRunAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "linux")
+	for script, cut := range map[string]bool{"kill -KILL $$": true, "kill -TERM $$": true, "kill -SEGV $$": false,
+		"exit 1": false} {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&virtualFlags{kernel: path}).find(); err == nil || errors.Is(err, virtual.ErrCut) != cut {
+			t.Errorf("%s: %v", script, err)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 			return fault
 		}
 	}
-	return wire.Reason{}
+	return uncounted(t, records, scope)
 }
 
 func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.Reason {

@@ -34,14 +34,15 @@ const (
 	ByDescriptors = "descriptors"
 )
 
-// Lists reports whether the kernel lists sockets for this process, or refuses to.
+// Lists reports whether the kernel lists sockets for this process; else it refuses to, or has
+// no means of it (CONFIG_INET_DIAG).
 func Lists() bool {
 	t := NewTCP("", nil, nil)
 	err := t.sock.open()
 	if err == nil {
 		err = errors.Join(t.dump(unix.AF_INET, func(diagMessage) error { return nil }), t.Close())
 	}
-	return !errors.Is(err, fs.ErrPermission)
+	return !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EPROTONOSUPPORT)
 }
 
 // ReachBy has the flows' sockets reached in the programs that have them, those that run when
@@ -123,9 +124,9 @@ func (t *TCP) take(p *descriptor.Program, s descriptor.Socket) (*sample, error) 
 		return nil, err
 	}
 	k := &taken{fd: fd, program: p, of: s}
-	m, ok := k.begin()
+	m, ok, err := k.begin()
 	if !ok { // of another kind, or without a peer
-		return nil, unix.Close(fd)
+		return nil, errors.Join(err, unix.Close(fd))
 	}
 	out, err := t.meet(m)
 	if out == nil || out.Stranger || err != nil {
@@ -164,24 +165,30 @@ func (t *TCP) strangers(samples []*sample) ([]*sample, error) {
 	return samples, err
 }
 
-// begin reads what stays as it is; false: it is no connected socket of TCP's.
-func (k *taken) begin() (m diagMessage, ok bool) {
+// begin reads what stays as it is; false without an error: it is no connected socket of TCP's.
+func (k *taken) begin() (m diagMessage, ok bool, err error) {
 	protocol, err := unix.GetsockoptInt(k.fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
-	if err != nil || protocol != unix.IPPROTO_TCP {
-		return m, false
+	if err != nil {
+		return m, false, fmt.Errorf("read a socket's protocol: %w", err)
 	}
-	cookie, errCookie := unix.GetsockoptUint64(k.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if protocol != unix.IPPROTO_TCP {
+		return m, false, nil
+	}
+	peer, err := unix.Getpeername(k.fd)
+	if errors.Is(err, unix.ENOTCONN) {
+		return m, false, nil
+	}
 	own, errOwn := unix.Getsockname(k.fd)
-	peer, errPeer := unix.Getpeername(k.fd)
-	if errors.Join(errCookie, errOwn, errPeer) != nil {
-		return m, false
+	cookie, errCookie := unix.GetsockoptUint64(k.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err := errors.Join(err, errOwn, errCookie); err != nil {
+		return m, false, fmt.Errorf("read a socket's ends: %w", err)
 	}
 	k.family = k.putEnd(own, 0, 4)
 	k.putEnd(peer, 2, 20)
 	native.PutUint32(k.id[40:], uint32(cookie))
 	native.PutUint32(k.id[44:], uint32(cookie>>32))
 	m, err = k.read()
-	return m, err == nil
+	return m, err == nil, err
 }
 
 // putEnd writes an address as struct inet_diag_sockid has it.

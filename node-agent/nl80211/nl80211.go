@@ -28,6 +28,9 @@ type Conn struct {
 // Open opens a connection; ErrNone where there is no 802.11 stack.
 func Open() (*Conn, error) {
 	c, err := genetlink.Dial(nil)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return nil, ErrNone
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open generic netlink: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
@@ -122,7 +123,7 @@ func (*Host) Sever(ctx context.Context, s host.Sever) (out flows.Severed, _ erro
 		n, err = flows.Left(s.Own, s.Flows)
 	}
 	switch {
-	case errors.Is(err, fs.ErrPermission): // as to an app
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EPROTONOSUPPORT): // as measure.Lists has it
 	case err != nil:
 		out.Error = err.Error()
 	case n > 0:

@@ -130,7 +130,7 @@ func (o Options) judge(err error) error {
 	case strings.Contains(end, "Out of memory"):
 		return fmt.Errorf("run the kernel in virtual time: its %d MB of memory were not enough; give it "+
 			"more with --memory-mb", o.MemoryMB)
-	case killed(err):
+	case Killed(err):
 		return fmt.Errorf("%w: %w", ErrCut, err)
 	case err != nil || strings.Contains(end, "fieldmesh: boot: "):
 		return errors.Join(fmt.Errorf("run the kernel in virtual time: its console %s ends:\n%s", o.Log, end), err)
@@ -138,9 +138,9 @@ func (o Options) judge(err error) error {
 	return nil
 }
 
-// killed reports whether the kernel was ended by a signal that came from
+// Killed reports whether the kernel was ended by a signal that came from
 // elsewhere; one that fails ends itself by others.
-func killed(err error) bool {
+func Killed(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return false

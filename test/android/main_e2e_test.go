@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		_, err = lateStart()
 	case "phoneapp":
 		err = phoneApp(os.Args[1], os.Args[2])
+	case "emulate":
+		err = emulate(os.Args[1:])
 	case "cmd", "dumpsys", "getprop":
 		var status int
 		if status, err = androidCommand(filepath.Base(os.Args[0]), os.Args[1:]); err == nil {

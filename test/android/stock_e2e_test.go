@@ -106,11 +106,12 @@ const sky = "10.98.0.1:2947"
 // stock is a phone as it is sold, with the phone app.
 type stock struct {
 	*field
-	address string // by the Wi-Fi that something else keeps
-	boots   int
-	alone   bool   // the app's own process was killed last without the others
-	sky     string // empty: the app gives no fixes
-	app     *testnet.Running
+	address  string // by the Wi-Fi that something else keeps
+	boots    int
+	alone    bool   // the app's own process was killed last without the others
+	sky      string // empty: the app gives no fixes
+	emulated bool   // its agent is built for Android
+	app      *testnet.Running
 }
 
 // twoStockPhones are alpha, whose app gives its fixes, and bravo. Their agents run.
@@ -221,7 +222,11 @@ func (p *stock) start(t *testing.T) {
 	t.Helper()
 	c := p.ns().App(t, p.own("programs/phoneapp"), p.path(p.name), p.sky)
 	const boot = `mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"`
-	c.Args = slices.Insert(c.Args, slices.Index(c.Args, p.ns().Name)+1, "sh", "-c", boot, p.own("boot_id"))
+	first := []string{"sh", "-c", boot, p.own("boot_id")}
+	if p.emulated {
+		first = append([]string{p.emulator(t)}, first...)
+	}
+	c.Args = slices.Insert(c.Args, slices.Index(c.Args, p.ns().Name)+1, first...)
 	p.app = testnet.Start(t, c)
 	p.app.Says(t, "node is ready")
 }

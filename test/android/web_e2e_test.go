@@ -18,8 +18,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,19 +55,7 @@ func TestE2EControllerInTermuxPublishes(t *testing.T) {
 
 // So does the one that the package for Termux has, with Go's port to Android.
 func TestE2EControllerForAndroidPublishes(t *testing.T) {
-	testnet.Need(t, "qemu-aarch64")
-	const loader = "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"
-	if _, err := os.Stat(loader); err != nil {
-		t.Skipf("needs a loader in the place of Android's (scripts/setup test installs it): %v", err)
-	}
-	path := filepath.Join(t.TempDir(), "fieldmesh")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-o", path,
-		"fieldmesh.dev/fieldmesh/cmd/fieldmesh")
-	build.Env = append(os.Environ(), "GOOS=android", "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(buildForAndroid(t, "fieldmesh"))
 	if err != nil {
 		t.Fatal(err)
 	}
