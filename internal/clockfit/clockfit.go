@@ -13,8 +13,8 @@ import (
 // crystals of computers are within 100 ppm each.
 const driftMaxPpm = 200
 
-// fitPoints is the most comparisons of an attempt that a fit goes by, those
-// with the least uncertainty: the fit's work grows with their third power.
+// fitPoints is the most comparisons of an attempt that a fit goes by, those next to
+// the span and those with the least uncertainty: the fit's work grows with their third power.
 const fitPoints = 24
 
 // Point is a comparison of a node's boot clock with the controller's: at
@@ -51,14 +51,24 @@ func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 	if closeNs <= openNs {
 		closeNs = openNs + 1
 	}
-	points = slices.Clone(points)
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.UncertaintyNs, b.UncertaintyNs) })
+	inTime := func(a, b Point) int { return cmp.Compare(a.BootNs, b.BootNs) }
+	points = slices.SortedFunc(slices.Values(points), inTime)
+	next := slices.Clone(nextTo(points, openNs, closeNs))
+	slices.SortFunc(points, func(a, b Point) int {
+		nearA, nearB := slices.Contains(next, a), slices.Contains(next, b)
+		switch {
+		case nearA && !nearB:
+			return -1
+		case nearB && !nearA:
+			return 1
+		}
+		return cmp.Compare(a.UncertaintyNs, b.UncertaintyNs)
+	})
 	points = points[:min(len(points), fitPoints)]
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.BootNs, b.BootNs) })
+	slices.SortFunc(points, inTime)
 	if f, ok := fitAll(points, openNs, closeNs); ok {
 		return f, true
 	}
-	next := nextTo(points, openNs, closeNs)
 	if f, ok := fitAll(next, openNs, closeNs); ok {
 		return f, true
 	}

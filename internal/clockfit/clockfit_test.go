@@ -81,3 +81,21 @@ func TestFitOfAClockThatJumped(t *testing.T) {
 		t.Error("nothing was fitted")
 	}
 }
+
+// A node that waited long at its gate was compared often before its window. A comparison
+// after it counts all the same, as uncertain as it is: it alone shows a jump since.
+func TestFitHoldsTheComparisonsNextToTheWindow(t *testing.T) {
+	const jumpNs = 20_000_000
+	var points []Point
+	for i := range int64(2 * fitPoints) {
+		points = append(points, Point{i * 10 * second, 0, 100_000})
+	}
+	open := points[len(points)-1].BootNs + second
+	closed := open + 10*second
+	points = append(points, Point{closed + second, jumpNs, 3_000_000})
+	f, ok := Over(points, open, closed)
+	if !ok || f.Steady || f.UncertaintyNs < jumpNs/2 {
+		t.Errorf("a clock that jumped by %d ns is told to be steady (%t) within %.0f ns", jumpNs, f.Steady,
+			f.UncertaintyNs)
+	}
+}
