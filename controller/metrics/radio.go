@@ -25,6 +25,29 @@ type heard struct {
 	bootNs int64
 }
 
+// macOf is the address by which a node's radio knows a peer; empty when it is not known.
+// Where the peer did not tell its own, the one that is no other node's must be it.
+func (at Attempt) macOf(node, peer string) (mac string) {
+	if mac = at.mac(peer); mac != "" {
+		return mac
+	}
+	others := map[string]bool{}
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Provenance); ok {
+			others[b.MAC] = true
+		}
+	}
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Station); ok && r.Node == node && !others[b.Peer] && b.Peer != mac {
+			if mac != "" {
+				return ""
+			}
+			mac = b.Peer
+		}
+	}
+	return mac
+}
+
 // stations yields a node's samples of a peer in the window.
 func (at Attempt) stations(node, peer string) []heard {
 	w := verdict.WindowOf(node, at.records)
@@ -34,22 +57,14 @@ func (at Attempt) stations(node, peer string) []heard {
 	return at.heard(node, peer, *w)
 }
 
-// heard yields a node's samples of a peer in w. Where the peer's address is not
-// known, a node that sees only one peer must mean that one.
+// heard yields a node's samples of a peer in w.
 func (at Attempt) heard(node, peer string, w wire.Window) []heard {
-	mac := at.mac(peer)
+	mac := at.macOf(node, peer)
 	var out []heard
-	seen := map[string]bool{}
 	for _, r := range at.records {
-		b, ok := r.Body.(*wire.Station)
-		if !ok || r.Node != node || !inside(w, r.TBootNs) || (mac != "" && b.Peer != mac) {
-			continue
+		if b, ok := r.Body.(*wire.Station); ok && r.Node == node && inside(w, r.TBootNs) && b.Peer == mac {
+			out = append(out, heard{b, r.TBootNs})
 		}
-		seen[b.Peer] = true
-		out = append(out, heard{b, r.TBootNs})
-	}
-	if len(seen) > 1 {
-		return nil
 	}
 	return out
 }

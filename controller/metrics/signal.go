@@ -120,13 +120,7 @@ func (h heard) failed() (n uint64) {
 // signalOf is a node's signal of another by the moments at which it was heard,
 // and the moments at which its radio was sampled at all.
 func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series.Series) {
-	mac := at.mac(of)
-	peers := map[string]bool{}
-	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Station); ok && r.Node == node {
-			peers[b.Peer] = true
-		}
-	}
+	mac := at.macOf(node, of)
 	for _, r := range at.records {
 		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
 		if r.Node != node {
@@ -137,11 +131,7 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled seri
 			sampled.Add(s, 0)
 		case *wire.Station:
 			sampled.Add(s, 0)
-			// Where the address is not known, a node that knows one peer means that one.
-			if b.Peer != mac && (mac != "" || len(peers) > 1) {
-				continue
-			}
-			if dbm := b.SignalNow(); dbm != nil {
+			if dbm := b.SignalNow(); dbm != nil && b.Peer == mac {
 				signal.Add(s-*b.InactiveMs/1e3, *dbm)
 			}
 		}

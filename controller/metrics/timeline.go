@@ -41,6 +41,7 @@ type Point struct {
 // Timeline is the attempt at 10 Hz, every node's records aligned by its own
 // window. Only flows that are measured count. It is empty without a window.
 func (at Attempt) Timeline() []Point {
+	mac := at.macOf(at.trial.Receiver, at.trial.Sender) // by the records of relays, too
 	at.records = at.beyondRelays()
 	sender, receiver := verdict.WindowOf(at.trial.Sender, at.records), verdict.WindowOf(at.trial.Receiver, at.records)
 	if sender == nil && receiver == nil {
@@ -51,7 +52,7 @@ func (at Attempt) Timeline() []Point {
 	})
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	air := wifi.Signals(cmp.Or(at.trial.Car, at.trial.Receiver), at.records)
-	speed, signal, truth := at.speeds(), at.signals(), at.truths()
+	speed, signal, truth := at.speeds(), at.signals(mac), at.truths()
 	apart, looked, car := at.apart(), at.looked(delivered, receiver), at.track(at.trial.Car)
 	const fresh = verdict.FixAgeMsDefault / 1e3
 	const sampled = 3.0 / TickHz // a sample may miss two ticks before it is no longer told
@@ -197,13 +198,12 @@ func (at Attempt) speeds() series.Series {
 	return out
 }
 
-func (at Attempt) signals() series.Series {
+func (at Attempt) signals(mac string) series.Series {
 	var out series.Series
 	w := verdict.WindowOf(at.trial.Receiver, at.records)
-	mac := at.mac(at.trial.Sender)
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.Station)
-		if !ok || w == nil || r.Node != at.trial.Receiver || (mac != "" && b.Peer != mac) {
+		if !ok || w == nil || r.Node != at.trial.Receiver || b.Peer != mac {
 			continue
 		}
 		if dbm := b.SignalNow(); dbm != nil {

@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// heardAt is what b's radio has of a peer in ticks from one second to another.
+func heardAt(peer string, dbm, from, to float64) (out []wire.Record) {
+	for s := from; s < to; s += 0.1 {
+		out = append(out, told("b", s, &wire.Station{Peer: peer, SignalDbm: &dbm, InactiveMs: new(20.0)}))
+	}
+	return out
+}
+
+// Of a sender whose radio's address is not known the signal is that of the only peer that it can
+// be, or of none; in the timeline as in the means.
+func TestASignalIsTheSendersOrNobodys(t *testing.T) {
+	relay := told("c", 0, &wire.Provenance{MAC: "02:c"})
+	for name, c := range map[string]struct {
+		records []wire.Record
+		want    *float64
+	}{
+		"one peer":                {heardAt("02:a", -50, 0, 10), new(-50.0)},
+		"two peers":               {append(heardAt("02:a", -50, 0, 10), heardAt("02:x", -80, 0, 10)...), nil},
+		"two, one of them before": {append(heardAt("02:a", -50, -5, -1), heardAt("02:x", -80, 0, 10)...), nil},
+		"another node's alone":    {append(heardAt("02:c", -80, 0, 10), relay), nil},
+		"another node's and one besides": {append(append(heardAt("02:a", -50, 0, 10), heardAt("02:c", -80, 0, 10)...),
+			relay), new(-50.0)},
+		"one peer, and the relay unheard": {append(heardAt("02:a", -50, 0, 10), relay), new(-50.0)},
+	} {
+		at := measured(wire.Trial{Relays: []string{"c"}}, c.records...)
+		s := &set{at: at}
+		s.radio()
+		var along mean
+		for _, p := range at.Timeline() {
+			if p.SignalDbm != nil {
+				along.add(*p.SignalDbm)
+			}
+		}
+		for what, got := range map[string]*float64{"mean": Value(s.rows, "", SignalMeanDbm), "along": along.value()} {
+			if (got == nil) != (c.want == nil) || got != nil && int(*got) != int(*c.want) {
+				t.Errorf("%s, %s: %v, want %v", name, what, show(got), show(c.want))
+			}
+		}
+	}
+}
