@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/controller/metrics/wifi"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -98,71 +99,54 @@ func (s *set) radio() {
 	if w == nil {
 		return
 	}
-	retries := s.at.stationCounts(t.Sender, t.Receiver, func(b *wire.Station) *uint64 { return b.TxRetries })
-	failed := s.at.stationCounts(t.Sender, t.Receiver, func(b *wire.Station) *uint64 { return b.TxFailed })
-	s.put("", txRetries, s.at.rise(t.Sender, retries, *w))
-	s.put("", txFailed, s.at.rise(t.Sender, failed, *w))
-	s.put("", queueDrops, s.at.rise(t.Sender, s.at.queueDrops(t.Sender), *w))
-}
-
-// counted is a cumulative count at a moment of its node's boot clock.
-type counted struct {
-	bootNs int64
-	n      uint64
+	gapNs, asked := s.at.edgeMaxNs(t.Sender), s.at.radioTold(t.Sender)
+	rise := func(count func(*wire.Station) *uint64) *float64 {
+		told := s.at.stationCounts(t.Sender, t.Receiver, count)
+		return series.Rise(series.UnknownIsNone(told, asked, gapNs), *w, gapNs)
+	}
+	s.put("", txRetries, rise(func(b *wire.Station) *uint64 { return b.TxRetries }))
+	s.put("", txFailed, rise(func(b *wire.Station) *uint64 { return b.TxFailed }))
+	s.put("", queueDrops, series.Rise(s.at.queueDrops(t.Sender), *w, gapNs))
 }
 
 // stationCounts returns a count that a node's radio keeps of a peer, over all
 // of the attempt; nil where the peer's address is not known and it could be
 // one of several.
-func (at Attempt) stationCounts(node, peer string, count func(*wire.Station) *uint64) []counted {
-	var out []counted
+func (at Attempt) stationCounts(node, peer string, count func(*wire.Station) *uint64) []series.Count {
+	var out []series.Count
 	for _, h := range at.heard(node, peer, wire.Window{OpenBootNs: math.MinInt64, CloseBootNs: math.MaxInt64}) {
 		if n := count(h.Station); n != nil {
-			out = append(out, counted{h.bootNs, *n})
+			out = append(out, series.Count{BootNs: h.bootNs, N: *n})
 		}
 	}
 	return out
 }
 
-func (at Attempt) queueDrops(node string) []counted {
-	var out []counted
+// radioTold are the moments at which a node's radio told whom it knows.
+func (at Attempt) radioTold(node string) (out []int64) {
+	for _, r := range at.records {
+		switch r.Body.(type) {
+		case *wire.Survey, *wire.Station:
+			if r.Node == node {
+				out = append(out, r.TBootNs)
+			}
+		}
+	}
+	return out
+}
+
+func (at Attempt) queueDrops(node string) []series.Count {
+	var out []series.Count
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Survey); ok && r.Node == node && b.QueueDrops != nil {
-			out = append(out, counted{r.TBootNs, *b.QueueDrops})
+			out = append(out, series.Count{BootNs: r.TBootNs, N: *b.QueueDrops})
 		}
 	}
 	return out
 }
 
-// rise returns how much a cumulative count of a node grew from the newest sample
-// at the window's open to the newest at its close. It is nil when either is
-// missing or older than three beats of the node's sampler: what happened since
-// would be left out. A count that fell was reset: what it then reached is added.
-func (at Attempt) rise(node string, samples []counted, w wire.Window) *float64 {
-	edgeMaxNs := 3 * at.beatNs(node)
-	var total float64
-	var before *counted
-	for i := range samples {
-		now := &samples[i]
-		if now.bootNs > w.CloseBootNs {
-			break
-		}
-		switch {
-		case now.bootNs <= w.OpenBootNs: // the base, so far
-		case before == nil || before.bootNs <= w.OpenBootNs && w.OpenBootNs-before.bootNs > edgeMaxNs:
-			return nil
-		case now.n >= before.n:
-			total += float64(now.n - before.n)
-		default:
-			total += float64(now.n)
-		}
-		before = now
-	}
-	if before == nil || w.CloseBootNs-before.bootNs > edgeMaxNs {
-		return nil
-	}
-	return &total
-}
+// edgeMaxNs is how old a node's newest sample at an edge of the window may be: three beats.
+func (at Attempt) edgeMaxNs(node string) int64 { return 3 * at.beatNs(node) }
 
 // beatNs is the period of a node's sampler: 10 Hz, or what the plan says of relays.
 func (at Attempt) beatNs(node string) int64 {

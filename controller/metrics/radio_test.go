@@ -46,3 +46,26 @@ func TestASignalIsTheSendersOrNobodys(t *testing.T) {
 		}
 	}
 }
+
+// A radio that loses its peer and finds it again counts its retries from 0.
+func TestRetriesToAPeerThatComesBack(t *testing.T) {
+	var records []wire.Record
+	for i := range 101 {
+		s, n := float64(i)/10, uint64(100+100*i) // 100 to 1000 in the first second
+		if s > 0.9 {
+			n = uint64(100 * (i - 50)) // 2000 to 5000 in the last three
+		}
+		records = append(records, told("a", s, &wire.Survey{Channel: 1}))
+		if s <= 0.9 || s >= 7 {
+			records = append(records, told("a", s, &wire.Station{Peer: "02:b", TxRetries: &n}))
+		}
+	}
+	s := &set{at: measured(wire.Trial{}, records...)}
+	s.radio()
+	if got := Value(s.rows, "", "tx_retries"); got == nil || *got != 900+5000 {
+		t.Errorf("tx_retries %v, want 5900", show(got))
+	}
+	if got := Value(s.rows, "", "tx_failed"); got != nil {
+		t.Errorf("tx_failed %v of a driver that does not count them", *got)
+	}
+}

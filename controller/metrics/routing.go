@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/controller/packets"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/topology"
@@ -172,8 +173,9 @@ func (s *set) framesOnAir() {
 		if w == nil {
 			continue
 		}
-		var sent []counted
-		retries, asked := map[string][]counted{}, []int64(nil)
+		var sent []series.Count
+		gapNs := s.at.edgeMaxNs(node)
+		retries, asked := map[string][]series.Count{}, s.at.radioTold(node)
 		for _, r := range s.at.records {
 			if _, emulated := r.Body.(*wire.MediumCount); emulated {
 				return // the emulated air counts what was on it
@@ -185,23 +187,21 @@ func (s *set) framesOnAir() {
 			case *wire.Provenance:
 				real = real || b.Radio != nil // of an emulated radio it says nothing
 			case *wire.Interface:
-				sent = append(sent, counted{r.TBootNs, b.TxPackets})
-			case *wire.Survey:
-				asked = append(asked, r.TBootNs)
+				sent = append(sent, series.Count{BootNs: r.TBootNs, N: b.TxPackets})
 			case *wire.Station:
-				if asked = append(asked, r.TBootNs); b.TxRetries == nil {
+				if b.TxRetries == nil {
 					return
 				}
-				retries[b.Peer] = append(retries[b.Peer], counted{r.TBootNs, *b.TxRetries})
+				retries[b.Peer] = append(retries[b.Peer], series.Count{BootNs: r.TBootNs, N: *b.TxRetries})
 			}
 		}
-		n := s.at.rise(node, sent, *w)
+		n := series.Rise(sent, *w, gapNs)
 		if n == nil {
 			return // a sum without one of its nodes or peers is none
 		}
 		total += *n
 		for _, of := range retries {
-			if n = s.at.rise(node, s.at.unknownIsNone(node, of, asked), *w); n == nil {
+			if n = series.Rise(series.UnknownIsNone(of, asked, gapNs), *w, gapNs); n == nil {
 				return
 			}
 			total += *n
@@ -210,21 +210,6 @@ func (s *set) framesOnAir() {
 	if real && seconds > 0 {
 		s.put("", radioFrames, new(total/seconds))
 	}
-}
-
-// unknownIsNone adds to a count that a node's radio keeps of a peer the moments at which the
-// radio was asked and did not know the peer, for three beats: it counts from 0 then.
-func (at Attempt) unknownIsNone(node string, told []counted, asked []int64) (out []counted) {
-	n := 0
-	for _, when := range asked {
-		for ; n < len(told) && told[n].bootNs <= when; n++ {
-			out = append(out, told[n])
-		}
-		if n == 0 || when-told[n-1].bootNs > 3*at.beatNs(node) {
-			out = append(out, counted{bootNs: when})
-		}
-	}
-	return out
 }
 
 // messages puts the routing messages that captures hold, by type.
