@@ -17,7 +17,8 @@ type Station struct {
 	RxBitrateMbps *float64
 	TxRetries     *uint64
 	TxFailed      *uint64
-	InactiveMs    *float64 // since the last frame came
+	InactiveMs    *float64 // since the last frame came or, by many drivers, was acknowledged
+	RxBytes       *uint64  // that came, beacons too
 	TxHT, RxHT    bool     // the rates are of 802.11n or later
 }
 
@@ -47,6 +48,8 @@ func (s *Station) info(d *netlink.AttributeDecoder) {
 		s.TxFailed = new(uint64(d.Uint32()))
 	case unix.NL80211_STA_INFO_INACTIVE_TIME:
 		s.InactiveMs = new(float64(d.Uint32()))
+	case unix.NL80211_STA_INFO_RX_BYTES64:
+		s.RxBytes = new(d.Uint64())
 	case unix.NL80211_STA_INFO_TX_BITRATE:
 		s.TxBitrateMbps, s.TxHT = bitrate(d)
 	case unix.NL80211_STA_INFO_RX_BITRATE:

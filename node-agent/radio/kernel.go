@@ -46,6 +46,13 @@ type Kernel struct {
 	network string            // that the interface was in when it was last looked for quirks
 	since   int64             // boot time of when it was first seen in that
 	told    map[string]string // quirks that were reported of it, by name
+	heard   map[string]heard  // by the stations' addresses
+}
+
+// heard is what had come of a station when it was last heard.
+type heard struct {
+	bytes uint64
+	atNs  int64 // boot time
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -198,7 +205,10 @@ func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 		return nil, fmt.Errorf("read stations of %q: %w", k.iface, err)
 	}
 	var out []wire.Body
+	before := k.heard
+	k.heard = map[string]heard{}
 	for _, s := range stations {
+		s.InactiveMs = k.silentMs(tBootNs, s, before)
 		out = append(out, stationOf(s))
 	}
 	if tBootNs-k.looked >= quirksEvery.Nanoseconds() {
@@ -235,6 +245,20 @@ func (k *Kernel) surveys(tBootNs int64, ifindex int) (out []wire.Body, err error
 		}
 	}
 	return out, nil
+}
+
+// silentMs is for how long no frame has come of a station, whose last one's signal it has:
+// mac80211 (ieee80211_sta_last_active) counts from a station's last ACK, too. mu is held.
+func (k *Kernel) silentMs(tBootNs int64, s nl80211.Station, before map[string]heard) *float64 {
+	if s.RxBytes == nil || s.InactiveMs == nil {
+		return s.InactiveMs
+	}
+	last, known := before[s.MAC]
+	if !known || last.bytes != *s.RxBytes {
+		last = heard{*s.RxBytes, tBootNs - int64(*s.InactiveMs*1e6)}
+	}
+	k.heard[s.MAC] = last
+	return new(max(*s.InactiveMs, float64(tBootNs-last.atNs)/1e6))
 }
 
 func stationOf(s nl80211.Station) *wire.Station {

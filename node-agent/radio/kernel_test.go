@@ -216,3 +216,49 @@ func TestKernelTellsOfLies(t *testing.T) {
 		t.Errorf("told %q of another network", got)
 	}
 }
+
+// bytesRadio is one whose peer acknowledges at every moment, and of which frames come
+// from time to time.
+type bytesRadio struct {
+	fakeRadio
+	station *nl80211.Station
+}
+
+func (f bytesRadio) Stations(int) ([]nl80211.Station, error) {
+	if f.station == nil {
+		return nil, nil
+	}
+	return []nl80211.Station{*f.station}, nil
+}
+
+// mac80211 counts a peer's ACK as a sign of life, and keeps the signal of its last frame: a
+// signal is no newer than the last byte that came.
+func TestASignalIsAsOldAsTheLastFrame(t *testing.T) {
+	radio := &bytesRadio{}
+	k := NewKernel("wlan0")
+	k.open = func() (reader, error) { return radio, nil }
+	for i, c := range []struct {
+		bytes *uint64 // so far; nil: the driver does not count
+		gone  bool
+		want  float64 // ms
+	}{
+		{bytes: new(uint64(500)), want: 4}, {bytes: new(uint64(500)), want: 104}, {bytes: new(uint64(500)), want: 204},
+		{bytes: new(uint64(900)), want: 4}, {bytes: new(uint64(900)), want: 104},
+		{gone: true}, {bytes: new(uint64(900)), want: 4}, {bytes: nil, want: 4},
+	} {
+		radio.station = nil
+		if !c.gone {
+			radio.station = &nl80211.Station{MAC: "02:00:00:00:00:02", SignalDbm: new(-61.0), InactiveMs: new(4.0),
+				RxBytes: c.bytes}
+		}
+		bodies, err := k.Sample(int64(time.Minute) + int64(i)*int64(100*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range bodies {
+			if s, ok := b.(*wire.Station); ok && *s.InactiveMs != c.want {
+				t.Errorf("sample %d: last heard %g ms ago, want %g", i, *s.InactiveMs, c.want)
+			}
+		}
+	}
+}
