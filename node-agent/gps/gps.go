@@ -6,6 +6,7 @@ package gps
 import (
 	"context"
 	"sync"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -19,6 +20,8 @@ type Client struct {
 
 	mu        sync.Mutex
 	connected bool
+	device    string // the receiver that is followed
+	deviceNs  int64  // boot time of its newest fix
 	mode      int
 	fix       *wire.GPS // the newest fix: only fix fields, FixBootNs and TimeUTC are set
 	told      bool      // a tick has shown it
@@ -29,6 +32,11 @@ type Client struct {
 	arrivals  []int64 // boot times of the newest fixes, oldest first
 	pushedNs  int64   // boot time of the newest push; 0: none
 }
+
+// receiverGone is for how long the receiver that is followed tells no fix until another
+// one of the same gpsd is followed: two tell two places, and one that is held up hides
+// behind the other.
+const receiverGone = 5 * time.Second
 
 // keptArrivals is how many fixes RateHz looks back over: 2 s at 10 Hz.
 const keptArrivals = 20
@@ -142,11 +150,26 @@ func (c *Client) take(line []byte, arrivedNs int64) {
 	defer c.mu.Unlock()
 	c.connected = true
 	switch {
-	case r.sky != nil:
+	case r.sky != nil && (c.device == "" || r.sky.device == "" || r.sky.device == c.device):
 		c.sky = c.sky.with(*r.sky)
-	case r.tpv != nil:
+	case r.tpv != nil && c.follows(r.tpv, arrivedNs):
 		c.takeTPV(r.tpv, arrivedNs)
 	}
+}
+
+// follows reports whether a report is of the receiver that is followed, or of one that it
+// does not name. mu is held.
+func (c *Client) follows(t *tpv, arrivedNs int64) bool {
+	if t.device == "" {
+		return true
+	}
+	if t.device != c.device && c.device != "" && arrivedNs-c.deviceNs <= receiverGone.Nanoseconds() {
+		return false
+	}
+	if t.mode >= 2 {
+		c.device, c.deviceNs = t.device, arrivedNs
+	}
+	return true
 }
 
 // takeTPV keeps a fix, to be shown once gpsd has told all of it. mu is held.
@@ -206,6 +229,6 @@ func (c *Client) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now, false)
-	c.connected, c.mode, c.sky, c.arrivals, c.derived = false, 0, sky{}, nil, derived{}
+	c.connected, c.device, c.mode, c.sky, c.arrivals, c.derived = false, "", 0, sky{}, nil, derived{}
 	c.epochs.cut()
 }

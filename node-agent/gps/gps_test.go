@@ -1,6 +1,7 @@
 package gps
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -303,5 +304,35 @@ func TestSplitter(t *testing.T) {
 	}
 	if err := s.add(make([]byte, maxLineBytes+1), keep); err == nil {
 		t.Error("an endless line was taken")
+	}
+}
+
+// A gpsd with two receivers has one position, one speed and one mode: those of the receiver that
+// it had a fix of first, until that has none for a while.
+func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
+	clk := &handClock{}
+	c := primed(clk)
+	other := func(line []byte) []byte { return bytes.ReplaceAll(line, []byte("/dev/gps"), []byte("/dev/other")) }
+	lost := []byte(`{"class":"TPV","device":"/dev/other","mode":1}`)
+	sky := []byte(`{"class":"SKY","device":"/dev/other","uSat":3,"hdop":9}`)
+	at := func(s float64) int64 { return int64(s * 1e9) }
+	for i := range 5 {
+		s := float64(i)
+		c.take(fixAt(time.Duration(at(s)), 10), at(s))
+		c.take(other(fixAt(time.Duration(at(s)), 20)), at(s+0.01))
+		c.take(sky, at(s+0.02))
+		c.take(lost, at(s+0.03))
+		clk.set(time.Duration(at(s + 0.5)))
+		if g := c.Tick(); speedOf(g) != "10" || g.Mode != 3 || g.SatellitesUsed != nil {
+			t.Errorf("second %g: %+v", s, g)
+		}
+	}
+	for i := range 8 { // the first falls silent
+		s := float64(5 + i)
+		c.take(other(fixAt(time.Duration(at(s)), 20)), at(s+0.01))
+		clk.set(time.Duration(at(s + 0.5)))
+		if g, want := c.Tick(), s+0.01-4 > receiverGone.Seconds(); (speedOf(g) == "20") != want {
+			t.Errorf("%g s after the last fix of the first: %+v", s-4, g)
+		}
 	}
 }

@@ -29,8 +29,9 @@ func (t *tpv) hasFix() bool {
 
 // sky is what gpsd reports about the satellites.
 type sky struct {
-	used *int
-	hdop *float64
+	device string
+	used   *int
+	hdop   *float64
 }
 
 // with keeps what a newer report does not tell: gpsd sends the satellites and
@@ -102,9 +103,7 @@ func (r *rawReport) tpv() *tpv {
 	if mode := number(r.Mode, 0, 3); mode != nil && *mode == math.Trunc(*mode) {
 		t.mode = int(*mode)
 	}
-	if json.Unmarshal(r.Device, &t.device) != nil {
-		t.device = ""
-	}
+	t.device = r.device()
 	var stamp string
 	if json.Unmarshal(r.Time, &stamp) == nil {
 		if utc, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
@@ -130,8 +129,16 @@ func (r *rawReport) tpv() *tpv {
 	return t
 }
 
+// device is the receiver; empty where gpsd does not name it.
+func (r *rawReport) device() (name string) {
+	if json.Unmarshal(r.Device, &name) != nil {
+		return ""
+	}
+	return name
+}
+
 func (r *rawReport) sky() *sky {
-	s := &sky{}
+	s := &sky{device: r.device()}
 	if h := number(r.HDOP, 0, maxDOP); h != nil && *h > 0 {
 		s.hdop = h
 	}
