@@ -106,10 +106,10 @@ def at(row):
     return LEVELS.index(row[X]) if LEVELS else float(row[X])
 
 
-def ends(row, low, high, middle):
-    if row[low] == "" or row[high] == "":
+def ends(row, middle):
+    if row[LOW] == "" or row[HIGH] == "":
         return [0], [0]
-    return [middle - float(row[low])], [float(row[high]) - middle]
+    return [middle - float(row[LOW])], [float(row[HIGH]) - middle]
 
 
 fig, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
@@ -121,14 +121,17 @@ for i, name in enumerate(names):
     own = [r for r in rows if r["series"] == name]
     label = name
     for r in (r for r in own if r["mark"] == "trial"):
-        ax.errorbar(at(r) + shift, float(r[Y]), xerr=ends(r, "x_low", "x_high", at(r)), color=colour,
-                    marker=marker, fillstyle="none", alpha=0.6, elinewidth=0.7, linestyle="none", label=label)
+        ax.plot(at(r) + shift, float(r[Y]), color=colour, marker=marker, fillstyle="none", alpha=0.6,
+                linestyle="none", label=label)
+        if r["x_low"] != "" and r["x_high"] != "":  # which x need not lie between
+            ax.hlines(float(r[Y]), float(r["x_low"]) + shift, float(r["x_high"]) + shift, colors=colour,
+                      alpha=0.6, linewidth=0.7)
         label = None
     means = [r for r in own if r["mark"] == "mean"]
     ax.plot([at(r) + shift for r in means], [float(r[Y]) for r in means], color=colour, linewidth=1)
     for r in means:
         y = float(r[Y])
-        ax.errorbar(at(r) + shift, y, yerr=ends(r, LOW, HIGH, y), color=colour,
+        ax.errorbar(at(r) + shift, y, yerr=ends(r, y), color=colour,
                     marker="_", markersize=10, capsize=3)
 if LEVELS:
     ax.set_xticks(range(len(LEVELS)), LEVELS)

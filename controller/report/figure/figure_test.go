@@ -109,10 +109,12 @@ func TestTheScriptDrawsTheCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	passed := two() // a car that went past: its mean is nearer than where the window opened and closed
+	passed.Series[1].Points[0].XLow, passed.Series[1].Points[0].XHigh = new(3.0), new(5.0)
 	levels := two()
 	levels.Series[0].Points[0].XLow, levels.Series[0].Points[0].XHigh = nil, nil // a level has no width
 	levels.Ticks = []figure.XTick{{X: 2, Text: "reno"}, {X: 8, Text: `=cu"bic`}}
-	for name, p := range map[string]figure.Plot{"figure-1": two(), "figure-2": levels} {
+	for name, p := range map[string]figure.Plot{"figure-1": two(), "figure-2": levels, "figure-3": passed} {
 		dir := t.TempDir()
 		for ext, text := range map[string]string{"csv": p.CSV("x of it"), "py": p.Script(name, "x of it")} {
 			if err := os.WriteFile(filepath.Join(dir, name+"."+ext), []byte(text), 0o644); err != nil {
