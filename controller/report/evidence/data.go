@@ -28,7 +28,8 @@ type Run struct {
 	Campaign *plan.Campaign // nil: a log of phones has none, and one of an older format claims nothing
 	Attempts []Attempt      // all, in the order of the schedule
 	Nodes    []string       // of the plan, in its order
-	Warnings []string       // events of the nodes above info
+	Warnings []string       // the first events of the nodes above info
+	Warned   int            // how many there are
 	Notes    []archive.JournalEntry
 	Altered  []archive.Finding // files that are not as the run wrote them
 	Sealed   archive.Signature // of the plan
@@ -91,7 +92,7 @@ func (a Attempt) SpeedMps() (float64, bool) {
 }
 
 // maxWarnings bounds the events that the report prints.
-const maxWarnings = 50
+const maxWarnings = 20
 
 // Gather reads an archive once, a few attempts at a time.
 func Gather(a *archive.Archive) (*Run, error) {
@@ -221,7 +222,10 @@ func (d *Run) add(r *reading) {
 		case *wire.Provenance:
 			at.Node[one.Node] = *b
 		case *wire.Event:
-			if b.Level != "info" && len(d.Warnings) < maxWarnings {
+			if b.Level == "info" {
+				continue
+			}
+			if d.Warned++; d.Warned <= maxWarnings {
 				d.Warnings = append(d.Warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial,
 					at.Attempt, one.Node, b.Text))
 			}

@@ -447,5 +447,9 @@ func nodesEvents(d *evidence.Run) (*Threat, string) {
 	if len(d.Warnings) == 0 {
 		return nil, ""
 	}
-	return &Threat{"Nodes gave warnings", shortList(d.Warnings) + "."}, ""
+	text := strings.Join(d.Warnings, ", ")
+	if more := d.Warned - len(d.Warnings); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return &Threat{"Nodes gave warnings", text + "."}, ""
 }
