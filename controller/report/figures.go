@@ -200,6 +200,16 @@ func distanceFigure(d *evidence.Run) figureView {
 	f := figureView{Number: 2, Caption: "Every accepted trial by the distance of the two nodes by GPS: the mark is " +
 		"the mean over the window, the bar reaches from where it opened to where it closed.",
 		Missing: "No accepted trial has a GPS distance: one of the nodes had no fix."}
+	left := len(d.Results())
+	for _, s := range all {
+		left -= len(s.Points)
+	}
+	switch {
+	case left == 1:
+		f.Caption += " 1 accepted trial has no such distance and is not in it."
+	case left > 1:
+		f.Caption += fmt.Sprintf(" %d accepted trials have no such distance and are not in it.", left)
+	}
 	return f.drawn(d, figure.Plot{Title: "Throughput by distance", XLabel: "distance of the nodes in the window, m",
 		Series: all}, "distance_mean_m")
 }

@@ -10,6 +10,12 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 )
 
+// tracesView are the attempts that the page has room for.
+type tracesView struct {
+	Shown []traceView
+	Left  int // those that it has none for
+}
+
 // traceView is what TCP did in one attempt: panels with one axis of time.
 type traceView struct {
 	Name, What, Outcome string
@@ -36,15 +42,15 @@ func viewTraces(d *evidence.Run) (any, error) {
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	shown = shown[:min(len(shown), tracesShown)]
+	v := tracesView{Left: max(len(shown)-tracesShown, 0)}
+	shown = shown[:len(shown)-v.Left]
 	bins := min(linePoints, max(linePointsMin, traceTotal/len(shown)))
-	out := make([]traceView, 0, len(shown))
 	for i, a := range shown {
-		out = append(out, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
+		v.Shown = append(v.Shown, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
 			Outcome: outcome(a), Streams: len(a.Traces), Told: toldEvents(a.Traces),
 			SVG: figure.Traces(a.Traces, a.Points[len(a.Points)-1].S, bins), Open: i == 0})
 	}
-	return out, nil
+	return v, nil
 }
 
 // toldEvents counts the events of an attempt in words, and says who told them.

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"bytes"
+	"html/template"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/evidence"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// accepted is an accepted attempt with a throughput and, unless it is negative, a distance.
+func accepted(trial int, distanceM float64) evidence.Attempt {
+	a := evidence.Attempt{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Mbps: new(5.0),
+		Trial:   wire.Trial{Number: trial, Car: "car"},
+		Verdict: &wire.Verdict{Outcome: wire.Accepted}, Points: []metrics.Point{{S: 10}}}
+	if distanceM >= 0 {
+		a.Rows = []metrics.Row{{Name: metrics.DistanceMeanM, Value: distanceM}}
+	}
+	return a
+}
+
+// A figure that cannot show all trials says how many it leaves out.
+func TestTrialsWithoutADistanceAreCountedAtTheFigure(t *testing.T) {
+	for _, c := range []struct {
+		distances []float64
+		want      string
+	}{
+		{[]float64{50, 60, 70}, ""},
+		{[]float64{50, -1, 70}, "1 accepted trial has no such distance and is not in it."},
+		{[]float64{-1, 60, -1}, "2 accepted trials have no such distance and are not in it."},
+	} {
+		var d evidence.Run
+		for i, m := range c.distances {
+			d.Attempts = append(d.Attempts, accepted(i+1, m))
+		}
+		f := distanceFigure(&d)
+		if c.want == "" && strings.Contains(f.Caption, "not in it") || !strings.Contains(f.Caption, c.want) {
+			t.Errorf("%v: %q, want %q", c.distances, f.Caption, c.want)
+		}
+	}
+}
+
+// Of a long run the page has the first attempts' traces, and says how many it has not.
+func TestTracesThatAreNotShownAreCounted(t *testing.T) {
+	var d evidence.Run
+	for i := range tracesShown + 7 {
+		a := accepted(i+1, -1)
+		a.Traces = []metrics.Trace{{}}
+		d.Attempts = append(d.Attempts, a)
+	}
+	view, err := viewTraces(&d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := template.ParseFS(page, "page/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, "traces", view); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "7 more attempts are left out") {
+		t.Errorf("the section does not say how many it leaves out: %.300s", b.String())
+	}
+}
