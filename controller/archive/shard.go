@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -58,11 +59,15 @@ func Merge(dir string, shards []string, identity *keys.Identity) (err error) {
 	slices.SortFunc(parts, func(x, y *Archive) int { return cmp.Compare(x.info.Shard.Number, y.info.Shard.Number) })
 	info := parts[0].info
 	info.Shard, info.Merged, info.Movement = nil, len(parts), map[string][]byte{}
+	var versions, deviations []string
 	for _, p := range parts {
 		if p.info.CreatedWall.Before(info.CreatedWall) {
 			info.CreatedWall = p.info.CreatedWall
 		}
+		versions, deviations = append(versions, p.info.Version), append(deviations, p.info.Deviations...)
 	}
+	info.Version = strings.Join(each(versions), " and ")
+	info.Deviations = each(deviations)
 	return createWhole(dir, info, func(a *Archive) error {
 		if err := errors.Join(a.take(parts), a.readDecided()); err != nil {
 			return fmt.Errorf("merge: %w", err)
@@ -75,6 +80,9 @@ func Merge(dir string, shards []string, identity *keys.Identity) (err error) {
 		return a.Finish()
 	})
 }
+
+// each are texts once each, sorted.
+func each(texts []string) []string { return slices.Compact(slices.Sorted(slices.Values(texts))) }
 
 // createWhole makes a run that is filled at once: it is made beside its folder, and takes its
 // place when it is whole.

@@ -236,3 +236,23 @@ func TestQuicklyMadeShardsMerge(t *testing.T) {
 		t.Errorf("decided %v, want %d", got, want)
 	}
 }
+
+// A run that several builds drove is of all of them, with all in what its network was not the
+// campaign's.
+func TestAMergeIsOfEveryBuild(t *testing.T) {
+	dir, info := t.TempDir(), synthetic.Info(campaign)
+	var shards []string
+	for i, text := range []string{"1/3", "2/3", "3/3"} {
+		one := info
+		one.Version = []string{"1.2.0", "1.1.0", "1.2.0"}[i]
+		one.Deviations = [][]string{nil, {"Its hotspot is Linux's."}, {"Its hotspot is Linux's."}}[i]
+		shards = append(shards, synthetic.Shard(t, filepath.Join(dir, one.Version+text[:1]), one, shard(t, text)))
+	}
+	if err := archive.Merge(filepath.Join(dir, "merged"), shards, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := read(t, filepath.Join(dir, "merged")).Info()
+	if m.Version != "1.1.0 and 1.2.0" || !slices.Equal(m.Deviations, []string{"Its hotspot is Linux's."}) {
+		t.Errorf("merged: version %q, deviations %q", m.Version, m.Deviations)
+	}
+}
