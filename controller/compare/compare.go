@@ -241,9 +241,19 @@ func meanOf(v []float64) *Mean {
 	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(Confidence, v)}
 }
 
-// note names what differs between the runs besides road and rehearsal.
+// note names what differs between the runs besides road and rehearsal, and what the intervals are.
 func (t *Table) note() {
 	say := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
+	told := 0
+	for _, d := range t.Differences {
+		if d.HalfWide != nil {
+			told++
+		}
+	}
+	if told > 1 {
+		say("of %d intervals, each at %.0f %%, about %.1f leave zero out by chance where nothing differs: they are not "+
+			"corrected for being many", told, 100*Confidence, float64(told)*(1-Confidence))
+	}
 	if t.A.Campaign != t.B.Campaign {
 		say("they are of different campaigns: %s and %s", t.A.Campaign, t.B.Campaign)
 	} else if of, other := t.A.Plan.CampaignSHA256, t.B.Plan.CampaignSHA256; of != other {

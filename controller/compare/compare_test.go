@@ -69,7 +69,7 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart",
-		"no evidence about velocity"} {
+		"no evidence about velocity", "of 4 intervals, each at 95 %, about 0.2 leave zero out by chance"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, text.String())
 		}
