@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics/series"
 	"fieldmesh.dev/fieldmesh/controller/metrics/wifi"
@@ -99,10 +100,13 @@ func (s *set) radio() {
 	if w == nil {
 		return
 	}
-	gapNs, asked := s.at.edgeMaxNs(t.Sender), s.at.radioTold(t.Sender)
+	gapNs, asked, forgets := s.at.edgeMaxNs(t.Sender), s.at.radioTold(t.Sender), s.at.isReal(t.Sender)
 	rise := func(count func(*wire.Station) *uint64) *float64 {
 		told := s.at.stationCounts(t.Sender, t.Receiver, count)
-		return series.Rise(series.UnknownIsNone(told, asked, gapNs), *w, gapNs)
+		if forgets {
+			told = series.UnknownIsNone(told, asked, gapNs)
+		}
+		return series.Rise(told, *w, gapNs)
 	}
 	s.put("", txRetries, rise(func(b *wire.Station) *uint64 { return b.TxRetries }))
 	s.put("", txFailed, rise(func(b *wire.Station) *uint64 { return b.TxFailed }))
@@ -120,6 +124,15 @@ func (at Attempt) stationCounts(node, peer string, count func(*wire.Station) *ui
 		}
 	}
 	return out
+}
+
+// isReal reports whether a node's radio is one of the kernel's, which forgets peers. Of an
+// emulated one the provenance says nothing.
+func (at Attempt) isReal(node string) bool {
+	return slices.ContainsFunc(at.records, func(r wire.Record) bool {
+		p, ok := r.Body.(*wire.Provenance)
+		return ok && r.Node == node && p.Radio != nil
+	})
 }
 
 // radioTold are the moments at which a node's radio told whom it knows.

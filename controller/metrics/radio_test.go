@@ -47,9 +47,10 @@ func TestASignalIsTheSendersOrNobodys(t *testing.T) {
 	}
 }
 
-// A radio that loses its peer and finds it again counts its retries from 0.
+// A radio of the kernel's that loses its peer and finds it again counts its retries from 0; an
+// emulated one, of which lines may be missing, counts on.
 func TestRetriesToAPeerThatComesBack(t *testing.T) {
-	var records []wire.Record
+	records := []wire.Record{told("a", 0, &wire.Provenance{Radio: &wire.Caps{Driver: "ath9k_htc"}})}
 	for i := range 101 {
 		s, n := float64(i)/10, uint64(100+100*i) // 100 to 1000 in the first second
 		if s > 0.9 {
@@ -64,6 +65,11 @@ func TestRetriesToAPeerThatComesBack(t *testing.T) {
 	s.radio()
 	if got := Value(s.rows, "", "tx_retries"); got == nil || *got != 900+5000 {
 		t.Errorf("tx_retries %v, want 5900", show(got))
+	}
+	emulated := &set{at: measured(wire.Trial{}, records[1:]...)}
+	emulated.radio()
+	if got := Value(emulated.rows, "", "tx_retries"); got == nil || *got != 4900 {
+		t.Errorf("emulated: tx_retries %v, want 4900", show(got))
 	}
 	if got := Value(s.rows, "", "tx_failed"); got != nil {
 		t.Errorf("tx_failed %v of a driver that does not count them", *got)
