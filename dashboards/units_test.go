@@ -108,3 +108,19 @@ func TestTimeToConnectIsBesideThoseThatNeverDid(t *testing.T) {
 		t.Error("nothing counts the attempts without a connection")
 	}
 }
+
+// What is called accepted is all that was: of the results alone, without calibration passes, it would look as if
+// some of the trials that are planned were missing.
+func TestAcceptedAttemptsAreAllOfThem(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		for _, q := range d.Panels {
+			if strings.Contains(q.Text, `sum("accepted")`) && strings.Contains(q.Text, `"counts" = 1`) {
+				t.Errorf("%s, %s: accepted attempts of those that count alone: %s", d.Name, q.Name, q.Text)
+			}
+		}
+	}
+}

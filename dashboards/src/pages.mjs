@@ -144,7 +144,7 @@ function compare() {
     .withVariable(variable("other", "with", "fm_trial", { tag: "run", multi: false }))
     .withVariable(trials()).withVariable(flows());
   const both = `("run" =~ /^$run$/ OR "run" =~ /^$other$/) AND $timeFilter`;
-  d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("accepted") AS "accepted", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "run"`, { format: "table" })],
+  d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("counts") AS "results", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "run"`, { format: "table" })],
     { w: 24, h: 5, description: "Means over the accepted attempts of each run, calibration passes left out.", units: { throughput_bps: "bps", rtt_mean_ms: "ms", signal_mean_dbm: "suffix: dBm", distance_mean_m: "lengthm" }, transformations: order(["run", "place"], ["Time"]) }));
   const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
   const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
