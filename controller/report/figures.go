@@ -56,8 +56,12 @@ func seriesBySection(d *evidence.Run, x func(evidence.Attempt) *float64,
 	detail func(evidence.Attempt, *figure.Point)) []figure.Series {
 	results := d.Results()
 	names := evidence.Levels(results, evidence.Section)
-	if len(names) == 0 {
-		names = []string{""}
+	none := "all trials"
+	if len(names) > 0 {
+		none = "no section"
+	}
+	if slices.ContainsFunc(results, func(a evidence.Attempt) bool { return a.Section == "" }) {
+		names = append(names, "")
 	}
 	var out []figure.Series
 	for _, s := range names {
@@ -69,7 +73,7 @@ func seriesBySection(d *evidence.Run, x func(evidence.Attempt) *float64,
 				sr.Points = append(sr.Points, p)
 			}
 		}
-		sr.Name = fmt.Sprintf("all trials (n = %d)", len(sr.Points))
+		sr.Name = fmt.Sprintf("%s (n = %d)", none, len(sr.Points))
 		if s != "" {
 			sr.Name = fmt.Sprintf("section %s: %s (n = %d)", s, sectionMeaning(results, s), len(sr.Points))
 		}

@@ -67,3 +67,21 @@ func TestTracesThatAreNotShownAreCounted(t *testing.T) {
 		t.Errorf("the section does not say how many it leaves out: %.300s", b.String())
 	}
 }
+
+// A trial of which neither end is in the car is of no section, and in the figures all the same.
+func TestTrialsOfNoSectionAreDrawn(t *testing.T) {
+	var d evidence.Run
+	for i, section := range []string{"A", "B", "", "A", "B", ""} {
+		a := accepted(i+1, float64(50+i))
+		a.Section, a.Trial.SpeedMps = section, new(float64(5+5*(i/3)))
+		d.Attempts = append(d.Attempts, a)
+	}
+	for name, f := range map[string]figureView{"speed": speedFigure(&d), "distance": distanceFigure(&d)} {
+		if n := strings.Count(f.Data, "),trial,"); n != 6 {
+			t.Errorf("%s: %d of 6 trials are drawn:\n%s", name, n, f.Data)
+		}
+		if !strings.Contains(f.Data, "no section (n = 2)") {
+			t.Errorf("%s: the series is not named:\n%s", name, f.Data)
+		}
+	}
+}
