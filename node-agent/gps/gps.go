@@ -167,6 +167,10 @@ func (c *Client) follows(t *tpv, arrivedNs int64) bool {
 		return false
 	}
 	if t.mode >= 2 {
+		if c.device != "" && t.device != c.device { // what was told before is the other's
+			c.sky, c.derived = sky{}, derived{}
+			c.epochs.cut()
+		}
 		c.device, c.deviceNs = t.device, arrivedNs
 	}
 	return true

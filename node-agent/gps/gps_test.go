@@ -315,6 +315,7 @@ func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
 	other := func(line []byte) []byte { return bytes.ReplaceAll(line, []byte("/dev/gps"), []byte("/dev/other")) }
 	lost := []byte(`{"class":"TPV","device":"/dev/other","mode":1}`)
 	sky := []byte(`{"class":"SKY","device":"/dev/other","uSat":3,"hdop":9}`)
+	c.take([]byte(`{"class":"SKY","device":"/dev/gps","uSat":8}`), 0)
 	at := func(s float64) int64 { return int64(s * 1e9) }
 	for i := range 5 {
 		s := float64(i)
@@ -323,7 +324,7 @@ func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
 		c.take(sky, at(s+0.02))
 		c.take(lost, at(s+0.03))
 		clk.set(time.Duration(at(s + 0.5)))
-		if g := c.Tick(); speedOf(g) != "10" || g.Mode != 3 || g.SatellitesUsed != nil {
+		if g := c.Tick(); speedOf(g) != "10" || g.Mode != 3 || *g.SatellitesUsed != 8 || g.HDOP != nil {
 			t.Errorf("second %g: %+v", s, g)
 		}
 	}
@@ -331,7 +332,8 @@ func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
 		s := float64(5 + i)
 		c.take(other(fixAt(time.Duration(at(s)), 20)), at(s+0.01))
 		clk.set(time.Duration(at(s + 0.5)))
-		if g, want := c.Tick(), s+0.01-4 > receiverGone.Seconds(); (speedOf(g) == "20") != want {
+		g, want := c.Tick(), s+0.01-4 > receiverGone.Seconds()
+		if (speedOf(g) == "20") != want || want && g.SatellitesUsed != nil {
 			t.Errorf("%g s after the last fix of the first: %+v", s-4, g)
 		}
 	}
