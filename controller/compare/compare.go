@@ -251,8 +251,8 @@ func (t *Table) note() {
 		}
 	}
 	if told > 1 {
-		say("of %d intervals, each at %.0f %%, about %.1f leave zero out by chance where nothing differs: they are not "+
-			"corrected for being many", told, 100*Confidence, float64(told)*(1-Confidence))
+		say("of %d intervals, each at %.0f %%, about %.1f leave zero out by chance where nothing differs: they are "+
+			"not corrected for being many", told, 100*Confidence, float64(told)*(1-Confidence))
 	}
 	if t.A.Campaign != t.B.Campaign {
 		say("they are of different campaigns: %s and %s", t.A.Campaign, t.B.Campaign)
