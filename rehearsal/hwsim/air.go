@@ -49,7 +49,11 @@ const (
 	rateRTS        = 1 << 0
 	rateCTSProtect = 1 << 1
 	rateMCS        = 1 << 3
+	rate40MHz      = 1 << 5
+	rateShortGI    = 1 << 7
 	rateVHT        = 1 << 8
+	rate80MHz      = 1 << 9
+	rate160MHz     = 1 << 10
 )
 
 // tableRates is how many rates a frame comes with (IEEE80211_TX_MAX_RATES), and
@@ -78,6 +82,9 @@ type Air struct {
 	// Refused counts what the kernel did not take: a frame for a radio that is down or
 	// on another channel, an outcome of a frame that it has given up.
 	Refused uint64
+
+	// Wide: NewRadio makes radios for channels of 80 MHz.
+	Wide bool
 }
 
 // Open takes the air of the radios that are made by it. It and they belong to the
@@ -156,6 +163,9 @@ type Rate struct {
 	RTS   bool
 	// Foreign: a rate of 802.11n or later, or with a protection that is not RTS.
 	Foreign bool
+	// WidthMHz is of a rate of 802.11n or 802.11ac with the long guard interval, whose MCS Index is
+	// (of 802.11ac: with 16 for each stream beyond the first); 0: any other.
+	WidthMHz int
 }
 
 // Receive takes the next frame; unix.EAGAIN when there is none. Messages of other
@@ -224,10 +234,24 @@ func decodeFrame(attributes []byte) (f Frame, err error) {
 		if at := i*tableFlagBytes + 1; at+1 < len(flags) {
 			bits := binary.NativeEndian.Uint16(flags[at:])
 			r.RTS, r.Foreign = bits&rateRTS != 0, bits&(rateCTSProtect|rateMCS|rateVHT) != 0
+			r.WidthMHz = widthMHz(bits)
 		}
 		f.Rates = append(f.Rates, r)
 	}
 	return f, nil
+}
+
+// widthMHz is a rate's by its flags.
+func widthMHz(flags uint16) int {
+	switch {
+	case flags&(rateMCS|rateVHT) == 0 || flags&(rateShortGI|rate160MHz|rateCTSProtect) != 0:
+		return 0
+	case flags&rate80MHz != 0:
+		return 80
+	case flags&rate40MHz != 0:
+		return 40
+	}
+	return 20
 }
 
 // Deliver hands a frame to a radio.

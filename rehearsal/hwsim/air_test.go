@@ -56,6 +56,18 @@ func TestFramesAreReadAsTheKernelWritesThem(t *testing.T) {
 	}
 }
 
+// The width of a rate of 802.11n or 802.11ac with the long guard interval is told, and of no other.
+func TestRatesHaveTheirWidth(t *testing.T) {
+	for flags, want := range map[uint16]int{0: 0, rateRTS: 0, rateMCS: 20, rateMCS | rate40MHz | rateRTS: 40,
+		rateVHT: 20, rateVHT | rate80MHz: 80, rateVHT | rate160MHz: 0, rateMCS | rateShortGI: 0} {
+		f, err := decodeFrame(slices.Concat(attribute(attrTxInfo, 7, 1, 0xff, 0, 0xff, 0, 0xff, 0),
+			attribute(attrTxInfoFlags, append([]byte{7}, u16(flags)...)...)))
+		if err != nil || len(f.Rates) != 1 || f.Rates[0].WidthMHz != want {
+			t.Errorf("flags %#x: %+v, %v, want %d MHz", flags, f.Rates, err, want)
+		}
+	}
+}
+
 func FuzzDecodeFrame(f *testing.F) {
 	f.Add(attribute(attrTransmitter, 0x02, 'F', 'M', 0, 0, 1))
 	f.Add(attribute(attrTxInfo, 11, 3, 4))

@@ -22,6 +22,10 @@ import (
 // 48 and 149 to 165 with 30 dBm, and networks may be begun on all of them.
 const regulatory = 0
 
+// regulatoryWide is another one (hwsim_world_regdom_custom_04), whose channels at 5 GHz are 80 MHz
+// wide at most, not 40.
+const regulatoryWide = 3
+
 // radios makes radios.
 type radios struct {
 	mu       sync.Mutex // one at a time: each is wlan0 where it is made
@@ -54,11 +58,14 @@ func (a *Air) NewRadio(mac net.HardwareAddr, netnsFD int) error {
 	r := a.radios
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := radioName(mac)
+	name, table := radioName(mac), uint32(regulatory)
+	if a.Wide {
+		table = regulatoryWide
+	}
 	err := r.execute(r.family, cmdNewRadio, func(e *netlink.AttributeEncoder) {
 		e.String(attrRadioName, name)
 		e.Bytes(attrAddress, mac)
-		e.Uint32(attrRegulatory, regulatory)
+		e.Uint32(attrRegulatory, table)
 		e.Flag(attrDestroyOnClose, true)
 	})
 	if err != nil && !isNumber(err) {
