@@ -131,14 +131,24 @@ func (s *station) acknowledged() {
 }
 
 // failed doubles the window, until the exchanges that fail in a row are as many as a frame's tries
-// (10.23.2.2).
+// (10.23.2.2), or the retry chain is at its end.
 func (s *station) failed() {
 	kind, limit := s.tryKind()
 	s.cw = min(2*s.cw+1, s.core.phy.CWMax)
-	if s.retries[kind]++; s.retries[kind] >= limit {
+	s.retries[kind]++
+	over := s.retries[kind] >= limit
+	if s.chained(s.head) {
+		over = s.peers[s.head.to].tried+1 >= s.rate.Tries(s.head.to)
+	}
+	if over {
 		s.retries, s.cw = [2]int{}, s.core.phy.CWMin
 	}
 	s.conclude(false)
+}
+
+// chained: a frame is sent to the end of its retry chain.
+func (s *station) chained(f *frame) bool {
+	return s.core.unlimited && f.to >= 0 && !f.ba.request
 }
 
 // tryKind is which of its two counts an exchange that failed adds to, and that count's limit.
@@ -151,13 +161,14 @@ func (s *station) tryKind() (kind, limit int) {
 
 // conclude frees what was acknowledged. Everything else is sent again, or given up at its limit.
 func (s *station) conclude(answered bool) {
-	kind, limit := s.tryKind()
+	kind, _ := s.tryKind()
 	sent := s.state == macWaitACK
 	if !sent {
 		s.count.AttemptsFailed[s.failCause]++
 	}
+	over := true            // the retry chain
 	if !s.head.ba.request { // which goes at a rate of its own
-		s.rateBurst(answered)
+		over = s.rateBurst(answered)
 	}
 	for _, f := range s.burst {
 		if answered && (f.ba.got || f.ba.request) {
@@ -171,7 +182,7 @@ func (s *station) conclude(answered bool) {
 		if sent && !f.ba.request {
 			s.count.AttemptsFailed[f.ba.why]++
 		}
-		if f.ba.tries[kind]++; f.ba.tries[kind] >= limit {
+		if f.ba.tries[kind]++; s.limited(f) && (over || !s.chained(f)) {
 			s.abandon(f)
 		} else {
 			s.again = append(s.again, f)
@@ -184,9 +195,14 @@ func (s *station) conclude(answered bool) {
 	s.serveNext()
 }
 
-// rateBurst tells the rate control the outcome of the burst. After one in vain the next try is the
-// retry chain's next, or another chain's first.
-func (s *station) rateBurst(answered bool) {
+// limited: a frame was sent as often as it may be.
+func (s *station) limited(f *frame) bool {
+	return f.ba.tries[0] >= s.core.cfg.ShortRetryLimit || f.ba.tries[1] >= s.core.cfg.LongRetryLimit
+}
+
+// rateBurst tells the rate control the outcome of the burst, and reports whether the retry chain is over.
+// After one in vain the next try is its next, or another chain's first.
+func (s *station) rateBurst(answered bool) (over bool) {
 	got := 0
 	for _, f := range s.burst {
 		if answered && f.ba.got {
@@ -196,12 +212,14 @@ func (s *station) rateBurst(answered bool) {
 	to := s.head.to
 	s.rate.Result(to, s.mode-s.core.phy.FirstData, len(s.burst), got, s.core.now)
 	if to < 0 {
-		return
+		return true
 	}
 	p := &s.peers[to]
-	if p.tried++; answered || p.tried >= s.rate.Tries(to) {
+	p.tried++
+	if over = answered || p.tried >= s.rate.Tries(to); over {
 		p.tried = 0
 	}
+	return over
 }
 
 // abandon gives a frame up, and has its receiver told.

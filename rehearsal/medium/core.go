@@ -71,7 +71,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink, chains: chains, unlimited: unlimited,
 		byMAC: make(map[MAC]int, n), receivers: make([]receiver, n), interferes: 1,
 		carrierMw: propagation.DbToRatio(*cfg.CarrierSenseDbm),
-		minData:   p.Airtime(&p.Modes[len(p.Modes)-1], dot11.MPDUBytes(dot11.EthernetHeaderBytes))}
+		minData:   p.Airtime(&p.Modes[p.NarrowFrom-1], dot11.MPDUBytes(dot11.EthernetHeaderBytes))}
 	r, err := phy.RadioNamed(cfg.Radio, cfg.Standard)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		if c.mpdus, is = sink.(MPDUSink); !is {
 			return nil, errors.New("check medium: frames of 802.11 for a sink that takes Ethernet's only")
 		}
-		c.minData = p.Airtime(&p.Modes[len(p.Modes)-1], phy.ACKBytes)
+		c.minData = p.Airtime(&p.Modes[p.NarrowFrom-1], phy.ACKBytes)
 	}
 	if p.HT != nil { // a request, after which what waited is handed up, at the fastest of OFDM's rates
 		c.minData = p.Airtime(&p.Modes[p.FirstData-1], ht.RequestBytes)
@@ -120,7 +120,7 @@ func (c *Core) addStations() error {
 		}
 		fixed, c.topMode = mode, mode
 	} else {
-		c.topMode = len(c.phy.Modes) - 1
+		c.topMode = c.phy.NarrowFrom - 1
 	}
 	rates := c.newRateControls(fixed)
 	for i, n := range c.cfg.Nodes {

@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -90,6 +91,66 @@ func TestMinstrelGivesUpAtTheEndOfItsChain(t *testing.T) {
 		if sent["data"] != data || sent["rts"] != rts || sink.failed != 1 {
 			t.Errorf("limit %d: on the air %v, %d frames given up; want %d data, %d RTS, and 1", limit, sent,
 				sink.failed, data, rts)
+		}
+	}
+}
+
+// A radio of 40 or 80 MHz sends in a part of the channel where all of it has too much noise: farther than its
+// slowest rate reaches.
+func TestMinstrelNarrowsTheChannel(t *testing.T) {
+	for _, h := range htSets()[2:] {
+		beyondDb := map[string]float64{phy.RadioHT40: 2, phy.RadioVHT80: 4}[h.radio]
+		carried := func(rate float64) float64 {
+			cfg := h.config(t, 0, 2)
+			cfg.RateMbps, cfg.RateControl = rate, rateControlMinstrel
+			cfg.Propagation = propagation.Config{Model: "log_distance", Exponent: 3}
+			slowest := mustCore(t, cfg, line(1), newRecorder(2)).RatesMbps()[0]
+			reachM := mustCore(t, cfg, line(1), newRecorder(2)).ReachM(0, slowest)
+			sink := newRecorder(2)
+			c := mustCore(t, cfg, line(reachM*math.Pow(10, beyondDb/30)), sink)
+			saturate(c, 1500, 4*time.Second, flow{0, 1})
+			return float64(sink.bytes[1]) * 8 / 4e6
+		}
+		fixed := carried(h.config(t, 0, 2).RateMbps)
+		if got := carried(0); fixed > 0.3 || got < 3 {
+			t.Errorf("%s, %g dB beyond the reach of its slowest rate: %g Mbit/s, and %g at that rate", h.radio,
+				beyondDb, got, fixed)
+		}
+	}
+}
+
+// chained has a chain of so many tries.
+type chained struct {
+	choosy
+	tries int
+}
+
+func (r *chained) Tries(int) int { return r.tries }
+
+// With 802.11n and 802.11ac too a frame is sent to the end of its retry chain, and not only as often as the
+// limits say that it may be.
+func TestAChainIsNotLeftInTheMiddle(t *testing.T) {
+	const tries = 12
+	for _, limit := range []int{0, 3} {
+		cfg := htSets()[1].config(t, 0, 2)
+		cfg.RateMbps, cfg.RateControl, cfg.ShortRetryLimit = 0, rateControlMinstrel, limit
+		sent := 0
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" && e.Kind == "data" {
+				sent++
+			}
+		}
+		sink := newRecorder(2)
+		c := mustCore(t, cfg, line(1e6), sink)
+		c.stations[0].rate = &chained{tries: tries}
+		c.Enqueue(0, ethernet(0, 1, 0, 1000))
+		c.Advance(time.Second)
+		want := tries
+		if limit > 0 {
+			want = limit
+		}
+		if sent != want || sink.failed != 1 {
+			t.Errorf("limit %d: sent %d times, %d frames given up, want %d and 1", limit, sent, sink.failed, want)
 		}
 	}
 }

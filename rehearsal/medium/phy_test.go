@@ -62,7 +62,7 @@ func TestMinstrelsTimesAreTheKernels(t *testing.T) {
 		overhead, rts    float64
 		slowest, fastest float64
 	}{
-		{phy.Standard80211b, "", 1, 10 + 96 + 112, 3 * (10 + 96 + 112), 10 + 192 + 9632, 10 + 192 + 876},
+		{phy.Standard80211b, "", 1, 10 + 96 + 112, 3 * (10 + 96 + 112), 10 + 192 + 9632, 10 + 192 + 875},
 		{phy.Standard80211g, "", 1, 36 + 24, 3 * (36 + 24), 36 + 4*401, 36 + 4*44},
 		{phy.Standard80211a, "", 36, 36 + 24, 3 * (36 + 24), 36 + 4*401, 36 + 4*44},
 		{phy.Standard80211n, phy.RadioHT20, 36, 48 + 60, 48 + 3*60, 5908 * 4. / 16, 591 * 4. / 16},
@@ -76,9 +76,9 @@ func TestMinstrelsTimesAreTheKernels(t *testing.T) {
 		us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
 		within(t, v.standard+" overhead", us(plain), v.overhead, 1e-9)
 		within(t, v.standard+" overhead with RTS", us(rts), v.rts, 1e-9)
-		for i, want := range map[int]float64{p.FirstData: v.slowest, len(p.Modes) - 1: v.fastest} {
+		for i, want := range map[int]float64{p.FirstData: v.slowest, p.NarrowFrom - 1: v.fastest} {
 			got := us(p.SampleTime(&p.Modes[i], ratecontrol.MinstrelBytes, ratecontrol.MinstrelFrames))
-			if math.Abs(got-want) > 8 {
+			if math.Abs(got-want) > 0.5 {
 				t.Errorf("%s: a frame at %g Mbit/s counts %g µs, want %g", v.standard, p.Modes[i].RateMbps, got, want)
 			}
 		}
@@ -162,18 +162,49 @@ func TestFasterModesNeedMoreSNR(t *testing.T) {
 	everyRadio(t, func(what string, p *phy.PHY) {
 		for _, bytes := range []int{100, phy.TargetBytes} {
 			for _, lost := range []float64{0.5, phy.TargetErrorRate, 0.01, 0.001} {
-				last := 0.0
-				for _, m := range p.Modes[p.FirstData:] {
-					needs := errorrate.LeastSNR(lost, func(snr float64) float64 {
-						return p.FrameErrorRate(m, snr, bytes)
-					})
-					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
-						bytes, lost, propagation.RatioToDb(needs))
-					if needs <= last {
-						t.Errorf("%s %g Mbit/s needs %g for %d bytes lost %g of the time, the rate below %g", what,
-							m.RateMbps, needs, bytes, lost, last)
+				for _, group := range p.Groups {
+					last := 0.0
+					for _, mode := range group {
+						m := p.Modes[mode]
+						needs := errorrate.LeastSNR(lost, func(snr float64) float64 {
+							return p.FrameErrorRate(m, snr, bytes)
+						})
+						t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
+							bytes, lost, propagation.RatioToDb(needs))
+						if needs <= last {
+							t.Errorf("%s %g Mbit/s needs %g for %d bytes lost %g of the time, the rate below %g", what,
+								m.RateMbps, needs, bytes, lost, last)
+						}
+						last = needs
 					}
-					last = needs
+				}
+			}
+		}
+	})
+}
+
+// A frame in a part of the channel meets as much less noise, and so does its answer, which is as wide. What it
+// is modulated with is that of the wide frame.
+func TestNarrowerFramesNeedLessSNR(t *testing.T) {
+	everyRadio(t, func(what string, p *phy.PHY) {
+		wide := p.Groups[len(p.Groups)-1]
+		for g, group := range p.Groups {
+			share := math.Pow(2, float64(g-len(p.Groups)+1))
+			for i, mode := range group {
+				m, w := &p.Modes[mode], &p.Modes[wide[i]]
+				if m.Modulation != w.Modulation || m.Code != w.Code {
+					t.Errorf("%s: MCS %d of group %d is modulated with %v", what, i, g, m.Modulation)
+				}
+				answer, wider := &p.Modes[m.Response], &p.Modes[w.Response]
+				if answer.RateMbps != wider.RateMbps {
+					t.Errorf("%s %g Mbit/s: answered at %g Mbit/s, want %g", what, m.RateMbps, answer.RateMbps,
+						wider.RateMbps)
+				}
+				within(t, what+" needs", p.LockSNROf(m)/p.LockSNROf(w), share, 1e-9)
+				for snr := 1.0; snr < 300; snr *= 1.3 {
+					within(t, what+" data", m.LogSuccess(snr*share, 1e4), w.LogSuccess(snr, 1e4), 1e-9)
+					within(t, what+" answer", p.FrameErrorRate(*answer, snr*share, phy.ACKBytes),
+						p.FrameErrorRate(*wider, snr, phy.ACKBytes), 1e-9)
 				}
 			}
 		}

@@ -26,12 +26,7 @@ func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
 		minSNR := p.MinSNRs()
 		return func(*rand.Rand) rateControl { return ratecontrol.NewSNR(minSNR, n) }
 	}
-	times := ratecontrol.MinstrelTimes{}
-	times.Overhead, times.OverheadRTS = p.Overheads()
-	for i := range p.Modes[p.FirstData:] {
-		times.Frame = append(times.Frame, p.SampleTime(&p.Modes[p.FirstData+i], ratecontrol.MinstrelBytes,
-			ratecontrol.MinstrelFrames))
-	}
+	times := p.MinstrelTimes()
 	return func(rng *rand.Rand) rateControl { return ratecontrol.NewMinstrel(times, n, rng) }
 }
 

@@ -19,6 +19,9 @@ type Format struct {
 	// Delimited: a frame by itself goes as an A-MPDU of one, which is acknowledged as any frame.
 	Delimited bool
 	Rates     []Rate // ascending
+	// Narrower are the formats of the part of the channel that a rate control may choose besides,
+	// the narrowest first.
+	Narrower []*Format
 	// CarrierSenseDbm is the power of a frame's start from which on the channel is busy, and
 	// EnergyDbm that of anything else.
 	CarrierSenseDbm, EnergyDbm float64
@@ -53,12 +56,12 @@ const (
 
 // The preamble and header of one stream. HT-mixed: L-STF 8, L-LTF 8, L-SIG 4, HT-SIG 8, HT-STF 4 and
 // HT-LTF 4 µs (19.3.9); L-SIG has 24 bits and HT-SIG 48. VHT: VHT-SIG-A in the place of
-// HT-SIG, and VHT-SIG-B of 4 µs, of 29 bits in 80 MHz (21.3.8).
+// HT-SIG, and VHT-SIG-B of 4 µs, of 26, 27 and 29 bits in 20, 40 and 80 MHz (21.3.8).
 const (
 	mixedPreamble = 36 * time.Microsecond
 	mixedBits     = 24 + 48
 	vhtPreamble   = 40 * time.Microsecond
-	vhtBits       = 24 + 48 + 29
+	vhtBits       = 24 + 48
 )
 
 // HT20 is 802.11n in 20 MHz: MCS 0 to 7 (19.5). Its A-MPDU has an exponent of 3 (9.4.2.55.3).
@@ -73,7 +76,7 @@ func HT20() *Format {
 // anything from -62 dBm on in each 20 MHz, which is -59 dBm in both (19.3.19.5.4).
 func HT40() *Format {
 	return &Format{WidthMHz: 40, Preamble: mixedPreamble, HeaderBits: mixedBits, MaxBytes: 65_535,
-		CarrierSenseDbm: -79, EnergyDbm: -59,
+		CarrierSenseDbm: -79, EnergyDbm: -59, Narrower: []*Format{HT20()},
 		Rates: rates([]float64{13.5, 27, 40.5, 54, 81, 108, 121.5, 135}, 54, 108, 162, 216, 324, 432, 486, 540)}
 }
 
@@ -81,8 +84,13 @@ func HT40() *Format {
 // (9.4.2.157.2). A frame's start counts from -76 dBm on (21.3.18.5.3), and anything from -62 dBm on in
 // each 20 MHz.
 func VHT80() *Format {
-	return &Format{WidthMHz: 80, Preamble: vhtPreamble, HeaderBits: vhtBits, MaxBytes: 1_048_575, Delimited: true,
-		CarrierSenseDbm: -76, EnergyDbm: -56,
+	vht20 := &Format{WidthMHz: 20, Preamble: vhtPreamble, HeaderBits: vhtBits + 26, // without MCS 9
+		Rates: rates([]float64{6.5, 13, 19.5, 26, 39, 52, 58.5, 65, 78}, 26, 52, 78, 104, 156, 208, 234, 260, 312)}
+	vht40 := &Format{WidthMHz: 40, Preamble: vhtPreamble, HeaderBits: vhtBits + 27,
+		Rates: rates([]float64{13.5, 27, 40.5, 54, 81, 108, 121.5, 135, 162, 180},
+			54, 108, 162, 216, 324, 432, 486, 540, 648, 720)}
+	return &Format{WidthMHz: 80, Preamble: vhtPreamble, HeaderBits: vhtBits + 29, MaxBytes: 1_048_575, Delimited: true,
+		CarrierSenseDbm: -76, EnergyDbm: -56, Narrower: []*Format{vht20, vht40},
 		Rates: rates([]float64{29.3, 58.5, 87.8, 117, 175.5, 234, 263.3, 292.5, 351, 390},
 			117, 234, 351, 468, 702, 936, 1053, 1170, 1404, 1560)}
 }

@@ -48,6 +48,11 @@ type Mode struct {
 	// referenceMbps bounds the rate of an answer to a frame of 802.11n or 802.11ac; 0: a mode of
 	// another standard.
 	referenceMbps float64
+	format        *ht.Format // of a frame of 802.11n or 802.11ac
+	// narrow is the share of the channel that a frame takes, and its answer's modes begin at answers.
+	// 0: all of it, and the first.
+	narrow  float64
+	answers int
 }
 
 // guestHeader is a preamble and header that is not the PHY's.
@@ -58,10 +63,13 @@ type guestHeader struct {
 
 // PHY is what a standard fixes.
 type PHY struct {
-	standard    string
-	NS2         bool       // the radio is ns-2's
-	Modes       []Mode     // ascending, those from FirstData on by themselves
-	FirstData   int        // below it are modes that unicast data do not go at
+	standard   string
+	NS2        bool   // the radio is ns-2's
+	Modes      []Mode // ascending, those from FirstData on by themselves; behind them narrower ones
+	FirstData  int    // below it are modes that unicast data do not go at
+	NarrowFrom int    // from it on are modes of a part of the channel, control frames' included
+	// Groups are the modes of each width, in minstrel_ht's order: the widest last.
+	Groups      [][]int
 	HT          *ht.Format // nil: another standard's
 	Slot, SIFS  time.Duration
 	IFS, EIFS   time.Duration
@@ -115,6 +123,11 @@ func New(cfg Config) (*PHY, error) {
 		if err := p.setHT(r.Format, cfg.Channel); err != nil {
 			return nil, err
 		}
+	} else {
+		p.NarrowFrom, p.Groups = len(p.Modes), [][]int{make([]int, len(p.Modes))}
+		for i := range p.Modes {
+			p.Groups[0][i] = i
+		}
 	}
 	basic := cfg.BasicRatesMbps
 	if len(basic) == 0 {
@@ -127,8 +140,11 @@ func New(cfg Config) (*PHY, error) {
 		m := &p.Modes[i]
 		m.Response = p.ResponseMode(i)
 		m.Curve, m.Loss = errorrate.Scheme{Modulation: m.Modulation, Code: m.Code, Soft: r.soft}.Curve(), 1
-		if m.guest != nil {
+		switch {
+		case m.guest != nil:
 			m.Loss = errorrate.DSSSBandwidthHz / p.bandwidthHz // the wider band has more noise
+		case m.narrow > 0:
+			m.Loss = m.narrow // less noise is in it
 		}
 	}
 	p.calibrate(r)
@@ -148,8 +164,8 @@ func New(cfg Config) (*PHY, error) {
 		if g := p.Modes[i].guest; g != nil {
 			g.mode = p.Modes[0]
 			g.lockSNR = p.readable(g.mode, longHeaderBits)
-			p.LeastLock = min(p.LeastLock, g.lockSNR)
 		}
+		p.LeastLock = min(p.LeastLock, p.LockSNROf(&p.Modes[i]))
 	}
 	p.EIFS = p.SIFS + p.Airtime(&p.Modes[0], ACKBytes) + p.IFS // 10.3.2.3.7
 	return p, nil
@@ -261,11 +277,28 @@ func (p *PHY) setHT(f *ht.Format, channel int) error {
 	if channel <= 14 {
 		p.SIFS, p.extension = 10*time.Microsecond, 6*time.Microsecond
 	}
-	for _, r := range f.Rates {
-		p.Modes = append(p.Modes, Mode{RateMbps: r.Mbps, Modulation: r.Modulation, Code: r.Code,
-			bitsPerSymbol: r.BitsPerSymbol, referenceMbps: r.ReferenceMbps})
+	wide := p.addRates(f, 0, 0)
+	p.NarrowFrom = len(p.Modes)
+	for _, n := range f.Narrower {
+		share, answers := float64(n.WidthMHz)/float64(f.WidthMHz), len(p.Modes)
+		for _, m := range p.Modes[:p.FirstData] { // an answer is as wide as its frame
+			m.narrow, m.answers = share, answers
+			p.Modes = append(p.Modes, m)
+		}
+		p.Groups = append(p.Groups, p.addRates(n, share, answers))
 	}
+	p.Groups = append(p.Groups, wide)
 	return nil
+}
+
+// addRates adds the rates of a format in a share of the channel.
+func (p *PHY) addRates(f *ht.Format, share float64, answers int) (group []int) {
+	for _, r := range f.Rates {
+		group = append(group, len(p.Modes))
+		p.Modes = append(p.Modes, Mode{RateMbps: r.Mbps, Modulation: r.Modulation, Code: r.Code, format: f,
+			bitsPerSymbol: r.BitsPerSymbol, referenceMbps: r.ReferenceMbps, narrow: share, answers: answers})
+	}
+	return group
 }
 
 // lastChannel of 5 GHz has no neighbour to share a wider one with (annex E).
@@ -276,8 +309,8 @@ func (p *PHY) PLCP(m *Mode) time.Duration {
 	if m.guest != nil {
 		return longPLCP
 	}
-	if m.referenceMbps > 0 {
-		return p.HT.Preamble
+	if m.format != nil {
+		return m.format.Preamble
 	}
 	if m.Modulation == errorrate.DBPSK {
 		return p.longPLCP
@@ -304,8 +337,11 @@ func (p *PHY) HeaderLogSuccess(m *Mode, snr, share float64) float64 {
 	if m.guest != nil {
 		return m.guest.mode.LogSuccess(snr, share*longHeaderBits)
 	}
-	if m.referenceMbps > 0 {
-		return p.Header.LogSuccess(snr, share*p.HT.HeaderBits)
+	if m.narrow > 0 {
+		snr /= m.narrow
+	}
+	if m.format != nil {
+		return p.Header.LogSuccess(snr, share*m.format.HeaderBits)
 	}
 	return p.Header.LogSuccess(snr, share*p.HeaderBits)
 }
@@ -314,6 +350,9 @@ func (p *PHY) HeaderLogSuccess(m *Mode, snr, share float64) float64 {
 func (p *PHY) LockSNROf(m *Mode) float64 {
 	if g := m.guest; g != nil {
 		return g.lockSNR
+	}
+	if m.narrow > 0 {
+		return p.LockSNR * m.narrow
 	}
 	return p.LockSNR
 }
@@ -343,7 +382,8 @@ const ofdmServiceAndTailBits = 16 + 6 // 17.3.5.2, 17.3.5.3
 // (10.6.6.5.2), of the frame's own modulation: DSSS and CCK, or OFDM. The rate of a frame of
 // 802.11n or 802.11ac is its non-HT reference rate.
 func (p *PHY) ResponseMode(to int) int {
-	best, mandatory, last := -1, 0, to
+	narrower := p.Modes[to].answers
+	best, mandatory, last := -1, 0, to-narrower
 	if reference := p.Modes[to].referenceMbps; reference > 0 {
 		last = slices.IndexFunc(p.Modes, func(m Mode) bool { return m.RateMbps == reference })
 	}
@@ -359,9 +399,9 @@ func (p *PHY) ResponseMode(to int) int {
 		}
 	}
 	if best < 0 {
-		return mandatory
+		return narrower + mandatory
 	}
-	return best
+	return narrower + best
 }
 
 // mandatory: every rate of 802.11b (16.1.1), and 6, 12 and 24 Mbit/s (17.1.1).
@@ -385,7 +425,8 @@ func (p *PHY) ModeIndex(rateMbps float64) (int, error) {
 	return 0, fmt.Errorf("check medium: rate %g Mbit/s: %s has %v", rateMbps, p.standard, rates)
 }
 
-func (p *PHY) RatesMbps() []float64 { return ratesOf(p.Modes[p.FirstData:]) }
+// RatesMbps are those of unicast data in all of the channel.
+func (p *PHY) RatesMbps() []float64 { return ratesOf(p.Modes[p.FirstData:p.NarrowFrom]) }
 
 func ratesOf(modes []Mode) []float64 {
 	out := make([]float64, len(modes))
@@ -430,38 +471,13 @@ const (
 
 // MinSNRs is the least SNR (ratio) of each mode of unicast data for the target error rate.
 func (p *PHY) MinSNRs() []float64 {
-	out := make([]float64, len(p.Modes)-p.FirstData)
+	out := make([]float64, p.NarrowFrom-p.FirstData)
 	for i := range out {
 		out[i] = errorrate.LeastSNR(TargetErrorRate, func(snr float64) float64 {
 			return p.FrameErrorRate(p.Modes[p.FirstData+i], snr, TargetBytes)
 		})
 	}
 	return out
-}
-
-// SampleTime is a frame's time by which minstrel_ht compares rates: with SIFS, or its share of an
-// A-MPDU of so many (CCK_DURATION, OFDM_DURATION and MCS_DURATION of rc80211_minstrel_ht.c).
-func (p *PHY) SampleTime(m *Mode, bytes, frames int) time.Duration {
-	if p.HT != nil {
-		return p.PayloadTime(m, frames*bytes) / time.Duration(frames)
-	}
-	return p.SIFS + p.Airtime(m, bytes+fcsBytes)
-}
-
-// Overheads are what minstrel_ht adds to a frame's time, without and with RTS: an ACK at the
-// lowest rate, with the short preamble, and an empty frame before an A-MPDU
-// (minstrel_ht_update_caps, ieee80211_frame_duration).
-func (p *PHY) Overheads() (plain, rts time.Duration) {
-	low := &p.Modes[0]
-	answer := p.SIFS + p.Airtime(low, ACKBytes)
-	if low.bitsPerSymbol == 0 {
-		answer += shortPLCP - p.PLCP(low)
-	}
-	plain = answer
-	if p.HT != nil {
-		plain += p.SIFS + p.Airtime(low, fcsBytes)
-	}
-	return plain, plain + 2*answer
 }
 
 const fcsBytes = 4

@@ -1,8 +1,8 @@
 package ratecontrol
 
 import (
-	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -21,7 +21,9 @@ const (
 	minstrelCWMax   = 1023                    // cw_max
 	minstrelSamples = 5                       // MINSTREL_SAMPLE_RATES: rates of one kind that wait to be sampled
 	minstrelColumns = 10                      // SAMPLE_COLUMNS: orders in which rates are looked at, drawn once
-	minstrelPast    = 0.75                    // EWMA_LEVEL 96 of EWMA_DIV 128, of the length of A-MPDUs
+	minstrelPlaces  = 10                      // MCS_GROUP_RATES: of rates in a group, and in each of these orders
+	minstrelPast    = 96                      // EWMA_LEVEL, of 128 (EWMA_DIV), of the length of A-MPDUs
+	minstrelSudden  = 30                      // tries since the last update from which on a rate may be given up
 
 	sure     = 1 << 12 // MINSTREL_FRAC(1, 1): chances are multiples of 2^-12, which decides how they fade away
 	hopeless = sure * 10 / 100
@@ -45,18 +47,23 @@ const (
 // first with RTS: the three rates of the best throughput, and the surest. Every 20 ms at most, one
 // frame's first try is at a rate to sample; its second stage follows.
 //
-// The rates here are one group of the kernel's. What it does between groups is left out: streams,
-// widths, guard intervals, and CCK beside others.
+// Its groups of rates differ by width. What it does between others is left out: streams, guard
+// intervals, and CCK beside others.
 type Minstrel struct {
 	times MinstrelTimes
-	order []int // in which rates are looked at for jumps
+	group []int // by mode
+	order []int // of places in a group, in which rates are looked at for jumps
 	peers []*minstrelPeer
 }
 
 // MinstrelTimes are the times by which Minstrel compares rates and limits tries.
 type MinstrelTimes struct {
-	Frame                 []time.Duration // by mode, of MinstrelBytes
+	Frame                 []time.Duration // by mode, of MinstrelBytes; 0: no group has the mode
 	Overhead, OverheadRTS time.Duration   // of an exchange, beside the frame
+	// Groups are the modes of each group by their place in it, -1 where it has none there.
+	Groups [][]int
+	// Unsent are modes that are sampled in vain: no frame goes at them.
+	Unsent []int
 }
 
 type minstrelPeer struct {
@@ -65,17 +72,24 @@ type minstrelPeer struct {
 	rates   []minstrelRate
 	best    [3]int // by throughput
 	surest  int
+	inGroup []minstrelGroup
 
 	sampleAt time.Duration
 	turn     int // in sampleTurns
 	samples  [sampleKinds][minstrelSamples]int
-	looked   int // at rates for jumps
+	turns    [sampleKinds]int // the group that was looked at last
 
-	perExchange     float64 // frames in an A-MPDU, on average
-	frames, packets int     // since the last update
+	perExchange     int // frames in an A-MPDU on average, as chances are
+	frames, packets int // since the last update
 
 	table [2]chain // without RTS at the first stage, and with it
 	chain          // of the present frame
+}
+
+// minstrelGroup is what is kept of each group.
+type minstrelGroup struct {
+	best   [3]int // of the last update
+	looked int    // at places for jumps
 }
 
 // chain is a frame's retry chain.
@@ -105,21 +119,29 @@ const (
 // sampleTurns is minstrel_sample_seq.
 var sampleTurns = [...]int{sampleNext, sampleJump, sampleNext, sampleJump, sampleNext, sampleSlow}
 
-// noRate is an empty place among samples.
+// noRate is an empty place among samples, or in a group.
 const noRate = -1
 
-// NewMinstrel is one for a station. Modes get faster by their index.
+// NewMinstrel is one for a station.
 func NewMinstrel(times MinstrelTimes, peers int, rng *rand.Rand) *Minstrel {
-	m := &Minstrel{times: times, peers: make([]*minstrelPeer, peers)}
+	m := &Minstrel{times: times, peers: make([]*minstrelPeer, peers), group: make([]int, len(times.Frame))}
+	for g, modes := range times.Groups {
+		for _, mode := range modes {
+			if mode != noRate {
+				m.group[mode] = g
+			}
+		}
+	}
 	for range minstrelColumns {
-		m.order = append(m.order, rng.Perm(len(times.Frame))...)
+		m.order = append(m.order, rng.Perm(minstrelPlaces)...)
 	}
 	return m
 }
 
 func (m *Minstrel) peer(i int, at time.Duration) *minstrelPeer {
 	if m.peers[i] == nil {
-		p := &minstrelPeer{rates: make([]minstrelRate, len(m.times.Frame)), perExchange: 1}
+		p := &minstrelPeer{rates: make([]minstrelRate, len(m.times.Frame)), perExchange: sure,
+			inGroup: make([]minstrelGroup, len(m.times.Groups))}
 		for kind := range p.samples {
 			p.samples[kind] = [minstrelSamples]int{noRate, noRate, noRate, noRate, noRate}
 		}
@@ -136,10 +158,11 @@ func (m *Minstrel) Pick(peer, tried int, rts bool, at time.Duration) Choice {
 	}
 	p := m.peer(peer, at)
 	if tried == 0 || p.chain.tries == 0 {
+		m.giveUpFailing(p)
 		if p.told-p.updated > minstrelEvery {
 			m.update(p, p.told)
 		}
-		p.begin(rts, at)
+		m.begin(p, rts, at)
 	}
 	i, left := 0, int32(tried)
 	for ; i < len(p.stages)-1 && left >= p.stages[i].tries; i++ {
@@ -156,8 +179,20 @@ func (m *Minstrel) Tries(peer int) int {
 	return int(m.peers[peer].chain.tries)
 }
 
+// giveUpFailing has the best of the group before take the place of a rate that fails suddenly
+// (minstrel_downgrade_rate).
+func (m *Minstrel) giveUpFailing(p *minstrelPeer) {
+	for i, mode := range p.best[:2] {
+		r, g := &p.rates[mode], m.group[mode]
+		if g > 0 && r.attempts > minstrelSudden && r.ok < r.attempts/4 {
+			p.best[i] = p.inGroup[g-1].best[i]
+			m.tabulate(p)
+		}
+	}
+}
+
 // begin takes a frame's chain from the table, or has it sample.
-func (p *minstrelPeer) begin(rts bool, at time.Duration) {
+func (m *Minstrel) begin(p *minstrelPeer, rts bool, at time.Duration) {
 	p.chain = p.table[0]
 	if rts {
 		p.chain = p.table[1]
@@ -171,6 +206,9 @@ func (p *minstrelPeer) begin(rts bool, at time.Duration) {
 	for i, mode := range p.samples[kind] {
 		if mode != noRate {
 			p.samples[kind][i] = noRate
+			if slices.Contains(m.times.Unsent, mode) {
+				return
+			}
 			p.chain.tries += 1 - p.stages[0].tries
 			p.stages[0], p.sample = stage{int32(mode), 1}, true
 			return
@@ -195,7 +233,7 @@ func (m *Minstrel) tries(p *minstrelPeer, mode int, rts bool) int32 {
 	if p.rates[mode].chance < doubtful {
 		return minstrelTwoTries
 	}
-	one := m.times.Frame[mode]*time.Duration(p.perExchange) + m.times.Overhead
+	one := m.times.Frame[mode]*time.Duration(p.perExchange>>12) + m.times.Overhead
 	if rts {
 		one += m.times.OverheadRTS - m.times.Overhead
 	}
@@ -227,23 +265,35 @@ func (m *Minstrel) Heard(int, float64, time.Duration) {}
 func (m *Minstrel) update(p *minstrelPeer, at time.Duration) {
 	p.updated, p.sampleAt = at, at
 	if p.packets > 0 {
-		p.perExchange += (1 - minstrelPast) * (float64(p.frames)/float64(p.packets) - p.perExchange)
+		p.perExchange += (128 - minstrelPast) * (p.frames<<12/p.packets - p.perExchange) / 128
 		p.frames, p.packets = 0, 0
 	}
-	p.best, p.surest = [3]int{}, 0
-	faster := 0 // the best chance of those that were ever tried
-	for i := len(p.rates) - 1; i >= 0; i-- {
-		r := &p.rates[i]
-		r.count()
-		if r.tried {
-			faster = max(faster, r.chance)
-		} else {
-			r.chance = max(faster, r.chance)
+	first := m.times.Groups[0][0]
+	p.best, p.surest = [3]int{first, first, first}, first
+	for g, modes := range m.times.Groups {
+		p.inGroup[g].best = [3]int{modes[0], modes[0], modes[0]}
+		faster := 0 // the best chance of those that were ever tried
+		for _, mode := range slices.Backward(modes) {
+			if mode == noRate {
+				continue
+			}
+			r := &p.rates[mode]
+			r.count()
+			if r.tried {
+				faster = max(faster, r.chance)
+			} else {
+				r.chance = max(faster, r.chance)
+			}
+			m.rank(p, &p.best, mode)
+			m.rank(p, &p.inGroup[g].best, mode)
 		}
-		m.rank(p, i)
 	}
-	for i := range p.rates {
-		m.compareSurest(p, i)
+	for _, modes := range m.times.Groups {
+		for _, mode := range modes {
+			if mode != noRate {
+				m.compareSurest(p, mode)
+			}
+		}
 	}
 	m.tabulate(p)
 	m.refill(p)
@@ -269,22 +319,22 @@ func (r *minstrelRate) count() {
 }
 
 // rank puts a rate in its place among the best.
-func (m *Minstrel) rank(p *minstrelPeer, mode int) {
+func (m *Minstrel) rank(p *minstrelPeer, best *[3]int, mode int) {
 	mine := m.throughput(p, mode)
 	if mine == 0 {
 		return
 	}
-	place := len(p.best)
+	place := len(best)
 	for ; place > 0; place-- {
-		other := p.best[place-1]
+		other := best[place-1]
 		theirs := m.throughput(p, other)
 		if mine < theirs || mine == theirs && p.rates[mode].chance <= p.rates[other].chance {
 			break
 		}
 	}
-	if place < len(p.best) {
-		copy(p.best[place+1:], p.best[place:])
-		p.best[place] = mode
+	if place < len(best) {
+		copy(best[place+1:], best[place:])
+		best[place] = mode
 	}
 }
 
@@ -301,14 +351,15 @@ func (m *Minstrel) compareSurest(p *minstrelPeer, mode int) {
 	}
 }
 
-// throughput is frames a second, by the time of a frame and its share of an exchange.
-func (m *Minstrel) throughput(p *minstrelPeer, mode int) float64 {
+// throughput is frames in a hundred seconds or so, by the time of a frame and its share of an exchange. It is
+// as coarse as the kernel's (minstrel_ht_get_tp_avg), so that rates may be equal.
+func (m *Minstrel) throughput(p *minstrelPeer, mode int) int {
 	chance := p.rates[mode].chance
 	if chance < hopeless {
 		return 0
 	}
-	share := m.times.Overhead.Seconds() / math.Floor(p.perExchange)
-	return float64(min(chance, capped)) / sure / (share + m.times.Frame[mode].Seconds())
+	took := m.times.Frame[mode] + m.times.Overhead/time.Duration(p.perExchange>>12)
+	return 100 * (min(chance, capped) * 1e6 / int(took)) >> 12
 }
 
 // refill chooses the rates that may be sampled until the next update.
@@ -320,7 +371,7 @@ func (m *Minstrel) refill(p *minstrelPeer) {
 
 	next, n := &p.samples[sampleNext], m.keep(p, sampleNext, quicker)
 	for ; n < len(next); n++ {
-		next[n] = m.unlessThere(p, sampleNext, m.slowestBelow(best))
+		next[n] = m.next(p, best)
 		if next[n] == noRate {
 			break
 		}
@@ -352,58 +403,79 @@ func (m *Minstrel) keep(p *minstrelPeer, kind int, fits func(time.Duration) bool
 	return n
 }
 
-// unlessThere is the rate, or none if it is among the samples of a kind, up to the first gap.
-func (m *Minstrel) unlessThere(p *minstrelPeer, kind, mode int) int {
+// has reports whether a mode is among the samples of a kind, up to the first gap.
+func (p *minstrelPeer) has(kind, mode int) bool {
 	for _, other := range p.samples[kind] {
-		if other == mode {
+		if other == mode || other == noRate {
+			return other == mode
+		}
+	}
+	return false
+}
+
+// slowestBelow is the first place in a group whose rate is faster than a time.
+func (m *Minstrel) slowestBelow(group int, limit time.Duration) int {
+	return slices.IndexFunc(m.times.Groups[group], func(mode int) bool {
+		return mode != noRate && m.times.Frame[mode] < limit
+	})
+}
+
+// eachGroup calls f for each group, from behind the one of last time on, until f has a mode.
+func (m *Minstrel) eachGroup(p *minstrelPeer, kind int, f func(group int) int) int {
+	for range m.times.Groups {
+		p.turns[kind] = (p.turns[kind] + 1) % len(m.times.Groups)
+		if mode := f(p.turns[kind]); mode != noRate {
+			return mode
+		}
+	}
+	return noRate
+}
+
+// next is a group's slowest rate that is faster than a time, and not there yet.
+func (m *Minstrel) next(p *minstrelPeer, limit time.Duration) int {
+	return m.eachGroup(p, sampleNext, func(group int) int {
+		place := m.slowestBelow(group, limit)
+		if place < 0 || p.has(sampleNext, m.times.Groups[group][place]) {
 			return noRate
 		}
-		if other == noRate {
-			break
-		}
-	}
-	return mode
+		return m.times.Groups[group][place]
+	})
 }
 
-// slowestBelow is the slowest rate that is faster than a time.
-func (m *Minstrel) slowestBelow(limit time.Duration) int {
-	for i, t := range m.times.Frame {
-		if t < limit {
-			return i
-		}
-	}
-	return noRate
-}
-
-// jump looks at one rate by chance. A fast one is its result, one between goes to the slow ones.
+// jump looks at one rate of each group by chance. A fast one is its result, one between goes to the slow ones.
 func (m *Minstrel) jump(p *minstrelPeer, fast, slow time.Duration, slows *int) int {
-	limit := slow
-	if *slows == minstrelSamples {
-		limit = fast
-	}
-	mode := m.random(p, m.slowestBelow(limit))
-	switch {
-	case mode == noRate:
-	case m.times.Frame[mode] < fast:
-		return m.unlessThere(p, sampleJump, mode)
-	case *slows < minstrelSamples && m.times.Frame[mode] < slow && p.rates[mode].chance <= safe &&
-		m.unlessThere(p, sampleSlow, mode) != noRate:
-		p.samples[sampleSlow][*slows] = mode
-		*slows++
-	}
-	return noRate
+	return m.eachGroup(p, sampleJump, func(group int) int {
+		limit := slow
+		if *slows == minstrelSamples {
+			limit = fast
+		}
+		mode := m.random(p, group, m.slowestBelow(group, limit))
+		switch {
+		case mode == noRate:
+		case m.times.Frame[mode] < fast:
+			if !p.has(sampleJump, mode) {
+				return mode
+			}
+		case *slows < minstrelSamples && m.times.Frame[mode] < slow && p.rates[mode].chance <= safe &&
+			!p.has(sampleSlow, mode):
+			p.samples[sampleSlow][*slows] = mode
+			*slows++
+		}
+		return noRate
+	})
 }
 
-// random is the next rate of those from least on, in a random order.
-func (m *Minstrel) random(p *minstrelPeer, least int) int {
-	if least == noRate {
+// random is the next mode of those in a group from a place on, in a random order.
+func (m *Minstrel) random(p *minstrelPeer, group, least int) int {
+	if least < 0 {
 		return noRate
 	}
-	for range p.rates {
-		mode := m.order[p.looked]
-		p.looked = (p.looked + 1) % len(m.order)
-		if mode >= least {
-			return mode
+	modes, looked := m.times.Groups[group], &p.inGroup[group].looked
+	for range minstrelPlaces {
+		place := m.order[*looked]
+		*looked = (*looked + 1) % len(m.order)
+		if place >= least && place < len(modes) && modes[place] != noRate {
+			return modes[place]
 		}
 	}
 	return noRate

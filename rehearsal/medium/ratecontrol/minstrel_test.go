@@ -15,6 +15,7 @@ func ofdmTimes() (out MinstrelTimes) {
 		symbols := (22 + 8*(MinstrelBytes+4) + bits - 1) / bits
 		out.Frame = append(out.Frame, time.Duration(36+4*symbols)*time.Microsecond)
 	}
+	out.Groups = [][]int{{0, 1, 2, 3, 4, 5, 6, 7}}
 	out.Overhead, out.OverheadRTS = 60*time.Microsecond, 180*time.Microsecond
 	return out
 }
@@ -26,9 +27,21 @@ type rig struct {
 	at  time.Duration
 }
 
-func newRig() *rig {
+func newRig() *rig { return newRigOf(ofdmTimes()) }
+
+func newRigOf(times MinstrelTimes) *rig {
 	rng := rand.New(rand.NewPCG(9, 9))
-	return &rig{Minstrel: NewMinstrel(ofdmTimes(), 1, rng), rng: rng}
+	return &rig{Minstrel: NewMinstrel(times, 1, rng), rng: rng}
+}
+
+// twoWidths have the modes of ofdmTimes in half of the channel, and behind them those of all of it.
+func twoWidths() MinstrelTimes {
+	out := ofdmTimes()
+	for i, t := range out.Frame {
+		out.Groups = append(out.Groups[:1], append(slices.Concat(out.Groups[1:]...), 8+i))
+		out.Frame = append(out.Frame, t/2)
+	}
+	return out
 }
 
 // send sends frames a millisecond apart, and returns how often each rate was a frame's first, and
@@ -108,7 +121,7 @@ func TestMinstrelLimitsAStageByItsTime(t *testing.T) {
 		rts          bool
 		want         int32
 	}{{7, 1, false, 5}, {7, 1, true, 5}, {0, 1, false, 3}, {0, 1, true, 3}, {3, 1, false, 5}, {5, 8, false, 2}} {
-		p.perExchange = float64(v.frames)
+		p.perExchange = v.frames * sure
 		if got := r.tries(p, v.mode, v.rts); got != v.want {
 			t.Errorf("mode %d, %d frames, RTS %v: %d tries, want %d", v.mode, v.frames, v.rts, got, v.want)
 		}
@@ -198,6 +211,78 @@ func TestMinstrelSurestRate(t *testing.T) {
 		if p.best[0] != v.best || p.surest != v.surest {
 			t.Errorf("of chances %v the best is %d and the surest %d, want %d and %d", v.chance, p.best[0], p.surest,
 				v.best, v.surest)
+		}
+	}
+}
+
+// With two widths it finds the best rate in either.
+func TestMinstrelFindsTheBestRateOfEveryGroup(t *testing.T) {
+	for _, v := range []struct {
+		best   int
+		chance []float64
+	}{
+		{14, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0}},
+		{7, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}},
+		{0, []float64{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+	} {
+		r := newRigOf(twoWidths())
+		r.send(2000, v.chance...)
+		if first, _ := r.send(2000, v.chance...); first[v.best] < 1700 {
+			t.Errorf("mode %d, the best, went first in %d of 2000 frames: %v", v.best, first[v.best], first)
+		}
+	}
+}
+
+// A rate that fails more than three times in four, in more than 30 tries, is left for the best one of the
+// group before, and not only at the next update. In the first group nothing is before it.
+func TestMinstrelLeavesAFailingRateAtOnce(t *testing.T) {
+	for mode, want := range map[int]int{14: 5, 6: 6} {
+		r := newRigOf(twoWidths())
+		p := r.peer(0, 0)
+		p.best, p.surest = [3]int{mode, 5, 4}, 0
+		p.inGroup[0].best = [3]int{5, 4, 3}
+		r.tabulate(p)
+		p.sampleAt = time.Hour
+		for _, v := range []struct{ tries, ok, want int }{{30, 0, mode}, {1, 7, mode}, {1, 0, want}} {
+			r.Result(0, mode, v.tries, v.ok, 0)
+			if got := r.Pick(0, 0, false, 0).Mode; got != v.want {
+				t.Errorf("mode %d after %+v: mode %d is next, want %d", mode, p.rates[mode], got, v.want)
+			}
+		}
+	}
+}
+
+// A mode that no frame goes at takes a sample's turn.
+func TestMinstrelSamplesAnUnsentModeInVain(t *testing.T) {
+	times := ofdmTimes()
+	times.Unsent = []int{7}
+	r := newRigOf(times)
+	p := r.peer(0, 0)
+	p.samples[sampleNext][0], p.samples[sampleJump][0] = 7, 6
+	if got := r.Pick(0, 0, false, 0); got.Sample {
+		t.Errorf("mode 7 is sampled: %+v", got)
+	}
+	if got := r.Pick(0, 0, false, minstrelSample-1); got.Sample {
+		t.Errorf("a second sample within 20 ms: %+v", got)
+	}
+	if got := r.Pick(0, 0, false, minstrelSample); !got.Sample || got.Mode != 6 {
+		t.Errorf("the next sample is %+v, want mode 6", got)
+	}
+}
+
+// The mean length of A-MPDUs is of whole 2^-12 frames, rounded towards the last one: it ends 3 of them below two
+// frames, which counts as one, and at as many above (minstrel_ewma).
+func TestMinstrelAveragesLengthsAsTheKernelDoes(t *testing.T) {
+	for from, want := range map[int]int{1: 2*sure - 3, 4: 2*sure + 3} {
+		r := newRig()
+		p := r.peer(0, 0)
+		p.perExchange = from * sure
+		for range 100 {
+			r.Result(0, 0, 2, 2, 0)
+			r.update(p, 0)
+		}
+		if p.perExchange != want {
+			t.Errorf("from %d frames: %d, want %d", from, p.perExchange, want)
 		}
 	}
 }
