@@ -372,9 +372,14 @@ func column(rows [][]float64, i int) (out []float64) {
 // hardly anything differs between runs.
 func sameMean(t *testing.T, what string, theirs, ours []float64) {
 	t.Helper()
+	sameMeanWithin(t, what, theirs, ours, 4, 0.001)
+}
+
+func sameMeanWithin(t *testing.T, what string, theirs, ours []float64, errors, least float64) {
+	t.Helper()
 	kernels, spread := meanAndSpread(theirs)
 	mine, own := meanAndSpread(ours)
-	tolerance := max(0.001, 4*own*math.Sqrt(1/float64(len(theirs))+1/float64(len(ours))))
+	tolerance := max(least, errors*own*math.Sqrt(1/float64(len(theirs))+1/float64(len(ours))))
 	t.Logf("%-20s the kernel %.4f (spread %.4f), the model %.4f (%.4f); tolerance %.4f", what, kernels, spread, mine,
 		own, tolerance)
 	if !(math.Abs(kernels-mine) <= tolerance) {
