@@ -25,6 +25,7 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/hwsim"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
@@ -66,7 +67,7 @@ const allPaths, somePaths = "all", "some"
 type sent struct {
 	Data    map[string]float64 // tries by rate
 	RTS     float64
-	Arrived float64
+	Arrived float64 // and was acknowledged
 }
 
 func (s ratedStandard) phy(t *testing.T) *phy.PHY {
@@ -105,7 +106,7 @@ func (s ratedStandard) none() []sent {
 func (s ratedStandard) modelled(t *testing.T, seed uint64) []sent {
 	t.Helper()
 	const txPowerDbm, noiseFigureDb, exponent = 20, 7, 3
-	out, own, ended := s.none(), map[uint64]bool{}, true
+	out, ended := s.none(), true
 	cfg := medium.Config{Seed: seed, Standard: s.standard, Radio: s.radio, Channel: s.channel,
 		Propagation: propagation.Config{Model: "log_distance", Exponent: exponent}}
 	cfg.Trace = func(e medium.Trace) {
@@ -116,13 +117,11 @@ func (s ratedStandard) modelled(t *testing.T, seed uint64) []sent {
 			}
 		}
 		switch {
-		case e.Event == "deliver" && own[e.Frame]:
-			add(&out[i].Arrived)
 		case e.Event == "rx" && e.Node == 0 && e.Kind == "ack":
+			add(&out[i].Arrived)
 			ended = true
 		case e.Event != "tx" || e.Node != 0 || e.Peer != 1:
 		case e.Kind == "data":
-			own[e.Frame] = true
 			if counts {
 				out[i].Data[fmt.Sprint(e.RateMbps)]++
 			}
@@ -169,11 +168,13 @@ type told struct {
 
 func (s told) TxFailed(int, time.Duration, medium.MAC, []byte) { s.failed() }
 
-// link is what lies between the kernel's radio and its station: the physical layer of the medium.
+// link is what lies between the kernel's radio and its station: the physical layer of the medium, and its channel
+// access where nobody else sends.
 type link struct {
 	*phy.PHY
-	s   ratedStandard
-	out []sent
+	s    ratedStandard
+	out  []sent
+	free time.Duration // the backoff after the last frame has run down
 }
 
 // mode is the PHY's of a rate.
@@ -197,46 +198,63 @@ func (l *link) mode(r hwsim.Rate) int {
 func (l *link) carry(f hwsim.Frame, at time.Duration) (o hwsim.Outcome, ends time.Duration, err error) {
 	bytes := len(f.Bytes) + dot11.FCSBytes
 	if l.HT != nil && l.HT.Delimited {
-		bytes += 4
+		bytes += ht.DelimiterBytes
 	}
-	ends, window := at, l.CWMin
+	ends = max(at, l.free)
+	window := l.CWMin
+	backoff := func() time.Duration { return time.Duration(rand.IntN(window+1)) * l.Slot }
 	for _, r := range f.Rates {
 		mode := l.mode(r)
 		if mode < 0 {
 			return o, ends, fmt.Errorf("no such rate: %+v", r)
 		}
 		for range r.Times {
-			o.Tried++
-			ends += l.IFS + time.Duration(rand.IntN(window+1))*l.Slot
-			window = min(2*window+1, l.CWMax)
-			answer := l.Modes[mode].Response
-			i, counts := l.s.path(ends)
-			if r.RTS {
-				if counts {
-					l.out[i].RTS++
-				}
-				ends += 2*l.SIFS + l.Airtime(&l.Modes[answer], dot11.RTSBytes) +
-					l.Airtime(&l.Modes[answer], dot11.CTSBytes)
-				if !l.through(answer, dot11.RTSBytes, ends) || !l.through(answer, dot11.CTSBytes, ends) {
-					continue
-				}
+			if o.Tried++; o.Tried > 1 {
+				window = min(2*window+1, l.CWMax)
+				ends += backoff()
 			}
-			if counts {
-				l.out[i].Data[fmt.Sprint(l.Modes[mode].RateMbps)]++
-			}
-			ends += l.Airtime(&l.Modes[mode], bytes)
-			got := l.through(mode, bytes, ends)
-			ends += l.SIFS + l.Airtime(&l.Modes[answer], phy.ACKBytes)
-			if got && counts && !o.ACK {
-				l.out[i].Arrived++
-			}
-			if got && l.through(answer, phy.ACKBytes, ends) {
-				o.ACK = true
+			if ends, o.ACK = l.try(mode, bytes, r.RTS, ends); o.ACK {
+				window = l.CWMin
+				l.free = ends + l.IFS + backoff()
 				return o, ends, nil
 			}
 		}
 	}
+	l.free = ends + backoff()
 	return o, ends, nil
+}
+
+// try is one exchange.
+func (l *link) try(mode, bytes int, rts bool, at time.Duration) (ends time.Duration, acknowledged bool) {
+	answer := l.Modes[mode].Response
+	took := func(mode, bytes int) time.Duration { return l.Airtime(&l.Modes[mode], bytes) }
+	inVain := l.SIFS + l.Slot + l.PLCP(&l.Modes[answer])
+	i, counts := l.s.path(at)
+	if rts {
+		if counts {
+			l.out[i].RTS++
+		}
+		if at += took(answer, dot11.RTSBytes); !l.through(answer, dot11.RTSBytes, at) {
+			return at + inVain, false
+		}
+		if at += l.SIFS + took(answer, dot11.CTSBytes); !l.through(answer, dot11.CTSBytes, at) {
+			return at, false
+		}
+		at += l.SIFS
+	}
+	if counts {
+		l.out[i].Data[fmt.Sprint(l.Modes[mode].RateMbps)]++
+	}
+	if at += took(mode, bytes); !l.through(mode, bytes, at) {
+		return at + inVain, false
+	}
+	if at += l.SIFS + took(answer, phy.ACKBytes); !l.through(answer, phy.ACKBytes, at) {
+		return at + l.EIFS, false
+	}
+	if counts {
+		l.out[i].Arrived++
+	}
+	return at, true
 }
 
 func (l *link) through(mode, bytes int, at time.Duration) bool {
@@ -437,12 +455,12 @@ func (s ratedStandard) station(e *netlink.AttributeEncoder) {
 		1<<unix.NL80211_STA_FLAG_AUTHORIZED)
 	if s.radio != "" {
 		set |= 1 << unix.NL80211_STA_FLAG_WME
-		ht := make([]byte, 26)
+		has := make([]byte, 26)
 		if s.widthMHz > 20 {
-			ht[0] = 1 << 1 // 20 and 40 MHz
+			has[0] = 1 << 1 // 20 and 40 MHz
 		}
-		ht[3] = 0xff // MCS 0 to 7
-		e.Bytes(unix.NL80211_ATTR_HT_CAPABILITY, ht)
+		has[3] = 0xff // MCS 0 to 7
+		e.Bytes(unix.NL80211_ATTR_HT_CAPABILITY, has)
 	}
 	if s.widthMHz == 80 {
 		vht := make([]byte, 12)
