@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,36 @@ func TestMinstrelsTimesAreTheKernels(t *testing.T) {
 				t.Errorf("%s: a frame at %g Mbit/s counts %g µs, want %g", v.standard, p.Modes[i].RateMbps, got, want)
 			}
 		}
+	}
+}
+
+// The kernel keeps them in 16 bits: of 32 ns each where MCS 0 takes 1477 µs (20 MHz of 802.11ac), and of 8 ns where it
+// takes 328 µs (80 MHz). So 58.5 Mbit/s of 20 MHz is faster than that of 80. And 802.11b with the long preamble has
+// three rates with the short one that no frame goes at, at places 5 to 7.
+func TestMinstrelsTimesAreAsCoarseAsTheKernels(t *testing.T) {
+	p, err := phy.New(phy.Config{Standard: phy.Standard80211ac, Radio: phy.RadioVHT80, Channel: 36})
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := p.MinstrelTimes()
+	narrow, wide := times.Frame[times.Groups[0][6]], times.Frame[times.Groups[2][1]]
+	if narrow != 164_224 || wide != 164_248 {
+		t.Errorf("frames at 58.5 Mbit/s take %v in 20 MHz and %v in 80, want 164.224 and 164.248 µs", narrow, wide)
+	}
+	times = mustPHY(t, phy.Standard80211b).MinstrelTimes()
+	if want := []int{0, 1, 2, 3, -1, 4, 5, 6}; !slices.Equal(times.Groups[0], want) ||
+		!slices.Equal(times.Unsent, want[5:]) {
+		t.Errorf("802.11b has the modes %v, of which %v are not sent, want %v and the last three", times.Groups[0],
+			times.Unsent, want)
+	}
+	if saved := times.Frame[3] - times.Frame[6]; saved < 95*time.Microsecond || saved > 97*time.Microsecond {
+		t.Errorf("11 Mbit/s is shorter by %v with the short preamble, want 96 µs", saved)
+	}
+	if p, err = phy.New(phy.Config{Standard: phy.Standard80211b, ShortPreamble: true}); err != nil {
+		t.Fatal(err)
+	}
+	if times = p.MinstrelTimes(); len(times.Unsent) > 0 || len(times.Groups[0]) != 4 {
+		t.Errorf("with the short preamble 802.11b has the modes %v, without %v", times.Groups[0], times.Unsent)
 	}
 }
 
