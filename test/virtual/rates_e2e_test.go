@@ -46,7 +46,7 @@ const (
 )
 
 var ratedStandards = []ratedStandard{
-	{"802.11b", phy.Standard80211b, "", 1, 20, 2412, []float64{12, 7, 3, 0.5, -2, 4}, 1},
+	{"802.11b", phy.Standard80211b, "", 1, 20, 2412, []float64{12, 7, 3, 0.5, -2, 4}, 4},
 	{"802.11n, 20 MHz", phy.Standard80211n, phy.RadioHT20, 36, 20, 5180, []float64{22, 15.5, 11, 6, 2, 10}, 1},
 	{"802.11n, 40 MHz", phy.Standard80211n, phy.RadioHT40, 36, 40, 5190, []float64{22, 15.5, 11, 6, 2, -1, 10}, 1},
 	{"802.11ac, 80 MHz", phy.Standard80211ac, phy.RadioVHT80, 36, 80, 5210, []float64{28, 20, 12, 6, 0, -3, 10}, 1},
