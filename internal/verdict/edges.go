@@ -101,11 +101,11 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.
 		limit := tooFar(e, w)
 		switch {
 		case limit > 0 && e.Early():
-			return edgeFault("%s sampled its sockets %.4g ms before the window's %s, and then %.4g ms late, limit %g",
-				node, *e.EarlyMs, e.Edge, e.LateMs, limit)
+			return edgeFault("%s sampled its sockets %s ms before the window's %s, and then %s ms late, limit %g",
+				node, beside(*e.EarlyMs, limit), e.Edge, beside(e.LateMs, limit), limit)
 		case limit > 0:
-			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge,
-				e.LateMs, limit)
+			return edgeFault("%s sampled its sockets at the window's %s %s ms late, limit %g", node, e.Edge,
+				beside(e.LateMs, limit), limit)
 		// A sender's own counts are absent then, and what arrived does not rest on them. Its
 		// socket's end comes late where a bad link reset the connection while iperf3 still waits
 		// for its peer: to drive such attempts again would be to choose by the result.
@@ -186,7 +186,8 @@ func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	limit := startLateMsMax(w)
 	for _, e := range edges {
 		if e.Edge == "start" && e.LateMs > limit {
-			return edgeFault("%s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, limit)
+			return edgeFault("%s started the client of flow %s %s ms late, limit %g", node, e.Flow,
+				beside(e.LateMs, limit), limit)
 		}
 	}
 	return wire.Reason{}

@@ -55,10 +55,12 @@ func stalled(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 		slewedMost := slewedShareMost * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
 		if l.SlewedMs != nil && *l.SlewedMs > slewedMost && !math.IsInf(most, 1) {
 			return wire.Reason{Code: wire.ReasonClockSlewed, Node: r.Node, Text: fmt.Sprintf(
-				"the boot clock was slewed by %.4g ms within the window, limit %g", *l.SlewedMs, slewedMost)}
+				"the boot clock was slewed by %s ms within the window, limit %g", beside(*l.SlewedMs, slewedMost),
+				slewedMost)}
 		}
 		if ms > most && ms > worstMs {
-			worstMs, fault = ms, stall("%s stood still for %.4g ms within the window, limit %g", r.Node, ms, most)
+			worstMs, fault = ms, stall("%s stood still for %s ms within the window, limit %g", r.Node, beside(ms, most),
+				most)
 		}
 	}
 	return fault

@@ -8,6 +8,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -187,5 +188,16 @@ func reasonOf(c wire.Check) wire.Reason {
 	if c.Measured == nil {
 		return wire.Reason{Code: code, Text: rule + " not measured"}
 	}
-	return wire.Reason{Code: code, Text: fmt.Sprintf("%s is %.4g, limit %g", rule, *c.Measured, c.Limit)}
+	return wire.Reason{Code: code, Text: fmt.Sprintf("%s is %s, limit %g", rule, beside(*c.Measured, c.Limit), c.Limit)}
+}
+
+// beside words a measured value with four digits, or with as many more as show on which side of its limit it is.
+func beside(measured, limit float64) string {
+	for digits := 4; ; digits++ {
+		text := strconv.FormatFloat(measured, 'g', digits, 64)
+		shown, err := strconv.ParseFloat(text, 64)
+		if err != nil || digits == 17 || cmp.Compare(shown, limit) == cmp.Compare(measured, limit) {
+			return text
+		}
+	}
 }

@@ -246,3 +246,32 @@ func TestClockErrorOfAnOutsideObserverIsTheSum(t *testing.T) {
 			*m.ClockErrorMs)
 	}
 }
+
+// A value that was refused is not shown as its limit, nor on the other side of it.
+func TestARefusedValueIsShownBesideItsLimit(t *testing.T) {
+	for _, c := range []struct {
+		measured, limit float64
+		want            string
+	}{
+		{0.62, 0.8, "0.62"},
+		{0.123456, 0.8, "0.1235"},
+		{0.79996, 0.8, "0.79996"},
+		{0.8 - 1e-12, 0.8, "0.799999999999"},
+		{math.Nextafter(0.8, 0), 0.8, "0.7999999999999999"},
+		{0.80005, 0.80004, "0.8001"},
+		{0.800041, 0.80004, "0.800041"},
+		{0.80003, 0.80004, "0.8"},
+		{1500.4, 1500, "1500.4"},
+		{1e9, 1500, "1e+09"},
+		{math.Inf(1), 1500, "+Inf"},
+		{math.NaN(), 1500, "NaN"},
+	} {
+		if got := beside(c.measured, c.limit); got != c.want {
+			t.Errorf("%v beside %v: %s, want %s", c.measured, c.limit, got, c.want)
+		}
+	}
+	share := atLeast("in_band_share_min", 0.8, new(0.79996))
+	if got := reasonOf(share).Text; share.Pass || got != "in_band_share_min is 0.79996, limit 0.8" {
+		t.Errorf("%s", got)
+	}
+}
