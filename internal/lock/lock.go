@@ -4,7 +4,9 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +18,14 @@ var ErrHeld = errors.New("another process holds it")
 // within is for how long a file is tried: who asks IsHeld holds it for a moment.
 const within = 200 * time.Millisecond
 
-// Hold opens a file, which it makes, and holds it until that is closed.
+// Hold opens a file, which it makes, and holds it until that is closed. One that root makes, in a folder of
+// somebody else, is theirs.
 func Hold(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
+	giveToOwner(f, filepath.Dir(path))
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	for until := time.Now().Add(within); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(until); {
 		time.Sleep(within / 20)
@@ -34,6 +38,29 @@ func Hold(path string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
 	return f, nil
+}
+
+// open follows no link: root may be at work in a folder of somebody else.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	if errors.Is(err, fs.ErrPermission) { // another user's, who lets it be read: that is enough to hold it
+		if readable, readErr := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0); readErr == nil {
+			return readable, nil
+		}
+	}
+	return f, err
+}
+
+// giveToOwner gives an empty file of root's to the owner of its folder, who would be kept out. That
+// some file systems know no owners does not matter: there nobody is kept out.
+func giveToOwner(f *os.File, dir string) {
+	var file, folder unix.Stat_t
+	if os.Geteuid() != 0 || unix.Fstat(int(f.Fd()), &file) != nil || unix.Stat(dir, &folder) != nil {
+		return
+	}
+	if file.Uid == 0 && folder.Uid != 0 && file.Mode&unix.S_IFMT == unix.S_IFREG && file.Nlink == 1 && file.Size == 0 {
+		_ = f.Chown(int(folder.Uid), int(folder.Gid))
+	}
 }
 
 // IsHeld reports whether any process holds a file.

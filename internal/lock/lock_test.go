@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -57,5 +58,117 @@ func TestWhoLooksDoesNotKeepAFileFromItsHolder(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+const another = 65534 // a user without privileges
+
+// asAnother does something as another user sees the file system.
+func asAnother(t *testing.T, do func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(another); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := unix.Setfsuid(0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What root does once in the folder of a user keeps that user out of nothing.
+func TestRootLeavesTheFileToTheOwnerOfItsFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can leave files in folders of others")
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chmod(dir, 0o700),
+		os.Chown(dir, another, another)); err != nil {
+		t.Fatal(err)
+	}
+	mode := unix.Umask(0o077)
+	defer unix.Umask(mode)
+	path := filepath.Join(dir, "lock")
+	former := filepath.Join(dir, "former") // by a version that left it as it was
+	if err := os.WriteFile(former, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, former} {
+		f, err := Hold(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		asAnother(t, func() {
+			f, err := Hold(p)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := Hold(p); !errors.Is(err, ErrHeld) {
+				t.Errorf("twice: %v", err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Who may read another's file may hold it.
+func TestAReadableFileOfAnotherIsHeld(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become somebody else")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chmod(path, 0o644), os.Chmod(dir, 0o711),
+		os.Chmod(filepath.Dir(dir), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	asAnother(t, func() {
+		f, err := Hold(path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A link in a user's folder gives that user no file of root's.
+//
+//attack:local a user links the lock of a folder to a file of root's | no link is followed, no linked file given away
+func TestALinkGivesNothingAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has what others have not")
+	}
+	dir := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	hard, soft, dangling := filepath.Join(dir, "hard"), filepath.Join(dir, "soft"), filepath.Join(dir, "dangling")
+	if err := errors.Join(os.WriteFile(secret, nil, 0o600), os.Link(secret, hard), os.Symlink(secret, soft),
+		os.Symlink(filepath.Join(dir, "made"), dangling), os.Chown(dir, another, another)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Hold(hard)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	for _, link := range []string{soft, dangling} {
+		if _, err := Hold(link); !errors.Is(err, unix.ELOOP) {
+			t.Errorf("%s: %v", link, err)
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(secret, &st); err != nil || st.Uid != 0 {
+		t.Errorf("the file of root's is now of user %d, %v", st.Uid, err)
 	}
 }
