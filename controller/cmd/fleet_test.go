@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -71,8 +73,8 @@ func standInAPI(name, state string) http.Handler {
 		s := wire.NodeStatus{
 			Node: name, Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: &up,
 			GPS: &wire.GPS{Mode: 3, Connected: true}, GPSRateHz: &rate,
-			Spool: wire.SpoolStatus{FreeBytes: 51539607552}, Host: wire.HostStatus{Reached: true,
-				Pending: []string{"address"}},
+			Spool: wire.SpoolStatus{FreeBytes: 51539607552, UnconfirmedRuns: []string{"yesterday"}},
+			Host:  wire.HostStatus{Reached: true, Pending: []string{"address"}},
 		}
 		if state == "sick" {
 			s.InterfaceUp, s.GPS, s.Host = nil, nil, wire.HostStatus{}
@@ -88,6 +90,14 @@ func standInAPI(name, state string) http.Handler {
 			return
 		}
 		answer(w, wire.RestoreReport{Undone: []string{"address 10.0.0.1/24 on wlan0"}, Failed: []string{}})
+	})
+	mux.HandleFunc("POST /v1/records/confirm", func(w http.ResponseWriter, r *http.Request) {
+		var c wire.Confirmation
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil || c.Run != "yesterday" || !c.Over {
+			http.Error(w, fmt.Sprintf("%+v: %v", c, err), http.StatusBadRequest)
+			return
+		}
+		answer(w, wire.SpoolStatus{})
 	})
 	mux.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) {
 		var boot unix.Timespec

@@ -37,7 +37,7 @@ func NodesCommand() *cobra.Command {
 	command.Flags().BoolVar(&watch, "watch", false, "go on asking until interrupted")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	command.Flags().DurationVar(&every, "every", 2*time.Second, "with --watch, how often to ask")
-	command.AddCommand(nodesRestoreCommand(&path))
+	command.AddCommand(nodesRestoreCommand(&path), nodesForgetCommand(&path))
 	return command
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
+	"fieldmesh.dev/fieldmesh/internal/flags"
 )
 
 // errNotRestored is returned when a node is not as it was; what was printed
@@ -20,24 +22,41 @@ var errNotRestored = errors.New("not every node was put back")
 // run continue it when its controller has gone; this is how a person ends it.
 func nodesRestoreCommand(path *string) *cobra.Command {
 	return &cobra.Command{Use: "restore [NODE...]", RunE: func(c *cobra.Command, names []string) error {
-		f, identity, err := loadFleet(*path)
+		return withNodes(*path, names, func(clients []*fleet.Client) error {
+			return restoreNodes(c.Context(), clients, c.OutOrStdout())
+		})
+	}}
+}
+
+// nodesForgetCommand is `fieldmesh nodes forget RUN [NODE...]`.
+func nodesForgetCommand(path *string) *cobra.Command {
+	return &cobra.Command{Use: "forget RUN [NODE...]", Args: flags.Some, RunE: func(c *cobra.Command,
+		args []string) error {
+		return withNodes(*path, args[1:], func(clients []*fleet.Client) error {
+			return nodes.Forget(c.Context(), clients, args[0], c.OutOrStdout())
+		})
+	}}
+}
+
+// withNodes does something with the named nodes of a fleet, or with all.
+func withNodes(path string, names []string, do func([]*fleet.Client) error) error {
+	f, identity, err := loadFleet(path)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = f.Names()
+	}
+	var clients []*fleet.Client
+	for _, n := range names {
+		client, err := f.Client(identity, n)
 		if err != nil {
 			return err
 		}
-		if len(names) == 0 {
-			names = f.Names()
-		}
-		var clients []*fleet.Client
-		for _, n := range names {
-			client, err := f.Client(identity, n)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			clients = append(clients, client)
-		}
-		return restoreNodes(c.Context(), clients, c.OutOrStdout())
-	}}
+		defer client.Close()
+		clients = append(clients, client)
+	}
+	return do(clients)
 }
 
 // restoreNodes tells all at once, and then prints what came of it in order.

@@ -358,9 +358,9 @@ func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, off
 	return a.body, size, nil
 }
 
-// Confirm tells the node that the records up to a position are safe elsewhere.
-func (c *Client) Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
-	k := call{doing: fmt.Sprintf("confirm records up to %d", p.Seq), method: http.MethodPost,
+// Confirm tells the node which records of a run are safe elsewhere.
+func (c *Client) Confirm(ctx context.Context, p wire.Confirmation) (wire.SpoolStatus, error) {
+	k := call{doing: fmt.Sprintf("confirm records of run %s up to %d", p.Run, p.Seq), method: http.MethodPost,
 		path: "/v1/records/confirm", within: callTime}
 	return send[wire.SpoolStatus](ctx, c, k, p)
 }

@@ -172,10 +172,10 @@ func TestEveryCallIsAsDescribed(t *testing.T) {
 	var abort wire.AbortRequest
 	var verdicts []wire.Verdict
 	var lease wire.Lease
-	var position wire.SpoolPosition
+	var confirmation wire.Confirmation
 	var apps wire.Apps
 	for name, into := range map[string]any{"run_plan": &plan, "trial_key": &key, "abort_request": &abort,
-		"verdicts": &verdicts, "lease": &lease, "spool_position": &position, "apps": &apps} {
+		"verdicts": &verdicts, "lease": &lease, "confirmation": &confirmation, "apps": &apps} {
 		golden(t, name, into)
 	}
 	view := want[wire.CampaignView](t, "campaign_view")
@@ -191,7 +191,7 @@ func TestEveryCallIsAsDescribed(t *testing.T) {
 	view(c.Verdicts(ctx, plan.Run, nil)) // none is a list, not null
 	want[wire.RestoreReport](t, "restore_report")(c.End(ctx, plan.Run))
 	want[wire.RestoreReport](t, "restore_report")(c.Restore(ctx))
-	want[wire.SpoolStatus](t, "spool_status")(c.Confirm(ctx, position))
+	want[wire.SpoolStatus](t, "spool_status")(c.Confirm(ctx, confirmation))
 	want[wire.Apps](t, "apps")(c.LetIn(ctx, apps))
 	for _, epoch := range []string{"", "e1"} {
 		lines, newEpoch, last, err := c.Records(ctx, epoch, 2, 100, time.Second)

@@ -180,14 +180,23 @@ func (j *judge) disk() {
 	switch {
 	case room < most:
 		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)),
-			"collect and confirm the records (`fieldmesh pull RUN`), free disk space (`quota_free_bytes` of it are "+
-				"left to others), or raise `quota_bytes`")
+			collectCure(j.st.Spool.UnconfirmedRuns)+
+				"free disk space (`quota_free_bytes` of it are left to others), or raise `quota_bytes`")
 	case room < all:
 		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room),
 			int64(len(j.trials))*room/all, len(j.trials))
 	default:
 		j.met("disk", "room for %s, the whole run takes at most %s", megabytes(room), megabytes(all))
 	}
+}
+
+// collectCure says which runs' records fill a node, those of the oldest first; "" where none do.
+func collectCure(runs []string) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("collect the records of %s (`fieldmesh pull %s`; `fieldmesh nodes forget %[2]s` drops them), ",
+		strings.Join(runs, ", "), runs[0])
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -42,7 +42,7 @@ const (
 type source interface {
 	Records(ctx context.Context, epoch string, after uint64, limit int,
 		wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
-	Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error)
+	Confirm(ctx context.Context, p wire.Confirmation) (wire.SpoolStatus, error)
 }
 
 // collectAll begins to collect the records of every node.
@@ -62,8 +62,8 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	behind := false
 	var unkept time.Time // since when nothing can be kept; zero: it can
 	defer func() {
-		if at != told && !behind {
-			l.confirmLast(ctx, name, c, at)
+		if over := l.s.isOver(); (at != told || over) && !behind {
+			l.confirmLast(ctx, name, c, at, over)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -106,7 +106,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		if len(lines) > 0 && time.Since(confirmed) > confirmEvery {
 			confirmed = time.Now()
 			l.quiet.speak(ctx, func() {
-				if _, err := c.Confirm(ctx, at); err == nil {
+				if _, err := c.Confirm(ctx, l.archived(at, false)); err == nil {
 					told = at
 				} else if ctx.Err() == nil {
 					l.s.Log.Warn("confirm records", "node", name, "error", err)
@@ -122,11 +122,16 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	}
 }
 
+// archived says what of the run is in the archive, and whether the run is over.
+func (l *openLane) archived(at wire.SpoolPosition, over bool) wire.Confirmation {
+	return wire.Confirmation{Run: l.s.Plan.Run, Epoch: at.Epoch, Seq: at.Seq, Over: over}
+}
+
 // confirmLast tells a node at a run's end what the archive has, so that it has room again.
-func (l *openLane) confirmLast(ctx context.Context, name string, c source, at wire.SpoolPosition) {
+func (l *openLane) confirmLast(ctx context.Context, name string, c source, at wire.SpoolPosition, over bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmPatience)
 	defer cancel()
-	if _, err := c.Confirm(ctx, at); err != nil {
+	if _, err := c.Confirm(ctx, l.archived(at, over)); err != nil {
 		l.s.Log.Warn("confirm the last records", "node", name, "error", err)
 	}
 }

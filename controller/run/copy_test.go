@@ -21,7 +21,7 @@ type fakeSource struct {
 	lines     [][]byte
 	away      error
 	asked     chan wire.SpoolPosition
-	confirmed wire.SpoolPosition
+	confirmed wire.Confirmation
 }
 
 func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ int,
@@ -37,7 +37,7 @@ func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ 
 	return f.lines[min(after, uint64(len(f.lines))):], "e", uint64(len(f.lines)), nil
 }
 
-func (f *fakeSource) Confirm(_ context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
+func (f *fakeSource) Confirm(_ context.Context, p wire.Confirmation) (wire.SpoolStatus, error) {
 	f.confirmed = p
 	return wire.SpoolStatus{}, nil
 }
@@ -51,7 +51,7 @@ func TestTheLastRecordsAreConfirmedAtTheEnd(t *testing.T) {
 			<-f.asked
 		}
 	})
-	if want := (wire.SpoolPosition{Epoch: "e", Seq: 1}); f.confirmed != want {
+	if want := (wire.Confirmation{Run: "synthetic-4", Epoch: "e", Seq: 1}); f.confirmed != want {
 		t.Errorf("confirmed: %v, want %v", f.confirmed, want)
 	}
 }

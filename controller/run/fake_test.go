@@ -50,6 +50,7 @@ type fakeNode struct {
 	capture     []byte  // of every attempt; nil: there is none
 	told        []byte  // what the records say of it, where that is something else
 	asked       []int64 // from which bytes it was read
+	confirmed   wire.Confirmation
 }
 
 // newLane starts a field's nodes and gives the lane that drives them.
@@ -128,6 +129,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.part(w, r)
 		return
 	case "POST /v1/records/confirm":
+		n.read(body, &n.confirmed)
 		answer = wire.SpoolStatus{}
 	case "PUT /v1/runs/today":
 		n.plan = &wire.RunPlan{}

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -143,6 +145,29 @@ func TestDecisionsThatWereNotMadeAreMadeOnResume(t *testing.T) {
 	}
 	for k := range want {
 		t.Errorf("trial %d attempt %d is not decided", k.Trial, k.Attempt)
+	}
+}
+
+// A run that is complete says so, and one that is cut off does not: its nodes keep what they record.
+func TestOnlyACompleteRunIsConfirmedAsOver(t *testing.T) {
+	for _, cutOff := range []bool{false, true} {
+		lane, field := newLane(t, "only")
+		r := newRunner(t, 2, 1, lane)
+		ctx, end := context.WithCancel(within(t))
+		field.armed = func() {
+			if cutOff && field.nodes["car"].current.Trial == 2 {
+				field.mute = "road" // so that it does not end
+				time.AfterFunc(100*time.Millisecond, end)
+			}
+		}
+		if err := r.Run(ctx); (err != nil) != cutOff {
+			t.Fatal(err)
+		}
+		end()
+		got, all := field.nodes["car"].confirmed, uint64(len(field.nodes["car"].lines))
+		if got.Run != "today" || got.Over == cutOff || !cutOff && got.Seq != all {
+			t.Errorf("cut off %v: confirmed %+v of %d records", cutOff, got, all)
+		}
 	}
 }
 

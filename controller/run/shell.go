@@ -26,20 +26,22 @@ const leavePatience = 10 * time.Second
 // tells it what came of them. Only loop calls the engine.
 type shell struct {
 	*Runner
-	engine  *engine.Engine
-	lanes   []*openLane
-	events  chan engine.Event
-	own     *ownRecords
-	ctx     context.Context // ends with the run
-	end     context.CancelFunc
-	leave   context.Context // ends actions: with the run, or when it is ended from outside
-	work    sync.WaitGroup
-	over    bool
-	err     error
-	sealing sync.WaitGroup
-	sealed  chan error
-	broken  chan error // what no waiting mends
-	results results
+	engine *engine.Engine
+	lanes  []*openLane
+	events chan engine.Event
+	own    *ownRecords
+	ctx    context.Context // ends with the run
+	end    context.CancelFunc
+	leave  context.Context // ends actions: with the run, or when it is ended from outside
+	work   sync.WaitGroup
+	over   bool
+	err    error
+	// complete is whether the nodes have ended the run, with no trial left. It is set before ctx ends.
+	complete bool
+	sealing  sync.WaitGroup
+	sealed   chan error
+	broken   chan error // what no waiting mends
+	results  results
 }
 
 // work has an engine drive the run, or only make nodes and archive agree.
@@ -64,6 +66,8 @@ func (r *Runner) work(ctx context.Context, pullOnly bool) error {
 		sealErr <- all
 	}()
 	s.loop(ctx)
+	_, _, left := r.Counts()
+	s.complete = s.err == nil && left == 0
 	s.end()
 	s.work.Wait()
 	s.own.close()
@@ -71,6 +75,9 @@ func (r *Runner) work(ctx context.Context, pullOnly bool) error {
 	close(s.sealed)
 	return errors.Join(s.err, <-sealErr)
 }
+
+// isOver reports whether the run is complete, once it has ended; it may be called by any goroutine.
+func (s *shell) isOver() bool { return s.ctx.Err() != nil && s.complete }
 
 // loop takes events until nothing is left to do.
 func (s *shell) loop(ctx context.Context) {

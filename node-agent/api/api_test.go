@@ -65,7 +65,7 @@ func script(t *testing.T) []struct{ method, path, body string } {
 		{"PUT", "/v1/runs/velocity-1/verdicts", golden(t, "verdicts")},
 		{"GET", "/v1/runs/velocity-1/capture?trial=2&attempt=1&offset=4&bytes=3", ""},
 		{"GET", "/v1/records?epoch=e1&after=2&limit=2", ""},
-		{"POST", "/v1/records/confirm", `{"epoch":"e1","seq":5}`},
+		{"POST", "/v1/records/confirm", `{"run":"r","epoch":"e1","seq":5}`},
 		{"POST", "/v1/runs/velocity-1/end", ""},
 		{"POST", "/v1/restore", ""},
 	}
@@ -370,12 +370,14 @@ func TestRecordsAreReadByOffset(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{"epoch":"e0","seq":1}`:                    wire.CodeEpochChanged,
-		`{"epoch":"e1","seq":6}`:                    wire.CodeConflict,
-		`{"epoch":"e1","seq":9223372036854775808}`:  wire.CodeBadRequest,
-		`{"epoch":"../../etc/passwd","seq":0}`:      wire.CodeBadRequest,
-		`{"epoch":"e1","seq":-1}`:                   wire.CodeBadRequest,
-		`{"epoch":"e1","seq":18446744073709551616}`: wire.CodeBadRequest,
+		`{"run":"r","epoch":"e0","seq":1}`:                    wire.CodeEpochChanged,
+		`{"run":"r","epoch":"e1","seq":6}`:                    wire.CodeConflict,
+		`{"run":"r","epoch":"e1","seq":9223372036854775808}`:  wire.CodeBadRequest,
+		`{"run":"r","epoch":"../../etc/passwd","seq":0}`:      wire.CodeBadRequest,
+		`{"run":"r","epoch":"e1","seq":-1}`:                   wire.CodeBadRequest,
+		`{"run":"r","epoch":"e1","seq":18446744073709551616}`: wire.CodeBadRequest,
+		`{"run":"a b","epoch":"e1","seq":1}`:                  wire.CodeBadRequest,
+		`{"epoch":"e1","seq":1}`:                              wire.CodeBadRequest, // of which run?
 	} {
 		if r := b.askBy(client, "POST", "/v1/records/confirm", body); r.code() != want {
 			t.Errorf("confirm %s: %d %s, want %s", body, r.status, r.body, want)

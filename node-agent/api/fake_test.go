@@ -251,9 +251,9 @@ func (r *fakeRecords) Wait(ctx context.Context, after uint64) error {
 	}
 }
 
-func (r *fakeRecords) Confirm(seq uint64) error {
+func (r *fakeRecords) Confirm(c wire.Confirmation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.confirmed = max(r.confirmed, seq)
+	r.confirmed = max(r.confirmed, c.Seq)
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *Server) readRecords(c *call) (any, error) {
 	return page{epoch: epoch, last: max(last, after), lines: lines}, nil
 }
 
-func (s *Server) confirm(c *call, p wire.SpoolPosition) (any, error) {
+func (s *Server) confirm(_ *call, p wire.Confirmation) (any, error) {
 	newest := s.records.Position()
 	if p.Epoch != newest.Epoch {
 		return nil, &wire.Error{Code: wire.CodeEpochChanged, Message: "the spool's epoch is " + newest.Epoch +
@@ -62,7 +62,7 @@ func (s *Server) confirm(c *call, p wire.SpoolPosition) (any, error) {
 	if p.Seq > newest.Seq {
 		return nil, wire.Errorf(wire.CodeConflict, "record %d is not written yet; the newest is %d", p.Seq, newest.Seq)
 	}
-	if err := s.records.Confirm(p.Seq); err != nil {
+	if err := s.records.Confirm(p); err != nil {
 		return nil, err
 	}
 	return s.records.Status(), nil

@@ -67,7 +67,8 @@ type Records interface {
 	Read(after uint64, limit int) (lines [][]byte, last uint64, err error)
 	// Wait returns when a record after the given one is durable, or ctx ends.
 	Wait(ctx context.Context, after uint64) error
-	Confirm(seq uint64) error
+	// Confirm lets records go that are in an archive.
+	Confirm(c wire.Confirmation) error
 }
 
 // Server serves one node's API.

@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,8 @@ func (s *Spool) flush() error {
 	s.mu.Lock()
 	batch, newest := s.pending, s.next-1
 	s.pending, s.spare = s.spare[:0], nil // Append goes on in the other buffer
+	runs := s.runs
+	s.runs = map[string]uint64{}
 	s.flushing = int64(len(batch))
 	g := s.segments[len(s.segments)-1]
 	s.mu.Unlock()
@@ -65,6 +68,8 @@ func (s *Spool) flush() error {
 	if err != nil {
 		// Append may have gone on while the disk was being written.
 		s.pending = append(batch, s.pending...)
+		maps.Copy(runs, s.runs)
+		s.runs = runs
 		s.failure = s.explain(err, int64(len(s.pending)))
 		return s.failure
 	}
@@ -76,6 +81,7 @@ func (s *Spool) flush() error {
 		g.note(s.durable+1, g.bytes)
 		g.bytes += int64(len(batch))
 		s.used += int64(len(batch))
+		maps.Copy(g.runs, runs)
 		s.durable = newest
 		s.announce()
 	}

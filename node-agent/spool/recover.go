@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -58,16 +57,19 @@ func (s *Spool) recover() error {
 	if s.segments, err = dropUnbegun(segments); err != nil {
 		return err
 	}
-	s.durable = s.confirmed
+	s.durable = s.confirmed.newest
 	if len(s.segments) == 0 {
-		if err := s.begin(s.confirmed + 1); err != nil {
+		if err := s.begin(s.durable + 1); err != nil {
 			return err
 		}
 	} else if err := s.resume(s.segments[len(s.segments)-1]); err != nil {
 		return err
 	}
-	for _, g := range s.segments {
+	for i, g := range s.segments {
 		s.used += g.bytes
+		if i+1 < len(s.segments) && s.wanted(i) {
+			g.readRuns()
+		}
 	}
 	s.next, err = s.firstOfBoot()
 	return err
@@ -118,7 +120,7 @@ func (s *Spool) begin(first uint64) error {
 		return fmt.Errorf("begin segment: %w", err)
 	}
 	s.live = f
-	s.segments = append(s.segments, &segment{path: path, first: first})
+	s.segments = append(s.segments, &segment{path: path, first: first, runs: map[string]uint64{}})
 	return nil
 }
 
@@ -153,6 +155,18 @@ func (g *segment) newest() (newest uint64, err error) {
 	return newest, err
 }
 
+// readRuns finds out of which runs a segment has records; if it cannot be read, that stays unknown.
+func (g *segment) readRuns() {
+	runs := map[string]uint64{}
+	err := span{g.path, 0, g.bytes}.read(func(json []byte, seq uint64) bool {
+		runs[runOf(json)] = seq
+		return true
+	})
+	if err == nil {
+		g.runs = runs
+	}
+}
+
 // resume opens the newest segment, cuts its torn tail, and finds the newest seq.
 func (s *Spool) resume(g *segment) error {
 	f, err := os.Open(g.path)
@@ -161,8 +175,10 @@ func (s *Spool) resume(g *segment) error {
 	}
 	defer f.Close()
 	newest := g.first - 1
-	damaged, end, err := scan(f, 0, func(_ []byte, seq uint64, offset int64) bool {
+	g.runs = map[string]uint64{}
+	damaged, end, err := scan(f, 0, func(json []byte, seq uint64, offset int64) bool {
 		newest = max(newest, seq)
+		g.runs[runOf(json)] = seq
 		g.note(seq, offset)
 		return true
 	})
@@ -252,21 +268,4 @@ func readEpoch(dir string, hasSegments bool) (string, error) {
 			epoch)
 	}
 	return epoch, nil
-}
-
-// readConfirmed reads how far the controller has the records. A damaged file
-// only means that segments are kept longer.
-func readConfirmed(dir string) (uint64, error) {
-	text, err := os.ReadFile(filepath.Join(dir, confirmedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read confirmed: %w", err)
-	}
-	seq, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 10, 64)
-	if err != nil {
-		return 0, nil
-	}
-	return seq, nil
 }

@@ -6,10 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
@@ -52,16 +51,17 @@ func (s *Spool) Status() wire.SpoolStatus {
 		QuotaBytes: s.opt.QuotaBytes,
 		FreeBytes:  s.free,
 		RoomBytes:  new(max(s.left()+s.droppable(), 0)),
+
+		UnconfirmedRuns: s.unconfirmed(),
 	}
 }
 
 // droppable is what trim could free. mu is held.
 func (s *Spool) droppable() (bytes int64) {
 	for i, g := range s.segments[:len(s.segments)-1] {
-		if s.segments[i+1].first-1 > s.confirmed {
-			break
+		if !s.wanted(i) {
+			bytes += g.bytes
 		}
-		bytes += g.bytes
 	}
 	return bytes
 }
@@ -84,28 +84,6 @@ func (s *Spool) CheckRoom(needBytes int64) error {
 	return s.room(needBytes)
 }
 
-// Confirm says that the controller has every record up to seq. Whole segments
-// of such records are dropped once the spool is larger than KeptBytes.
-func (s *Spool) Confirm(seq uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return ErrClosed
-	case seq > s.durable:
-		return fmt.Errorf("confirm record %d: the newest is %d", seq, s.durable)
-	case seq <= s.confirmed:
-		return nil
-	}
-	s.confirmed = seq
-	// Room first: on a full disk the note below cannot be written without it.
-	s.trim(0)
-	if err := durable.Replace(filepath.Join(s.dir, confirmedFile), strconv.FormatUint(seq, 10)+"\n"); err != nil {
-		return fmt.Errorf("note that record %d is confirmed: %w", seq, err)
-	}
-	return nil
-}
-
 // taken is what counts against the quota. mu is held.
 func (s *Spool) taken() int64 { return s.used + s.flushing + int64(len(s.pending)) }
 
@@ -119,9 +97,7 @@ func (s *Spool) room(need int64) error {
 		s.trim(need)
 	}
 	if byQuota := s.opt.QuotaBytes - s.taken(); byQuota < need {
-		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: fmt.Sprintf(
-			"let the controller collect and confirm the records in %s (fieldmesh run --resume RUN), or raise the "+
-				"spool's quota of %s", s.dir, amount(s.opt.QuotaBytes))}
+		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: s.quotaCure()}
 	}
 	if left := s.left(); left < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(left, 0), Cure: s.diskCure()}
@@ -135,6 +111,21 @@ func (s *Spool) left() int64 {
 	return min(s.opt.QuotaBytes-s.taken(), byDisk)
 }
 
+// quotaCure names the oldest of the runs that fill the spool. mu is held.
+func (s *Spool) quotaCure() string {
+	raise := fmt.Sprintf("raise the spool's quota of %s", amount(s.opt.QuotaBytes))
+	runs := s.unconfirmed()
+	if len(runs) == 0 {
+		return raise
+	}
+	others := ""
+	if n := len(runs) - 1; n > 0 {
+		others = fmt.Sprintf(", the oldest of %d such runs,", n+1)
+	}
+	return fmt.Sprintf("let the controller collect and confirm the records of run %s%s in %s (fieldmesh run --resume "+
+		"%[1]s; if nobody wants them, fieldmesh nodes forget %[1]s), or %[4]s", runs[0], others, s.dir, raise)
+}
+
 func (s *Spool) diskCure() string {
 	return fmt.Sprintf("make room on the disk of %s (%s of it are kept free for others)", s.dir,
 		amount(s.opt.MinFreeBytes))
@@ -143,20 +134,21 @@ func (s *Spool) diskCure() string {
 // trim drops the oldest segments whose records are all confirmed, while the spool is larger
 // than KeptBytes, the disk is short, or there is no room for need bytes. mu is held.
 func (s *Spool) trim(need int64) {
-	for len(s.segments) > 1 {
+	for i := 0; i < len(s.segments)-1; {
 		if s.taken() <= s.opt.KeptBytes && s.free > s.opt.MinFreeBytes && s.left() >= need {
 			return
 		}
-		g := s.segments[0]
-		if s.segments[1].first-1 > s.confirmed {
-			return
+		g := s.segments[i]
+		if s.wanted(i) {
+			i++
+			continue
 		}
 		// What cannot be removed stays, counts, and is tried again.
 		if err := os.Remove(g.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 		s.removeTorn(g)
-		s.segments = s.segments[1:]
+		s.segments = slices.Delete(s.segments, i, i+1)
 		s.used -= g.bytes
 		s.free += g.bytes
 	}

@@ -153,10 +153,10 @@ func TestQuotaRefusesAndConfirmFrees(t *testing.T) {
 	if st := s.Status(); st.UsedBytes > st.QuotaBytes || st.Oldest != 1 || st.Newest.Seq != uint64(n) {
 		t.Errorf("status %+v", st)
 	}
-	if err := s.Confirm(uint64(n) + 1); err == nil {
+	if err := confirm(s, "r", uint64(n)+1); err == nil {
 		t.Error("a record that does not exist was confirmed")
 	}
-	if err := s.Confirm(uint64(n) - 2); err != nil {
+	if err := confirm(s, "r", uint64(n)-2); err != nil {
 		t.Fatal(err)
 	}
 	st := s.Status()
@@ -179,7 +179,7 @@ func TestConfirmKeepsRecordsUnderHalfTheQuota(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{QuotaBytes: 1 << 20, SegmentBytes: 500, MinFreeBytes: -1})
 	appendN(t, s, 50)
 	mustSync(t, s)
-	if err := s.Confirm(50); err != nil {
+	if err := confirm(s, "r", 50); err != nil {
 		t.Fatal(err)
 	}
 	wantRange(t, seqs(t, s, 0, 100), 1, 50)
@@ -213,7 +213,7 @@ func TestConfirmedRecordsMakeRoomForATrial(t *testing.T) {
 		appendN(t, s, 1)
 		mustSync(t, s)
 	}
-	if err := s.Confirm(10); err != nil {
+	if err := confirm(s, "r", 10); err != nil {
 		t.Fatal(err)
 	}
 	st := s.Status()
@@ -237,7 +237,7 @@ func TestConfirmedRecordsMakeRoomForATrial(t *testing.T) {
 	if at := s.Status().Oldest; at <= 1 || at > 11 {
 		t.Errorf("the oldest record is %d, want one of the first that is not confirmed", at)
 	}
-	if err := s.Confirm(20); err != nil {
+	if err := confirm(s, "r", 20); err != nil {
 		t.Fatal(err)
 	}
 	if st := s.Status(); st.Oldest > 11 || *st.RoomBytes <= 500 {
@@ -258,7 +258,7 @@ func TestConfirmedRecordsLeaveASharedDiskToOthers(t *testing.T) {
 	s := d.open(t, t.TempDir(), Options{QuotaBytes: 100_000, KeptBytes: -1, MinFreeBytes: 1000, SegmentBytes: 300})
 	appendN(t, s, 20)
 	mustSync(t, s)
-	if err := s.Confirm(20); err != nil {
+	if err := confirm(s, "r", 20); err != nil {
 		t.Fatal(err)
 	}
 	if st := s.Status(); st.UsedBytes > 300+200 {
@@ -271,7 +271,7 @@ func TestSeqGoesOnAfterEverythingWasDropped(t *testing.T) {
 	s := mustOpen(t, dir, noFloor)
 	appendN(t, s, 9)
 	mustSync(t, s)
-	if err := errors.Join(s.Confirm(9), s.Close()); err != nil {
+	if err := errors.Join(confirm(s, "r", 9), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range s.segments {

@@ -41,9 +41,10 @@ func openSegmentFile(path string) (file, error) {
 // segment is one file of the spool.
 type segment struct {
 	path  string
-	first uint64 // seq of its first record
-	bytes int64  // durable length
-	marks []mark // places in it, rising; a reader need not begin at the start
+	first uint64            // seq of its first record
+	bytes int64             // durable length
+	marks []mark            // places in it, rising; a reader need not begin at the start
+	runs  map[string]uint64 // run → newest seq of it here; nil: not known
 }
 
 // mark says that the line of seq begins at offset.
@@ -115,6 +116,19 @@ func seqOf(json []byte) (uint64, bool) {
 	}
 	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
 	return seq, err == nil && seq > 0 && seq < 1<<62 // room to count on from it
+}
+
+// runOf finds the run of a record that the spool wrote, "" for none: in the header it comes
+// after the seq and the time, and has no quotes in it.
+func runOf(json []byte) string {
+	_, rest, _ := bytes.Cut(json, []byte(`"t_boot_ns":`))
+	_, rest, _ = bytes.Cut(rest, []byte(`,`))
+	rest, named := bytes.CutPrefix(rest, []byte(`"run":"`))
+	run, _, _ := bytes.Cut(rest, []byte(`"`))
+	if !named {
+		return ""
+	}
+	return string(run)
 }
 
 // scan calls visit with every whole, undamaged line of r in turn until visit

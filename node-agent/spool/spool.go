@@ -109,11 +109,12 @@ type Spool struct {
 	spare     []byte     // the buffer that pending was, for reuse
 	next      uint64     // seq of the next record
 	durable   uint64     // newest durable seq
-	confirmed uint64     // newest seq that the controller has
-	flushing  int64      // bytes taken out of pending that are not yet durable
-	used      int64      // durable bytes in all segments
-	free      int64      // disk space at the last look
-	failure   error      // why the last flush failed; nil when it did not
+	confirmed confirmed
+	runs      map[string]uint64 // run → newest seq of it in pending
+	flushing  int64             // bytes taken out of pending that are not yet durable
+	used      int64             // durable bytes in all segments
+	free      int64             // disk space at the last look
+	failure   error             // why the last flush failed; nil when it did not
 	changed   chan struct{}
 	closed    bool
 	unsigned  map[subject]*unsigned
@@ -142,7 +143,7 @@ func open(dir, node string, opt Options, openSegment func(string) (file, error),
 		dir: dir, node: node, opt: opt, openSegment: openSegment, diskFree: free,
 		requests: make(chan chan error), wake: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), changed: make(chan struct{}),
-		unsigned: map[subject]*unsigned{}, signed: map[string]uint64{},
+		unsigned: map[subject]*unsigned{}, signed: map[string]uint64{}, runs: map[string]uint64{},
 	}
 	if s.lock, err = lockFolder(dir); err != nil {
 		return nil, err
@@ -177,6 +178,11 @@ func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	if s.failure != nil {
 		return 0, fmt.Errorf("append to spool %q: %w", s.dir, s.failure)
 	}
+	if h.Trial != 0 { // what a run that is over records beside its attempts, nobody waits for
+		if err := s.reopen(h.Run); err != nil {
+			return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
+		}
+	}
 	h, line, err := s.take(h, b)
 	if err != nil {
 		return 0, err
@@ -205,6 +211,7 @@ func (s *Spool) take(h wire.Header, b wire.Body) (wire.Header, []byte, error) {
 		return h, nil, fmt.Errorf("append to spool %q: %w", s.dir, err)
 	}
 	s.pending = sumline.Append(s.pending, json)
+	s.runs[h.Run] = h.Seq
 	s.next++
 	select {
 	case s.wake <- struct{}{}:

@@ -177,7 +177,7 @@ func TestClosedSpoolSaysSo(t *testing.T) {
 	}
 	_, appendErr := s.Append(wire.Header{}, event(0))
 	_, _, readErr := s.Read(0, 1)
-	for _, err := range []error{appendErr, readErr, s.Sync(t.Context()), s.Confirm(0), s.CheckRoom(1)} {
+	for _, err := range []error{appendErr, readErr, s.Sync(t.Context()), confirm(s, "r", 0), s.CheckRoom(1)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}

@@ -21,7 +21,7 @@ import "fmt"
 //	POST /v1/wifi                      WiFiReading → WiFi; by the app that has started the agent
 //	POST /v1/notes                     Note → SpoolPosition
 //	GET  /v1/records?epoch=E&after=SEQ&limit=N&wait_ms=M   NDJSON of fsynced records
-//	POST /v1/records/confirm           SpoolPosition → SpoolStatus
+//	POST /v1/records/confirm           Confirmation → SpoolStatus
 
 // Roles of a peer, by its pinned key.
 const (
@@ -131,6 +131,14 @@ type SpoolPosition struct {
 	Seq   uint64 `json:"seq" max:"maxSeq"`
 }
 
+// Confirmation tells a node which records of a run are safe elsewhere.
+type Confirmation struct {
+	Run   string `json:"run" form:"runForm"`
+	Epoch string `json:"epoch" form:"epochForm"`
+	Seq   uint64 `json:"seq" max:"maxSeq"` // all of the run's records up to this one
+	Over  bool   `json:"over,omitempty"`   // and nobody waits for more of the run, unless it makes another attempt
+}
+
 // SpoolStatus is how full a spool is.
 type SpoolStatus struct {
 	Newest     SpoolPosition `json:"newest"`
@@ -141,6 +149,9 @@ type SpoolStatus struct {
 	// What it can still take, by the quota and by the disk less what is left to others, once
 	// it has dropped what the controller has confirmed.
 	RoomBytes *int64 `json:"room_bytes,omitempty"`
+	// The runs of which it has records that no controller has confirmed, oldest first; absent from an agent that does
+	// not tell.
+	UnconfirmedRuns []string `json:"unconfirmed_runs,omitempty"`
 }
 
 // GeneratorTryMaxS is how long a node's traffic generator may take to send to itself:

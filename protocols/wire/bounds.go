@@ -77,6 +77,12 @@ func (x *Conditions) bounds(c *checker) {
 	}
 }
 
+func (x *Confirmation) bounds(c *checker) {
+	c.match("run", x.Run, runForm)
+	c.match("epoch", x.Epoch, epochForm)
+	c.unsigned("seq", x.Seq, 0, maxSeq)
+}
+
 func (x *Course) bounds(c *checker) {
 	c.oneOf("kind", x.Kind, "depart", "pass", "loop", "segment", "parked", "none")
 	c.number("start_m", x.StartM, -maxMetres, maxMetres)
@@ -282,11 +288,6 @@ func (x *RunPlan) bounds(c *checker) {
 	if x.Control != "" {
 		c.oneOf("control", x.Control, "own", "mesh")
 	}
-}
-
-func (x *SpoolPosition) bounds(c *checker) {
-	c.match("epoch", x.Epoch, epochForm)
-	c.unsigned("seq", x.Seq, 0, maxSeq)
 }
 
 func (x *TCP) bounds(c *checker) {

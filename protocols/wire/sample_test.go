@@ -11,7 +11,8 @@ const sampleEpoch = "5f0c9a7e1b2d4c36"
 func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000,
-		FreeBytes: 51539607552, RoomBytes: new(int64(1981125632))}
+		FreeBytes: 51539607552, RoomBytes: new(int64(1981125632)),
+		UnconfirmedRuns: []string{"velocity-1"}}
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
 	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected",
 		Reason: wire.ParseReason("speed: 62 % of the window in band, 80 % needed"), Final: true,
@@ -48,6 +49,7 @@ func bodies() map[string]any {
 			Failed:     []string{"route 10.78.0.0/24: no such device"},
 			Unrecorded: []string{"write journal: read-only file system"}},
 		"spool_position": &position,
+		"confirmation":   &wire.Confirmation{Run: "velocity-1", Epoch: sampleEpoch, Seq: 48213, Over: true},
 		"spool_status":   &spool,
 		"campaign_view": &wire.CampaignView{
 			Version: 17, Run: "velocity-1", Campaign: "velocity", State: "armed", Current: &key,

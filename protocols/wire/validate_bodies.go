@@ -10,8 +10,8 @@ func check(of string, b bounded) error {
 	return c.err()
 }
 
-// Validate refuses a position that no spool can have.
-func (p SpoolPosition) Validate() error { return check("", &p) }
+// Validate refuses a confirmation of what no spool can have.
+func (c Confirmation) Validate() error { return check("", &c) }
 
 // Validate refuses a lease that makes no sense.
 func (l Lease) Validate() error { return check("lease: ", &l) }

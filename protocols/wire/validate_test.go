@@ -157,8 +157,9 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 			Reason: strings.Repeat("ä", 2001)},
 		"abort of nothing":       wire.AbortRequest{},
 		"outcome":                wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "good"},
-		"epoch":                  wire.SpoolPosition{Epoch: "a/b"},
-		"seq":                    wire.SpoolPosition{Epoch: "a", Seq: math.MaxUint64},
+		"epoch":                  wire.Confirmation{Run: "r", Epoch: "a/b"},
+		"run":                    wire.Confirmation{Run: "a b", Epoch: "a"},
+		"seq":                    wire.Confirmation{Run: "r", Epoch: "a", Seq: math.MaxUint64},
 		"decision without a run": wire.Note{ID: "a", Note: "skip", Trial: 1},
 		"note's run":             wire.Note{ID: "a", Note: "mark", Run: "../etc"},
 	}
@@ -168,7 +169,7 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		}
 	}
 	good := []interface{ Validate() error }{
-		wire.Lease{Holder: "a"}, wire.TrialKey{Trial: 1, Attempt: 1}, wire.SpoolPosition{Epoch: "a"},
+		wire.Lease{Holder: "a"}, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Confirmation{Run: "r", Epoch: "a"},
 		wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Reason: strings.Repeat("ä", 2000)},
 		wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"},
 		wire.Note{ID: "a", Note: "mark"}, wire.Note{ID: "a", Note: "skip", Run: "velocity-1", Trial: 1},

@@ -133,6 +133,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh preflight campaigns/velocity.yaml --scan", fails: true, says: "alpha"},
 		{typed: "fieldmesh nodes restore", says: "alpha"},
 		{typed: "fieldmesh nodes restore " + nodes, says: "alpha"},
+		{typed: "fieldmesh nodes forget RUN", fails: true, says: "has nothing of run"},
 		{typed: "fieldmesh-agent restore", run: "restore --config agent.yaml", says: "nothing to put back"},
 		{typed: "fieldmesh serve", until: "campaigns of campaigns"},
 		{typed: "fieldmesh serve --discovery=false", until: "campaigns of campaigns"},

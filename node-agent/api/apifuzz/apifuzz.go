@@ -154,7 +154,7 @@ func prepare(wireDir, out string, target Target) error {
 // goldenOf names the golden file of each call's body.
 var goldenOf = map[string]string{
 	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts",
-	"confirmRecords": "spool_position",
+	"confirmRecords": "confirmation",
 	"pushFix":        "fix", "pushWiFi": "wifi_reading", "putNote": "note", "putApps": "apps",
 }
 

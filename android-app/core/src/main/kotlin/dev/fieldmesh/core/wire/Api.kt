@@ -105,6 +105,7 @@ data class SpoolStatus(
     @SerialName("quota_bytes") val quotaBytes: Long,
     @SerialName("disk_free_bytes") val diskFreeBytes: Long,
     @SerialName("room_bytes") val roomBytes: Long? = null,
+    @SerialName("unconfirmed_runs") val unconfirmedRuns: List<String> = emptyList(),
 )
 
 /** What the privileged half says of itself. */

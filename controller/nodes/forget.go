@@ -1,0 +1,58 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/terminal"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// ErrNotForgotten is returned when a node cannot be reached, or no node has what is to be
+// forgotten; what was written has said which.
+var ErrNotForgotten = errors.New("the run was not forgotten everywhere")
+
+// Forget has nodes drop, once they need the room, what they recorded of a run and no controller has collected.
+func Forget(ctx context.Context, clients []*fleet.Client, run string, out io.Writer) error {
+	said, done, errs := make([]string, len(clients)), make([]bool, len(clients)), make([]error, len(clients))
+	var asked sync.WaitGroup
+	for i, c := range clients {
+		asked.Go(func() { said[i], done[i], errs[i] = forget(ctx, c, run) })
+	}
+	asked.Wait()
+	for i, c := range clients {
+		if errs[i] != nil {
+			said[i] = errs[i].Error()
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", c.Node().Name, terminal.Text(said[i])); err != nil {
+			return fmt.Errorf("print what nodes forget: %w", err)
+		}
+	}
+	if errors.Join(errs...) != nil || !slices.Contains(done, true) {
+		return ErrNotForgotten
+	}
+	return nil
+}
+
+func forget(ctx context.Context, c *fleet.Client, run string) (said string, done bool, err error) {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if waiting := st.Spool.UnconfirmedRuns; !slices.Contains(waiting, run) {
+		said = fmt.Sprintf("has nothing of run %s that is not collected", run)
+		if len(waiting) > 0 {
+			said += ", but of " + strings.Join(waiting, ", ")
+		}
+		return said, false, nil
+	}
+	_, err = c.Confirm(ctx, wire.Confirmation{Run: run, Epoch: st.Spool.Newest.Epoch, Seq: st.Spool.Newest.Seq,
+		Over: true})
+	return fmt.Sprintf("drops the records of run %s when it needs the room", run), err == nil, err
+}

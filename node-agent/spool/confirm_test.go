@@ -1,0 +1,206 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func confirm(s *Spool, run string, seq uint64) error {
+	return s.Confirm(wire.Confirmation{Run: run, Seq: seq})
+}
+
+// appendOf appends records of a run, each in a segment of its own or with few others.
+func appendOf(t testing.TB, s *Spool, run string, trial, n int) {
+	t.Helper()
+	for i := range n {
+		if _, err := s.Append(wire.Header{Run: run, Trial: trial, Attempt: trial}, event(i)); err != nil {
+			t.Fatal(err)
+		}
+		mustSync(t, s)
+	}
+}
+
+// greedy drops at once whatever may go.
+var greedy = Options{KeptBytes: -1, MinFreeBytes: -1, SegmentBytes: 300, QuotaBytes: 1 << 20}
+
+// The controller of a run was cut off; another run is driven to its end before anybody collects the rest.
+func TestARunsConfirmationKeepsWhatAnotherRunRecorded(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "", 0, 2)
+	appendOf(t, s, "yesterday", 1, 20)
+	if err := confirm(s, "yesterday", 12); err != nil {
+		t.Fatal(err)
+	}
+	appendOf(t, s, "today", 1, 20)
+	for _, over := range []bool{false, true} {
+		if err := s.Confirm(wire.Confirmation{Run: "today", Seq: 42, Over: over}); err != nil {
+			t.Fatal(err)
+		}
+		got := seqs(t, s, 12, 100)
+		if len(got) < 10 || !slices.Equal(got[:10], []uint64{13, 14, 15, 16, 17, 18, 19, 20, 21, 22}) {
+			t.Fatalf("of yesterday's records 13 to 22 there are %v", got)
+		}
+		if st := s.Status(); st.UsedBytes > 3000 || !slices.Equal(st.UnconfirmedRuns, []string{"yesterday"}) {
+			t.Errorf("%d bytes are held, unconfirmed runs %v", st.UsedBytes, st.UnconfirmedRuns)
+		}
+		// The agent is started again: what was confirmed, and of which run, is on disk.
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, dir, greedy)
+	}
+	appendOf(t, s, "tomorrow", 1, 5)
+	if err := confirm(s, "tomorrow", 47); err != nil {
+		t.Fatal(err)
+	}
+	if got := seqs(t, s, 12, 100); len(got) < 10 || got[9] != 22 {
+		t.Errorf("of yesterday's records 13 to 22 there are %v", got)
+	}
+	if err := s.Confirm(wire.Confirmation{Run: "yesterday", Seq: 22, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := seqs(t, s, 0, 100); len(got) > 4 || len(s.Status().UnconfirmedRuns) != 0 {
+		t.Errorf("%v is held though all is confirmed", got)
+	}
+}
+
+// Former versions noted one number, for all runs.
+func TestTheNoteOfAFormerVersionIsOfAllRuns(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{MinFreeBytes: -1, SegmentBytes: 300, QuotaBytes: 1 << 20})
+	appendOf(t, s, "a", 1, 8)
+	appendOf(t, s, "b", 1, 8)
+	note := filepath.Join(dir, confirmedFile)
+	if err := errors.Join(s.Close(), os.WriteFile(note, []byte("12\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir, greedy)
+	appendOf(t, s, "c", 1, 5)
+	if err := confirm(s, "c", 21); err != nil {
+		t.Fatal(err)
+	}
+	got := seqs(t, s, 0, 100)
+	if len(got) == 0 || got[0] < 9 || got[0] > 13 || !slices.Contains(got, 16) {
+		t.Errorf("records %v are left, want none that was confirmed, and b's 13 to 16", got)
+	}
+	if runs := s.Status().UnconfirmedRuns; !slices.Equal(runs, []string{"b"}) {
+		t.Errorf("unconfirmed runs: %v", runs)
+	}
+}
+
+// A damaged note, or one cut off anywhere, drops nothing that is not confirmed and gives no seq twice.
+func TestADamagedNoteKeepsRecords(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{MinFreeBytes: -1, SegmentBytes: 300, QuotaBytes: 1 << 20})
+	appendOf(t, s, "a", 1, 8)
+	appendOf(t, s, "b", 1, 8)
+	if err := errors.Join(confirm(s, "b", 16), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	note, err := os.ReadFile(filepath.Join(dir, confirmedFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "x", "0 x\n", string(note) + "a", string(note) + "a 99999999999999999999\n"} {
+		if err := os.WriteFile(filepath.Join(dir, confirmedFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, dir, greedy)
+		got := seqs(t, s, 0, 100)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantRange(t, got, 1, 16)
+	}
+}
+
+// A run that is over may still note something beside its attempts; that keeps nothing. An attempt of it
+// is again waited for: somebody has resumed it, or begun another run of its name.
+func TestARunThatIsOverMayGoOn(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 8)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 8, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	appendOf(t, s, "a", 0, 8)
+	if runs := s.Status().UnconfirmedRuns; len(runs) != 0 {
+		t.Errorf("unconfirmed runs after its end: %v", runs)
+	}
+	appendOf(t, s, "a", 2, 8)
+	appendOf(t, s, "b", 1, 8)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir, greedy)
+	if err := confirm(s, "b", 32); err != nil {
+		t.Fatal(err)
+	}
+	got := seqs(t, s, 16, 100)
+	if len(got) < 8 || !slices.Equal(got[:8], []uint64{17, 18, 19, 20, 21, 22, 23, 24}) {
+		t.Errorf("of the attempt's records 17 to 24 there are %v", got)
+	}
+	if st := s.Status(); st.Oldest < 9 || !slices.Equal(st.UnconfirmedRuns, []string{"a"}) {
+		t.Errorf("the oldest record is %d, unconfirmed runs %v", st.Oldest, st.UnconfirmedRuns)
+	}
+}
+
+// A spool that is full of abandoned runs says whose records those are.
+func TestAFullSpoolNamesTheRuns(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{QuotaBytes: 5000, SegmentBytes: 300, MinFreeBytes: -1})
+	var full *FullError
+	for i, run := range []string{"a", "b", "c"} {
+		for n := 0; n < 100 && (n < 5 || i == 2); n++ {
+			if _, err := s.Append(wire.Header{Run: run, Trial: 1, Attempt: 1}, event(n)); errors.As(err, &full) {
+				break
+			}
+			mustSync(t, s)
+		}
+	}
+	want := "of run a, the oldest of 3 such runs, in "
+	if full == nil || !strings.Contains(full.Cure, want) || !strings.Contains(full.Cure, "--resume a;") ||
+		!strings.Contains(full.Cure, "nodes forget a)") {
+		t.Fatalf("%v, want it to say %q", full, want)
+	}
+	newest := s.Position().Seq
+	for i, run := range []string{"a", "b"} {
+		if err := s.Confirm(wire.Confirmation{Run: run, Seq: newest, Over: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CheckRoom(int64(400 * (i + 1))); err != nil {
+			t.Errorf("after run %s was given up: %v", run, err)
+		}
+	}
+}
+
+// What is written while a flush fails is still of its run.
+func TestRunsAreKnownAfterAFailedWrite(t *testing.T) {
+	d := &faultyDisk{}
+	s := d.open(t, t.TempDir(), greedy)
+	appendOf(t, s, "a", 1, 1)
+	d.set(errors.New("torn"), 3)
+	for range 3 {
+		if _, err := s.Append(wire.Header{Run: "b", Trial: 1, Attempt: 1}, event(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(t.Context()); err == nil {
+		t.Fatal("the disk took it")
+	}
+	d.set(nil, 0)
+	mustSync(t, s)
+	appendOf(t, s, "c", 1, 5)
+	if err := errors.Join(confirm(s, "c", 9), confirm(s, "a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := seqs(t, s, 0, 100); !slices.Contains(got, 2) || !slices.Contains(got, 4) {
+		t.Errorf("of b's records 2 to 4 there are %v", got)
+	}
+}
