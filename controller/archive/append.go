@@ -247,7 +247,7 @@ func (a *Archive) moveTo(c cursorLine) {
 func (a *Archive) Begin(node string, at wire.SpoolPosition) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.newest[node]; known || at.Seq == 0 {
+	if _, known := a.newest[node]; known {
 		return nil
 	}
 	return a.reach(node, at, "begin with")

@@ -37,6 +37,22 @@ func TestWhatCameBeforeTheRunsBeginningStaysOut(t *testing.T) {
 	}
 }
 
+// A controller was killed before it had collected anything of a node whose spool was new: what the
+// node has recorded since is the run's.
+func TestARunBeginsWithANewSpoolOnce(t *testing.T) {
+	a := create(t)
+	must(t, a.Begin("car", wire.SpoolPosition{Epoch: "e"}))
+	must(t, a.Close())
+	b, err := archive.Open(a.Dir())
+	must(t, err)
+	defer func() { must(t, b.Close()) }()
+	must(t, b.Begin("car", wire.SpoolPosition{Epoch: "e", Seq: 3}))
+	must(t, b.Append("car", [][]byte{line("car", "e", 2, 1, 1)}))
+	if got := seqs(t, b, 1, 1); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("records %v, want 2", got)
+	}
+}
+
 func TestOnlyAnEmptyRunIsDiscarded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	a, err := archive.Create(dir, synthetic.Info(options()))
