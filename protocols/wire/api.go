@@ -149,8 +149,7 @@ type SpoolStatus struct {
 	// What it can still take, by the quota and by the disk less what is left to others, once
 	// it has dropped what the controller has confirmed.
 	RoomBytes *int64 `json:"room_bytes,omitempty"`
-	// The runs of which it has records that no controller has confirmed, oldest first; absent from an agent that does
-	// not tell.
+	// The runs of which it has records that no controller has confirmed, oldest first; absent where there are none.
 	UnconfirmedRuns []string `json:"unconfirmed_runs,omitempty"`
 }
 
