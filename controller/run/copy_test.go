@@ -56,6 +56,24 @@ func TestTheLastRecordsAreConfirmedAtTheEnd(t *testing.T) {
 	}
 }
 
+// Nodes that hold another run by now are only copied from. What the archive has then, they need not keep.
+func TestWhatIsCopiedIsConfirmed(t *testing.T) {
+	f := &fakeSource{lines: [][]byte{[]byte("{}")}, asked: make(chan wire.SpoolPosition, 10)}
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"),
+		synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}}
+	l := newOpenLane(s, 0, &Lane{}, false)
+	if err := errors.Join(l.copyAll(t.Context(), "car", f), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if want := (wire.Confirmation{Run: "synthetic-4", Epoch: "e", Seq: 1}); f.confirmed != want {
+		t.Errorf("confirmed: %v, want %v", f.confirmed, want)
+	}
+}
+
 // collecting runs the collector of a source until the test ends, and gives what
 // it tells.
 func collecting(t *testing.T, f *fakeSource) (*openLane, <-chan engine.Event) {

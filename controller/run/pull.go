@@ -99,16 +99,24 @@ func heldRun(ctx context.Context, c *fleet.Client, until time.Time) (string, err
 	}
 }
 
-// copyAll copies what a node has recorded up to now, without steering it.
+// copyAll copies what a node has recorded up to now, without steering it, and confirms it: a run that the node
+// does not hold any more is not driven, and its records would keep their room.
 func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
 	at := l.s.Archive.Cursor(name)
 	for {
 		lines, next, err := l.copyRecords(ctx, name, c, at, 0)
-		if err != nil || len(lines) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(lines) == 0 {
+			break
 		}
 		at = next
 	}
+	if at.Seq > 0 {
+		l.confirmLast(ctx, name, c, at, false)
+	}
+	return nil
 }
 
 // Missing returns in words what keeps a pull from being whole; empty when nothing does.
