@@ -69,7 +69,8 @@ func TestE2EPhonesIperf3RunsUnderEmulation(t *testing.T) {
 	client := func(args ...string) *exec.Cmd {
 		return emulated(&calls, append([]string{"--client", "127.0.0.1"}, args...)...)
 	}
-	for name, way := range map[string][]string{"up": nil, "down": {"--reverse"}, "chosen": {"--congestion", "reno"}} {
+	for name, way := range map[string][]string{"up": nil, "down": {"--reverse"},
+		"chosen": {"--congestion", "reno"}, "bound": {"--bind-dev", "lo"}} {
 		var out []byte
 		testnet.Await(t, 30*time.Second, "the server", func() bool {
 			var err error

@@ -29,6 +29,8 @@ type End struct {
 	Clock     clock.Clock
 	// Emit takes a record, in their order; it may take its time, and an error of its ends the flow.
 	Emit func(tBootNs int64, b wire.Body) error
+	// Bound is the interface that the socket keeps to; empty: packets go as the routes have it.
+	Bound string
 }
 
 // tally is what an end counts, and its records.
@@ -61,7 +63,7 @@ func Receive(ctx context.Context, e End) (*Receiver, error) {
 
 // newReceiver opens the end of a flow to which datagrams come.
 func newReceiver(ctx context.Context, e End) (*Receiver, error) {
-	s, err := listen(ctx, e.Own, e.Clock, false)
+	s, err := listen(ctx, e, false)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,7 @@ type sent struct {
 
 // NewSender opens the end of a flow that sends. Run closes it; without Run, Close does.
 func NewSender(ctx context.Context, e End) (*Sender, error) {
-	s, err := listen(ctx, e.Own, e.Clock, e.answered())
+	s, err := listen(ctx, e, e.answered())
 	if err != nil {
 		return nil, err
 	}

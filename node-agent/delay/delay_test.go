@@ -56,13 +56,13 @@ func ends(t *testing.T, durationS float64) (sender, responder End, sent, came *r
 	sent, came = &recorded{}, &recorded{}
 	key := Key(runKey, "velocity-1", first, flow.Name)
 	ports := [2]netip.AddrPort{freePort(t), freePort(t)}
-	return End{flow, key, ports[0], ports[1], clock.System{}, sent.emit},
-		End{flow, key, ports[1], ports[0], clock.System{}, came.emit}, sent, came
+	return End{flow, key, ports[0], ports[1], clock.System{}, sent.emit, ""},
+		End{flow, key, ports[1], ports[0], clock.System{}, came.emit, ""}, sent, came
 }
 
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
-	s, err := listen(t.Context(), netip.AddrPortFrom(here, 0), clock.System{}, true)
+	s, err := listen(t.Context(), End{Own: netip.AddrPortFrom(here, 0), Clock: clock.System{}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,11 +62,11 @@ func netem(t *testing.T, out, back way) {
 	var s *Sender
 	var err error
 	b.Do(t, func() error {
-		r, err = Receive(t.Context(), End{flow, key, ports[1], ports[0], clock.System{}, came.emit})
+		r, err = Receive(t.Context(), End{flow, key, ports[1], ports[0], clock.System{}, came.emit, ""})
 		return err
 	})
 	a.Do(t, func() error {
-		s, err = NewSender(t.Context(), End{flow, key, ports[0], ports[1], clock.System{}, sent.emit})
+		s, err = NewSender(t.Context(), End{flow, key, ports[0], ports[1], clock.System{}, sent.emit, ""})
 		return err
 	})
 	if err := s.Run(t.Context(), clock.System{}.BootNs()+100e6); err != nil {

@@ -32,11 +32,11 @@ func TestE2EAnswersAreReadWhileThereIsNoRoomToSend(t *testing.T) {
 	var s *Sender
 	var r *Receiver
 	a.Do(t, func() (err error) {
-		s, err = NewSender(t.Context(), End{flow, key, own, peer, clock.System{}, sent.emit})
+		s, err = NewSender(t.Context(), End{flow, key, own, peer, clock.System{}, sent.emit, ""})
 		return err
 	})
 	b.Do(t, func() (err error) {
-		r, err = Receive(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit})
+		r, err = Receive(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit, ""})
 		return err
 	})
 	err := s.Run(t.Context(), clock.System{}.BootNs()+20e6)
@@ -73,11 +73,11 @@ func TestE2EConstantRateIsTheKernelsCount(t *testing.T) {
 		var s *Sender
 		var r *Receiver
 		a.Do(t, func() (err error) {
-			s, err = NewSender(t.Context(), End{flow, key, own, to, clock.System{}, sent.emit})
+			s, err = NewSender(t.Context(), End{flow, key, own, to, clock.System{}, sent.emit, ""})
 			return err
 		})
 		b.Do(t, func() (err error) {
-			r, err = Receive(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit})
+			r, err = Receive(t.Context(), End{flow, key, peer, own, clock.System{}, came.emit, ""})
 			return err
 		})
 		out, in := counted(t, a, "OutDatagrams", "SndbufErrors"), counted(t, b, "InDatagrams")

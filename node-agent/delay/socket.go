@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 )
 
 // stamp is when a datagram came, by whose clock reading.
@@ -32,17 +33,18 @@ type socket struct {
 	serving sync.WaitGroup
 }
 
-// listen opens an end at an own address; with stamps of departures where they are
-// wanted.
-func listen(ctx context.Context, at netip.AddrPort, clk clock.Clock, departures bool) (*socket, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) { askStamps(fd, departures) })
+// listen opens an end's socket; with stamps of departures where they are wanted.
+func listen(ctx context.Context, e End, departures bool) (*socket, error) {
+	at := e.Own
+	lc := net.ListenConfig{Control: func(network, address string, raw syscall.RawConn) error {
+		return errors.Join(link.Bind(e.Bound)(network, address, raw),
+			raw.Control(func(fd uintptr) { askStamps(fd, departures) }))
 	}}
 	packet, err := lc.ListenPacket(ctx, "udp", at.String())
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port %d at %s: %w", at.Port(), at.Addr(), err)
 	}
-	s := &socket{conn: packet.(*net.UDPConn), clk: clk}
+	s := &socket{conn: packet.(*net.UDPConn), clk: e.Clock}
 	if s.raw, err = s.conn.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open UDP port %d at %s: %w", at.Port(), at.Addr(), err), s.conn.Close())
 	}

@@ -80,7 +80,7 @@ type Socket struct {
 // Sockets lists the program's open sockets; none once it has ended.
 func (p *Program) Sockets() ([]Socket, error) {
 	files, err := os.ReadDir(p.fds)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission) && p.ends() {
 		return nil, nil
 	}
 	if err != nil {
@@ -97,6 +97,15 @@ func (p *Program) Sockets() ([]Socket, error) {
 		}
 	}
 	return out, nil
+}
+
+// ends reports whether the program has ended, or does at once: one that is about to cannot be looked into any more.
+func (p *Program) ends() bool {
+	const soonMs = 100
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, soonMs)
+	return p.fd < 0 || err == nil && n > 0
 }
 
 // read reads which socket has a number; false: none.

@@ -1,6 +1,10 @@
 package descriptor
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,5 +18,44 @@ func TestWhatIsNeededIsToldWhereItIsMissing(t *testing.T) {
 		if told := strings.Contains(because(errno).Error(), "Linux 5.6"); told != tells {
 			t.Errorf("%v: %v", errno, because(errno))
 		}
+	}
+}
+
+// A program that has ended and was not waited for yet is closed to its own user, too. It has no sockets.
+func TestAProgramThatHasEndedHasNoSockets(t *testing.T) {
+	const nobody = 65534
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // it ends with this function: its user is another
+		done <- func() error {
+			if os.Geteuid() == 0 {
+				if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+					return errno
+				}
+			}
+			c := exec.Command("sleep", "60")
+			if err := c.Start(); err != nil {
+				return err
+			}
+			p, err := Of(c.Process.Pid)
+			if err == nil {
+				err = c.Process.Kill()
+			}
+			if err == nil {
+				err = unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			}
+			if err != nil {
+				return err
+			}
+			sockets, err := p.Sockets()
+			if len(sockets) > 0 {
+				t.Errorf("it has %v", sockets)
+			}
+			_ = c.Wait() // it was killed
+			return errors.Join(err, p.Close())
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

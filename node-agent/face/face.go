@@ -70,6 +70,8 @@ type Face struct {
 	sources   []measure.Source // of what is sampled beside positions and sockets
 	absent    []string         // what else would be
 	sockets   string           // how TCP's are read
+	bound     string           // the interface that trials' sockets keep to; empty: none
+	unbound   wire.Problem     // why not, on a node without root
 	transport func() (tcp.Machine, error)
 
 	pin        string // of the node's key
@@ -185,7 +187,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		return nil, errors.Join(err, sp.Close())
 	}
 	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.PhyOf,
-		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort, ControlPort: cfg.ControlPort()}, f.deps())
+		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort, ControlPort: cfg.ControlPort(), Bound: f.bound}, f.deps())
 	if err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
@@ -244,7 +246,7 @@ func (f *Face) deps() trial.Deps {
 		Routing:    f.routing,
 		Radio:      f.radio.Caps,
 		Transport:  f.transport,
-		Way:        provenance.Way,
+		Way:        f.way,
 		Attached:   provenance.Attached,
 		Provenance: f.provenance,
 		Log:        f.log,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/standing"
@@ -27,6 +28,7 @@ func (f *Face) withoutRoot() {
 		return
 	}
 	f.host, f.transport, f.generator.Descriptors = standing.New(), standing.Machine, true
+	f.bind()
 	if f.sockets = measure.ByDescriptors; !measure.Lists() {
 		f.absent = append(f.absent, "connections from other machines that wait at the port of iperf3")
 	}
@@ -44,13 +46,29 @@ func (f *Face) withoutRoot() {
 	if _, err := f.radio.Caps(); errors.Is(err, fs.ErrPermission) && !slices.Contains(f.absent, f.radio.Name()) {
 		f.absent = append(f.absent, f.radio.Name())
 	}
-	f.log.Info("runs without root: it changes nothing", "absent", strings.Join(f.absent, "; "))
+	f.log.Info("runs without root: it changes nothing", "absent", strings.Join(f.absent, "; "), "bound", f.bound)
 }
+
+// bind has the trials' sockets keep to the interface, where that can be had: there is no rule of ours then that leads
+// packets to it. Without, the way is that of the system's rules.
+func (f *Face) bind() {
+	switch err := link.MayBind(); {
+	case err != nil:
+		f.unbound = wire.Problem{Found: "to which this system lets the agent bind no socket: " + err.Error()}
+	case f.generator.Before310():
+		f.unbound = wire.Problem{Found: "to which an iperf3 before 3.10 can bind no socket",
+			Cure: "; or install iperf3 3.10 or newer, and restart the agent"}
+	default:
+		f.bound, f.generator.Bound = f.cfg.Interface, f.cfg.Interface
+	}
+}
+
+func (f *Face) way(to netip.Addr) (iface string, err error) { return provenance.Way(f.bound, to) }
 
 // provenance is what is in force on the node, and how it is read.
 func (f *Face) provenance(ctx context.Context) wire.Provenance {
 	p := f.reader.Read(ctx)
-	if p.SocketsBy = f.sockets; f.cfg.Unprivileged() {
+	if p.SocketsBy, p.BoundTo = f.sockets, f.bound; f.cfg.Unprivileged() {
 		p.Privileges, p.Congestion = f.cfg.Privileges, standing.Offered()
 	}
 	return p
@@ -70,7 +88,7 @@ func (f *Face) notStanding(own netip.Prefix, peers []netip.Addr) []wire.Problem 
 		if !own.Masked().Contains(peer) {
 			continue
 		}
-		iface, err := provenance.Way(peer)
+		iface, err := f.way(peer)
 		if err == nil && iface == f.cfg.Interface {
 			continue
 		}
@@ -78,8 +96,11 @@ func (f *Face) notStanding(own netip.Prefix, peers []netip.Addr) []wire.Problem 
 		if err != nil {
 			found = fmt.Sprintf("there is no way to %s: %v", peer, err)
 		}
-		return []wire.Problem{{Need: "route", Found: found, Cure: "take that network away from other interfaces, " +
-			"and end what rules the routes, as a VPN"}}
+		if f.unbound.Found != "" && err == nil {
+			found += ", " + f.unbound.Found
+		}
+		return []wire.Problem{{Need: "route", Found: found, Cure: "take that network away from other interfaces (on " +
+			"a phone: switch mobile data off), and end what rules the routes, as a VPN" + f.unbound.Cure}}
 	}
 	return nil
 }

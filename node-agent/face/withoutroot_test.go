@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/standing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -64,5 +65,23 @@ func TestWhatDoesNotStandIsTold(t *testing.T) {
 	found := f.notStanding(netip.MustParsePrefix("10.77.0.1/24"), peers)
 	if len(found) != 1 || found[0].Need != "address" || !strings.Contains(found[0].Cure, "by hand") {
 		t.Errorf("an address that is not there: %+v", found)
+	}
+}
+
+// A node without root keeps its trials' sockets to the interface, unless something hinders it: then it says what.
+func TestTheTrialsSocketsKeepToTheInterface(t *testing.T) {
+	if err := link.MayBind(); err != nil {
+		t.Skipf("this system lets nobody bind sockets: %v", err)
+	}
+	for version, bound := range map[string]bool{"iperf 3.9 (cJSON 1.7.13)": false, "iperf 3.12": true, "": true} {
+		f := &Face{cfg: config.Config{Node: "a", Interface: "lo", Privileges: config.NoPrivileges}}
+		f.generator.Version = func() string { return version }
+		f.bind()
+		if (f.bound == "lo") != bound || f.generator.Bound != f.bound {
+			t.Errorf("with %q they are bound to %q, those of iperf3 to %q", version, f.bound, f.generator.Bound)
+		}
+		if found := f.unbound; bound != (found.Found == "") {
+			t.Errorf("with %q: %+v", version, found)
+		}
 	}
 }

@@ -16,19 +16,29 @@ import (
 )
 
 // Way returns the interface by which packets of this process to an address
-// leave, as the kernel's rules and routes have it.
-func Way(to netip.Addr) (iface string, err error) {
-	_, iface, err = way(to)
-	if errors.Is(err, fs.ErrPermission) {
-		return wayBySource(to)
+// leave, as the kernel's rules and routes have it; of its sockets that are bound to
+// an interface, where one is named.
+func Way(bound string, to netip.Addr) (iface string, err error) {
+	if bound == "" {
+		if _, iface, err = way(to); !errors.Is(err, fs.ErrPermission) {
+			return iface, err
+		}
+	}
+	iface, err = wayBySource(bound, to)
+	if bound != "" && err == nil && iface != bound { // that has no address, and there is no other way
+		return "", unix.ENETUNREACH
 	}
 	return iface, err
 }
 
 // wayBySource is Way where the kernel may not be asked, as by an app of Android's: it is
 // the interface that has the address which the kernel gives packets to there.
-func wayBySource(to netip.Addr) (iface string, err error) {
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9))) // sends nothing
+func wayBySource(bound string, to netip.Addr) (iface string, err error) {
+	d := net.Dialer{Control: link.Bind(bound)}
+	c, err := d.Dial("udp", netip.AddrPortFrom(to, 9).String()) // sends nothing
+	if errors.Is(err, unix.ENODEV) {
+		return "", fmt.Errorf("%w: %w", unix.ENETUNREACH, err)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -36,6 +36,8 @@ type Generator struct {
 	Clock  clock.Clock
 	// Descriptors has iperf3's sockets reached by descriptors of our own, for an agent without root.
 	Descriptors bool
+	// Bound is the interface that iperf3's sockets keep to; empty: packets go as the routes have it.
+	Bound string
 	// Version returns what iperf3 says of its version, empty where that is not known; nil: it is not known.
 	Version func() string
 }
@@ -95,6 +97,7 @@ func (g Generator) serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
 		return nil, err
 	}
 	args := []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}
+	args = append(args, g.bound()...)
 	if !f.Reverse {
 		args = append(args, g.patience(f)...)
 	}
@@ -110,16 +113,28 @@ const idleTime = 120 * time.Second
 // before iperf3 gives up. An iperf3 before 3.10 never does, and has no such option.
 func (g Generator) patience(f wire.Flow) []string {
 	const most = 24 * time.Hour // iperf3's
-	if seconds(f)+Grace < idleTime {
+	if seconds(f)+Grace < idleTime || g.Before310() {
 		return nil
 	}
-	if g.Version != nil {
-		var minor int
-		if _, err := fmt.Sscanf(g.Version(), "iperf 3.%d", &minor); err == nil && minor < 10 {
-			return nil
-		}
-	}
 	return []string{"--rcv-timeout", strconv.FormatInt(min(seconds(f)+idleTime, most).Milliseconds(), 10)}
+}
+
+// Before310 reports whether iperf3 is known to be older than 3.10, and has neither --rcv-timeout nor --bind-dev.
+func (g Generator) Before310() bool {
+	if g.Version == nil {
+		return false
+	}
+	var minor int
+	_, err := fmt.Sscanf(g.Version(), "iperf 3.%d", &minor)
+	return err == nil && minor < 10
+}
+
+// bound has iperf3's sockets keep to an interface.
+func (g Generator) bound() []string {
+	if g.Bound == "" {
+		return nil
+	}
+	return []string{"--bind-dev", g.Bound}
 }
 
 func (g Generator) clientArgs(f wire.Flow, from, to netip.Addr, congestion string,
@@ -139,6 +154,7 @@ func (g Generator) clientArgs(f wire.Flow, from, to netip.Addr, congestion strin
 		"-t", strconv.Itoa(int(seconds(f) / time.Second)), "-i", "1",
 		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
 	}
+	args = append(args, g.bound()...)
 	if f.Reverse {
 		args = append(append(args, "-R"), g.patience(f)...)
 	}

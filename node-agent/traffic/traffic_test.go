@@ -68,6 +68,15 @@ func TestClientArguments(t *testing.T) {
 			}
 		}
 	}
+	bound := Generator{Bound: "wlan0"}
+	for name, args := range map[string]func() ([]string, error){
+		"server": func() ([]string, error) { return bound.serverArgs(tcpFlow(), self) },
+		"client": func() ([]string, error) { return bound.clientArgs(tcpFlow(), self, peer, "", time.Second) },
+	} {
+		if got, err := args(); err != nil || !strings.Contains(strings.Join(got, " "), " --bind-dev wlan0") {
+			t.Errorf("a bound %s: got %v (%v)", name, got, err)
+		}
+	}
 	for version, patient := range map[string]bool{"iperf 3.9 (cJSON 1.7.13)": false, "iperf 3.10.1": true, "": true} {
 		f := tcpFlow()
 		f.DurationS = 117

@@ -48,6 +48,9 @@ func (g Generator) try(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("try iperf3: %w", err)
 	}
+	if g.Bound != "" {
+		g.Bound = "lo"
+	}
 	f := wire.Flow{Name: "try", Kind: "iperf3_tcp", Port: port, Streams: 1, DurationS: 1, ClientPort: 1}
 	if err := g.Ready(f); err != nil {
 		return err
@@ -56,8 +59,8 @@ func (g Generator) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := g.start(ctx, []string{"-c", loopback.String(), "-J", "-4", "-p", strconv.Itoa(port),
-		"-n", strconv.Itoa(tryBytes), "-b", strconv.Itoa(tryBps)}, f, "client", tryWithin)
+	client, err := g.start(ctx, append([]string{"-c", loopback.String(), "-J", "-4", "-p", strconv.Itoa(port),
+		"-n", strconv.Itoa(tryBytes), "-b", strconv.Itoa(tryBps)}, g.bound()...), f, "client", tryWithin)
 	if err != nil {
 		server.Stop("its client could not start")
 		server.Wait()

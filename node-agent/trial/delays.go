@@ -52,7 +52,8 @@ func (a *attempt) timedEnd(f wire.Flow) (delay.End, error) {
 	}
 	key, run := e.goKey()
 	end := delay.End{Flow: f, Key: delay.Key(key, run, a.key, f.Name), Clock: e.deps.Clock, Emit: a.emit,
-		Own: netip.AddrPortFrom(from, uint16(f.ClientPort)), Peer: netip.AddrPortFrom(to, uint16(f.Port))}
+		Own: netip.AddrPortFrom(from, uint16(f.ClientPort)), Peer: netip.AddrPortFrom(to, uint16(f.Port)),
+		Bound: e.cfg.Bound}
 	if f.To == e.cfg.Node {
 		end.Own, end.Peer = end.Peer, end.Own
 	}

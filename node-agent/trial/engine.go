@@ -140,6 +140,7 @@ type Config struct {
 	GoPort    int
 	// ControlPort is the TCP port on which the node listens for its controller.
 	ControlPort int
+	Bound       string // the interface that sockets of trials keep to; empty: packets go as the routes have it
 }
 
 // Engine is one node's part in a run. Its methods may be called from any

@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/challenge"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -40,8 +40,7 @@ const (
 )
 
 func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
-	var lc net.ListenConfig
-	c, err := lc.ListenPacket(ctx, "udp4", ":"+strconv.Itoa(e.cfg.GoPort))
+	c, err := link.ListenUDP(ctx, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(e.cfg.GoPort)), e.cfg.Bound)
 	if err != nil {
 		return nil, fmt.Errorf("listen for GO on UDP port %d: %w", e.cfg.GoPort, err)
 	}
@@ -380,7 +379,7 @@ const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 // it is time to fall silent before untilNs.
 func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, untilNs int64) error {
 	e := a.engine
-	conn, err := net.ListenUDP("udp4", nil)
+	conn, err := link.ListenUDP(ctx, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), e.cfg.Bound)
 	if err != nil {
 		return fault{wire.ReasonGoFailed, err}
 	}
@@ -429,7 +428,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 }
 
 // ask sends the peer one repetition.
-func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
+func (p *peer) ask(conn link.UDP, key []byte, g wire.Go, now int64) error {
 	datagram, err := wire.Seal(key, g)
 	if err != nil {
 		return err
@@ -445,7 +444,7 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 
 // collectAcks reads answers for a time; it reports whether no peer need be asked
 // again, and fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, exchange uint64, peers []*peer,
+func (a *attempt) collectAcks(conn link.UDP, key []byte, kind string, exchange uint64, peers []*peer,
 	within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fault{wire.ReasonGoFailed, err}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -27,7 +28,7 @@ type probe struct {
 
 // echo sends probes back until it is closed.
 type echo struct {
-	conn *net.UDPConn
+	conn link.UDP
 	done sync.WaitGroup
 }
 
@@ -41,7 +42,7 @@ func (a *attempt) startEcho() error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+	conn, err := link.ListenUDP(a.ctx, at, e.cfg.Bound)
 	if err != nil {
 		return fmt.Errorf("answer probes: %w", err)
 	}
@@ -80,7 +81,7 @@ func (o *echo) close() error {
 
 // prober sends probes and keeps what comes back until it is sampled.
 type prober struct {
-	conn *net.UDPConn
+	conn link.UDP
 	done sync.WaitGroup
 
 	mu    sync.Mutex
@@ -104,7 +105,7 @@ func (a *attempt) startProbes() error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)))
+	conn, err := link.ListenUDP(a.ctx, netip.AddrPortFrom(from, 0), e.cfg.Bound)
 	if err != nil {
 		return fmt.Errorf("send probes: %w", err)
 	}

@@ -226,7 +226,7 @@ func kinds() []wire.Body {
 				SHA256: "9f86d081", FixedRTO: true, RTOMinUs: p(500000), RTOMaxMs: p(60000), WindowPackets: p(8),
 				Notes: []string{"with SACK this kernel always uses RACK"}},
 			Radio: sampleCaps(), Confined: []string{"Landlock 7", "seccomp"}, Privileges: "none",
-			SocketsBy: "descriptors",
+			SocketsBy: "descriptors", BoundTo: "wlan0",
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5,

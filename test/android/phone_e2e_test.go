@@ -42,25 +42,6 @@ cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
 exec chroot . /usr/bin/sleep infinity
 `
 
-// netd is what Android's netd makes of the rules and tables of a phone that has
-// mobile data and is tethered to the controller's machine by USB
-// (RouteController.h of system/netd): nothing leads to the table main.
-var netd = []string{
-	"route add default via 100.64.7.1 dev rmnet0 table 1003",
-	"route add 10.98.0.0/24 dev ctl0 table 97", // ROUTE_TABLE_LOCAL_NETWORK
-	"rule del pref 32766", "rule del pref 32767",
-	"rule add pref 10000 fwmark 0xc0000/0xd0000 lookup 99", // ROUTE_TABLE_LEGACY_SYSTEM
-	"rule add pref 16000 fwmark 0x10063/0x1ffff iif lo lookup 97",
-	"rule add pref 16000 fwmark 0xd0064/0x1ffff iif lo lookup 1003",
-	"rule add pref 17000 iif lo oif rmnet0 lookup 1003",
-	"rule add pref 18000 fwmark 0x0/0x10000 lookup 99",
-	"rule add pref 19000 fwmark 0x0/0x10000 lookup 98", // ROUTE_TABLE_LEGACY_NETWORK
-	"rule add pref 20000 fwmark 0x0/0x10000 lookup 97",
-	"rule add pref 23000 fwmark 0x64/0x1ffff iif lo lookup 1003",
-	"rule add pref 31000 fwmark 0x0/0xffff iif lo lookup 1003",
-	"rule add pref 32000 unreachable",
-}
-
 // firewall is netd's of what is forwarded, while nothing is tethered by Wi-Fi
 // (TetherController.cpp of system/netd).
 var firewall = []string{"-P FORWARD DROP", "-N tetherctrl_FORWARD", "-A FORWARD -j tetherctrl_FORWARD",
@@ -82,10 +63,8 @@ func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 func newPhoneOnAir(t *testing.T, ns *testnet.NS, su manner, air string) phone {
 	t.Helper()
 	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3", "iptables-legacy")
-	testnet.Veth(t, ns, "rmnet0", "100.64.7.2/30", testnet.NewNS(t, "lte"), "rmnet0", "100.64.7.1/30")
-	for _, line := range netd {
-		ns.Run(t, "ip", strings.Fields(line)...)
-	}
+	haveMobileData(t, ns, tethered)
+	newestNetd.obey(t, ns, tethered)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

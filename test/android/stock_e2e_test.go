@@ -111,6 +111,7 @@ type stock struct {
 	alone    bool   // the app's own process was killed last without the others
 	sky      string // empty: the app gives no fixes
 	emulated bool   // its agent is built for Android
+	isStrict bool   // its system lets apps bind no sockets to an interface
 	app      *testnet.Running
 }
 
@@ -220,7 +221,11 @@ func (p *stock) boot(t *testing.T) {
 // start starts the app, as Android does when the app's service was killed.
 func (p *stock) start(t *testing.T) {
 	t.Helper()
-	c := p.ns().App(t, p.own("programs/phoneapp"), p.path(p.name), p.sky)
+	app := p.ns().App
+	if p.isStrict {
+		app = p.ns().StrictApp
+	}
+	c := app(t, p.own("programs/phoneapp"), p.path(p.name), p.sky)
 	const boot = `mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"`
 	first := []string{"sh", "-c", boot, p.own("boot_id")}
 	if p.emulated {

@@ -27,8 +27,11 @@ func (n *NS) Ordinary(ctx context.Context, program string, args ...string) *exec
 	return n.Command(ctx, ordinary[0], append(append(ordinary[1:len(ordinary):len(ordinary)], program), args...)...)
 }
 
-// app is what the test's own program is called where it makes itself an app.
-const app = "fieldmesh-app"
+// What the test's own program is called where it makes itself an app.
+const (
+	app       = "fieldmesh-app"
+	strictApp = app + "-strict"
+)
 
 // App is Ordinary, and besides the program gets no more of the kernel than an app of
 // Android's does, as far as that can be made here: no netlink, nothing of /proc/net, which
@@ -36,11 +39,22 @@ const app = "fieldmesh-app"
 // end it. The package's tests are run by WithPrograms.
 func (n *NS) App(t testing.TB, program string, args ...string) *exec.Cmd {
 	t.Helper()
+	return n.app(t, app, program, args)
+}
+
+// StrictApp is App on a phone that lets apps bind no sockets to an interface, as GrapheneOS does.
+func (n *NS) StrictApp(t testing.TB, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	return n.app(t, strictApp, program, args)
+}
+
+func (n *NS) app(t testing.TB, as, program string, args []string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := filepath.Join(t.TempDir(), app)
+	link := filepath.Join(t.TempDir(), as)
 	if err := os.Symlink(self, link); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +62,7 @@ func (n *NS) App(t testing.TB, program string, args ...string) *exec.Cmd {
 }
 
 // beApp goes on as the program of App; it returns only with an error.
-func beApp(words []string) error {
+func beApp(isStrict bool, words []string) error {
 	runtime.LockOSThread() // which is the program's then, with its filter
 	err := filepath.WalkDir("/proc/thread-self/net", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -60,7 +74,7 @@ func beApp(words []string) error {
 		err = unix.Mount("none", "/sys/class/net", "tmpfs", 0, "mode=000") // `ip netns exec` has made a mount namespace
 	}
 	if err == nil {
-		err = filterCalls()
+		err = filterCalls(isStrict)
 	}
 	if err != nil {
 		return fmt.Errorf("be an app: %w", err)
@@ -80,12 +94,19 @@ var deadly = []uint32{unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_CLOCK_
 	unix.SYS_DELETE_MODULE}
 
 // filterCalls has the kernel refuse this thread, and what it starts, every socket of netlink,
-// and end it by SIGSYS for what is deadly.
-func filterCalls() error {
+// and end it by SIGSYS for what is deadly. Where it is strict, it refuses to bind sockets to an interface, too.
+func filterCalls(isStrict bool) error {
 	all := []bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 4}} // the call's number (struct seccomp_data)
 	for _, number := range deadly {
 		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1},
 			bpf.RetConstant{Val: unix.SECCOMP_RET_TRAP})
+	}
+	if isStrict {
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SETSOCKOPT, SkipTrue: 4},
+			bpf.LoadAbsolute{Off: 32, Size: 4}, // its third argument
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SO_BINDTODEVICE, SkipTrue: 1},
+			bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+			bpf.LoadAbsolute{Off: 0, Size: 4})
 	}
 	raw, err := bpf.Assemble(append(all,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 3},

@@ -24,8 +24,8 @@ func WithPrograms(run func() int, folder *string) int {
 }
 
 func withPrograms(run func() int, folder *string) (code int, err error) {
-	if filepath.Base(os.Args[0]) == app {
-		return 1, beApp(os.Args[1:])
+	if as := filepath.Base(os.Args[0]); as == app || as == strictApp {
+		return 1, beApp(as == strictApp, os.Args[1:])
 	}
 	if os.Geteuid() != 0 {
 		return run(), nil
