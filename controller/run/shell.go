@@ -385,6 +385,7 @@ func (s *shell) judge(op engine.Judge) engine.Answer {
 			records = append(records, rec)
 		}
 	}
+	records = append(records, evidence.Rest()...)
 	v := verdict.Judge(op.Trial, op.Key.Attempt, records, verdict.Scope{Final: true})
 	return engine.Answer{Verdict: v, Vouched: vouchedFor(records)}
 }

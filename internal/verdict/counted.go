@@ -12,10 +12,7 @@ const aheadNs = 5e8
 // second before that it has (RFC 9293, 3.4: what is acknowledged was received). The receiver's counts are then not all
 // there is, and a result would be too small. Of a socket that was reset the last sample is known, so a hundredth and
 // two segments may be missing.
-func uncounted(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
-	if !scope.Final {
-		return wire.Reason{}
-	}
+func uncounted(t wire.Trial, records []wire.Record) wire.Reason {
 	for _, f := range t.Measured() {
 		from, to := WindowOf(f.From, records), WindowOf(f.To, records)
 		if from == nil || to == nil {
@@ -52,4 +49,26 @@ func counted(f wire.Flow, node string, untilNs int64, records []wire.Record,
 		sum += float64(n)
 	}
 	return sum
+}
+
+// last holds of each socket the newest sample up to half a second before the window's close, and after.
+type last struct {
+	closes  map[string]int64 // of each node's window, once it is known
+	samples map[lastKey]wire.Record
+}
+
+type lastKey struct {
+	node   string
+	cookie uint64
+	stream int
+	until  int64 // in ns, from the window's close
+}
+
+func (l *last) take(r wire.Record, s *wire.TCPSample) {
+	closeNs, known := l.closes[r.Node]
+	for _, until := range []int64{-aheadNs, aheadNs} {
+		if !known || r.TBootNs <= closeNs+until {
+			l.samples[lastKey{r.Node, s.Cookie, *s.Stream, until}] = r
+		}
+	}
 }

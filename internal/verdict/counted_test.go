@@ -41,3 +41,36 @@ func TestWhatWasAcknowledgedIsCounted(t *testing.T) {
 		})
 	}
 }
+
+// A judge keeps few samples of an attempt, whose phases differ from node to node. They are enough: also of a flow that
+// ends within the window, of which no sample is at its close.
+func TestFewSamplesTellWhetherAllIsCounted(t *testing.T) {
+	const bytesPerS, beginS, endS = 1e6, 1.0, 4.0
+	flow := func(node string, phaseS, share float64) (out []wire.Record) {
+		for s := beginS + phaseS; s < endS+0.3; s += 0.2 {
+			n := uint64(share * bytesPerS * (min(s, endS) - beginS))
+			b := &wire.TCPSample{Flow: "main", Cookie: 1, Stream: new(0)}
+			if b.BytesAcked = n; node == "roadside" {
+				b.BytesAcked, b.BytesReceived = 0, n
+			}
+			out = append(out, at(node, s, b))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		share float64
+		final string
+	}{"all": {1, ""}, "half": {0.5, "edge: roadside counted 1500000 bytes"}, "none": {0, "edge: roadside counted 0"}} {
+		t.Run(name, func(t *testing.T) {
+			records := []wire.Record{sampledAt("car", "open", 1), started("car", 1), sampledAt("car", "close", 1),
+				sampledAt("roadside", "open", 2), sampledAt("roadside", "close", 2)}
+			records = append(records, flow("car", 0.09, 1)...)
+			if c.share > 0 {
+				records = append(records, flow("roadside", 0.02, c.share)...)
+			}
+			tr, all := relayed(records)
+			tr.Traffic[0].Port, tr.Traffic[0].Streams = 5000, 1
+			failsFor(t, tr, all, "", c.final)
+		})
+	}
+}

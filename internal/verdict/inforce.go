@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -143,9 +144,11 @@ func above(s *wire.TCPSample, mostMs *int) bool {
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
 // one for each congestion control that it was seen with before it sent the flow's data and
 // after, for a window that was too large, for an RTO that was too short or too long and for a
-// threshold that cannot be. An attempt may have hundreds of thousands.
+// threshold that cannot be. An attempt may have hundreds of thousands. Of those that it does
+// not keep it gives the last by Rest.
 type Evidence struct {
 	seen  map[evidence]bool
+	last  last
 	most  *int // segments in a window
 	least *int // ms of an RTO
 	rto   *int // ms of the largest RTO
@@ -162,11 +165,19 @@ type evidence struct {
 
 // NewEvidence is for an attempt at a trial.
 func NewEvidence(t wire.Trial) *Evidence {
-	return &Evidence{seen: map[evidence]bool{}, most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs, rto: t.TCP.RTOMaxMs}
+	return &Evidence{seen: map[evidence]bool{}, last: last{closes: map[string]int64{}, samples: map[lastKey]wire.Record{}},
+		most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs, rto: t.TCP.RTOMaxMs}
 }
 
-// Needs reports whether a verdict needs the record.
+// Rest returns the samples that a verdict needs though Needs did not know it: each socket's last. Judge takes them after
+// the others.
+func (e *Evidence) Rest() []wire.Record { return slices.Collect(maps.Values(e.last.samples)) }
+
+// Needs reports whether a verdict needs the record. Each node's records come in their order.
 func (e *Evidence) Needs(r wire.Record) bool {
+	if w, ok := r.Body.(*wire.Window); ok {
+		e.last.closes[r.Node] = w.CloseBootNs
+	}
 	switch b := r.Body.(type) {
 	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness, *wire.Provenance,
 		*wire.Iperf3, *wire.Edge:
@@ -181,7 +192,9 @@ func (e *Evidence) Needs(r wire.Record) bool {
 		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least),
 			above(b, e.rto), impossible(b), cookieAlone(b)}
 		fresh := !e.seen[k]
-		e.seen[k] = true
+		if e.seen[k] = true; !fresh {
+			e.last.take(r, b)
+		}
 		return fresh
 	}
 	return false

@@ -96,6 +96,7 @@ func sameOfWhatIsKept(t *testing.T, tr wire.Trial, records []wire.Record) {
 			some = append(some, r)
 		}
 	}
+	some = append(some, kept.Rest()...)
 	all, few := Judge(tr, 2, records, Scope{Final: true}), Judge(tr, 2, some, Scope{Final: true})
 	if all.Reason != few.Reason {
 		t.Errorf("of all records %q, of those that are kept %q", all.Reason, few.Reason)

@@ -35,14 +35,15 @@ const (
 )
 
 // Lists reports whether the kernel lists sockets for this process; else it refuses to, or has
-// no means of it (CONFIG_INET_DIAG).
+// no means of it (CONFIG_INET_DIAG, CONFIG_INET_TCP_DIAG).
 func Lists() bool {
 	t := NewTCP("", nil, nil)
 	err := t.sock.open()
 	if err == nil {
 		err = errors.Join(t.dump(unix.AF_INET, func(diagMessage) error { return nil }), t.Close())
 	}
-	return !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EPROTONOSUPPORT)
+	return !slices.ContainsFunc([]error{fs.ErrPermission, unix.EPROTONOSUPPORT, unix.ENOENT},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
 // ReachBy has the flows' sockets reached in the programs that have them, those that run when

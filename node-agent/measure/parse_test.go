@@ -2,7 +2,10 @@ package measure
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
@@ -105,4 +108,23 @@ func FuzzKernelAnswers(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A kernel without the means to list sockets ends the list with an error, which is not a list without sockets. The
+// answers are Linux 6.18's to a family and to a protocol that it does not know.
+func TestAKernelThatListsNoSocketsIsNoneWithoutSockets(t *testing.T) {
+	for _, c := range []struct {
+		family uint8
+		says   []byte
+		want   error
+	}{
+		{unix.AF_INET, []byte{0, 0, 0, 0}, nil},
+		{unix.AF_INET, []byte{254, 255, 255, 255}, unix.ENOENT},
+		{unix.AF_INET6, []byte{254, 255, 255, 255}, nil},
+		{unix.AF_INET6, []byte{234, 255, 255, 255}, unix.EINVAL},
+	} {
+		if err := dumpEnd(c.family, c.says); !errors.Is(err, c.want) {
+			t.Errorf("family %d, %v: %v, want %v", c.family, c.says, err, c.want)
+		}
+	}
 }

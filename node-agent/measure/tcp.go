@@ -235,6 +235,19 @@ func (t *TCP) look(now int64) ([]*sample, error) {
 	return samples, nil
 }
 
+// dumpEnd is the error with which the kernel ends a list of sockets. It ends with one where it has no means to list
+// them, as without CONFIG_INET_TCP_DIAG: that is not a list without sockets.
+func dumpEnd(family uint8, payload []byte) error {
+	errno := errnoOf(payload)
+	switch {
+	case errno == 0, errno == unix.ENOENT && family == unix.AF_INET6: // a kernel without IPv6
+		return nil
+	case errno == unix.ENOENT:
+		return fmt.Errorf("this kernel lists no sockets of TCP (CONFIG_INET_TCP_DIAG): %w", errno)
+	}
+	return errno
+}
+
 // dump asks for all live TCP sockets of a family. With one flow the kernel
 // leaves out those of other ports.
 func (t *TCP) dump(family uint8, visit func(diagMessage) error) error {
@@ -258,17 +271,9 @@ func (t *TCP) dump(family uint8, visit func(diagMessage) error) error {
 			if s != seq {
 				return nil
 			}
-			switch kind {
-			case unix.NLMSG_DONE:
+			if kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR {
 				done = true
-				return nil
-			case unix.NLMSG_ERROR:
-				// A kernel without IPv6 has no such family.
-				if errno := errnoOf(payload); errno != unix.ENOENT {
-					return errno
-				}
-				done = true
-				return nil
+				return dumpEnd(family, payload)
 			}
 			if m, ok := parseDiag(payload); ok {
 				return visit(m)
