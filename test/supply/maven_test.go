@@ -20,8 +20,9 @@ type build struct {
 }
 
 const (
-	library = "org/lib/1/lib-1.jar"
-	plugin  = "com/android/tool/2/tool-2.jar"
+	library  = "org/lib/1/lib-1.jar"
+	plugin   = "com/android/tool/2/tool-2.jar"
+	platform = "org/platform/3/platform-3.jar" // of the profile all alone
 )
 
 func newBuild(t *testing.T) build {
@@ -45,7 +46,9 @@ func newBuild(t *testing.T) build {
 		"  <repository><id>google</id><url>file://"+b.google+"</url></repository>\n</repositories>\n")
 	put(t, b.dir, "sums", fmt.Sprintf("%x  %s\n%x  %s\n", sha256.Sum256([]byte("a tool")), plugin,
 		sha256.Sum256([]byte("a library")), library))
+	put(t, b.dir, "sums.all", fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte("a platform")), platform))
 	put(t, b.central, library, "a library")
+	put(t, b.central, platform, "a platform")
 	put(t, b.google, plugin, "a tool")
 	return b
 }
@@ -62,9 +65,10 @@ func put(t *testing.T, dir, name, text string) {
 }
 
 // run builds. Called is how Maven was called, "" for not at all.
-func (b build) run(t *testing.T) (called, said string, err error) {
+func (b build) run(t *testing.T, options ...string) (called, said string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(b.dir, "maven"), "verify")
+	cmd := exec.CommandContext(t.Context(), "bash", slices.Concat([]string{filepath.Join(b.dir, "maven")}, options,
+		[]string{"verify"})...)
 	cmd.Env = append(os.Environ(), "HOME="+b.home,
 		"PATH="+filepath.Join(filepath.Dir(b.dir), "bin")+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
@@ -118,6 +122,27 @@ func TestMavenIsGivenWhatIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.builds(t) // from what it has
+}
+
+// What only the long tests need is fetched for them alone, and no build minds that it is there.
+func TestMavenIsGivenMoreForTheProfileAll(t *testing.T) {
+	b := newBuild(t)
+	own := filepath.Join(b.dir, ".repository", platform)
+	b.builds(t)
+	if _, err := os.Stat(own); err == nil {
+		t.Errorf("%s is fetched for every build", platform)
+	}
+	if called, said, err := b.run(t, "-Pall"); err != nil || !strings.HasSuffix(called, " -Pall verify\n") {
+		t.Fatalf("Maven is called with %q (%v): %s", called, err, said)
+	}
+	if text, err := os.ReadFile(own); err != nil || string(text) != "a platform" {
+		t.Errorf("%s is %q (%v)", platform, text, err)
+	}
+	if called, said, err := b.run(t); err != nil || called == "" {
+		t.Errorf("Maven is called with %q (%v): %s", called, err, said)
+	}
+	put(t, filepath.Dir(own), filepath.Base(own), "another platform")
+	b.refuses(t, platform+": FAILED")
 }
 
 func TestMavensOwnRepositoryIsUsedFirst(t *testing.T) {
