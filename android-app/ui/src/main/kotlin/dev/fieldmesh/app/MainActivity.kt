@@ -77,6 +77,7 @@ class MainActivity : Activity() {
     private var looking: Job? = null
     private var tab = Tab.DRIVE
     private lateinit var screen: Screen
+    private val back by lazy { Back(this) { wayBack()?.invoke() } }
 
     /** What a first tap was of, and what takes its question back. */
     private class Asked(val of: Any, val back: Runnable)
@@ -95,6 +96,7 @@ class MainActivity : Activity() {
     override fun onCreate(saved: Bundle?) {
         super.onCreate(saved)
         setContentView(R.layout.main)
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.R) reachEdges(findViewById(R.id.root))
         for (t in Tab.entries - Tab.SCAN) findViewById<View>(t.button).setOnClickListener { open(t) }
         val restore = findViewById<TextView>(R.id.restore)
         restore.setOnClickListener { onRestore(restore) }
@@ -141,16 +143,21 @@ class MainActivity : Activity() {
         super.onStop()
     }
 
-    @Deprecated("What replaces it came with Android 13")
-    @Suppress("DEPRECATION")
-    override fun onBackPressed() {
-        when (tab) {
-            Tab.SCAN -> open(Tab.PAIR)
-            Tab.SETTINGS -> open(Tab.DRIVE)
-            Tab.EXPERIMENT -> if (!app.experiment.back()) super.onBackPressed()
-            else -> super.onBackPressed()
+    /** Where back leads within the app; null where it leaves the app. */
+    private fun wayBack(): (() -> Unit)? = when (tab) {
+        Tab.SCAN -> {
+            { open(Tab.PAIR) }
         }
+        Tab.SETTINGS -> {
+            { open(Tab.DRIVE) }
+        }
+        Tab.EXPERIMENT -> app.experiment::back.takeIf { app.experiment.state.value.isInside }
+        else -> null
     }
+
+    @Deprecated("Android 13 and later call what Back registers")
+    @Suppress("DEPRECATION")
+    override fun onBackPressed() = wayBack()?.invoke() ?: super.onBackPressed()
 
     override fun onDestroy() {
         scope.cancel()
@@ -211,6 +218,7 @@ class MainActivity : Activity() {
         frame(state, app.experiment.state.value.isExperimenter)
         // The driver looks at it, and touches nothing; a node's Wi-Fi may sleep with the screen, and nobody would see.
         val keepsScreen = state.drive.phase.isUnderWay || ownNode.isWanted && app.working.value
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.TIRAMISU) back.take(wayBack() != null)
         window.setFlags(if (keepsScreen) FLAG_KEEP_SCREEN_ON else 0, FLAG_KEEP_SCREEN_ON)
         screen.show(state)
     }

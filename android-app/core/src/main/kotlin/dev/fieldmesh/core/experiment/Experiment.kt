@@ -357,15 +357,8 @@ class Experiment(
         list()
     }
 
-    /** Goes one step back; false where there is none. */
-    fun back(): Boolean {
-        when {
-            shown.value.opened != null -> open(null)
-            shown.value.choice != null -> choose(null)
-            else -> return false
-        }
-        return true
-    }
+    /** Goes one step back. */
+    fun back() = if (shown.value.opened != null) open(null) else choose(null)
 
     private fun list() {
         listing?.cancel()

@@ -58,6 +58,9 @@ data class ExperimentState(
     val refused: AgentException? = null,
 ) {
     val isExperimenter: Boolean get() = controller != null
+
+    /** Whether a run or a campaign is looked at, from which there is a way back to the list. */
+    val isInside: Boolean get() = opened != null || choice != null
     val campaign: Campaign? get() = choice?.let { c -> campaigns?.find { it.name == c.campaign } }
     val run: Run? get() = opened?.let { name -> runs?.find { it.name == name } }
     val underWay: Run? get() = runs?.find { it.phase == "running" }
