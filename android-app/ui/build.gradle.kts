@@ -11,7 +11,7 @@ android {
     defaultConfig {
         minSdk = libs.versions.android.min.get().toInt()
         targetSdk = libs.versions.android.target.get().toInt()
-        versionCode = 1 // what Maven builds has the number of commits
+        versionCode = 1 // packaging/resources has that of what is handed out
         versionName = libs.versions.project.get()
     }
     buildTypes {

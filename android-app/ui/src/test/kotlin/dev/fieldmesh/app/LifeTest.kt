@@ -2,6 +2,8 @@ package dev.fieldmesh.app
 
 import android.Manifest
 import android.content.Intent
+import android.content.pm.FeatureInfo
+import android.content.pm.PackageManager
 import android.location.Location
 import android.location.LocationManager
 import android.os.Build
@@ -46,6 +48,23 @@ class LifeTest {
     @Test
     fun `no Android without TLS 1_3 takes the app`() {
         assertEquals(Build.VERSION_CODES.Q, app.applicationInfo.minSdkVersion)
+    }
+
+    @Test
+    fun `a phone without a receiver, a camera or Wi-Fi takes the app, for a node has its own`() {
+        val own = app.packageManager.getPackageInfo(app.packageName, PackageManager.GET_CONFIGURATIONS)
+        val asked = own.reqFeatures.orEmpty().associate { it.name to (it.flags and FeatureInfo.FLAG_REQUIRED) }
+        assertEquals(emptyMap(), asked.filterValues { it != 0 })
+        val implied = listOf("camera", "camera.autofocus", "location", "location.gps", "location.network", "wifi")
+        assertEquals(implied.map { "android.hardware.$it" }, asked.keys.sortedBy { it })
+    }
+
+    @Test
+    fun `the version code follows from the version, and is above the number of commits that it once was`() {
+        val own = app.packageManager.getPackageInfo(app.packageName, 0)
+        val (major, minor, patch) = own.versionName!!.substringBefore('-').split('.').map(String::toLong)
+        assertEquals((major * 1000 + minor) * 1000 + patch, own.longVersionCode / 100)
+        assertTrue(own.longVersionCode > 9999)
     }
 
     @Test

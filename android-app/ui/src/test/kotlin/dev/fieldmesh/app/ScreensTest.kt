@@ -320,6 +320,10 @@ class ScreensTest {
         "drive-rejected-light" to listOf("The speed was not held.\nIn band: 62 %, limit 80 %"),
         "drive-no-fix-light" to listOf("No GPS"),
         "drive-node-slow-light" to listOf("Node lost"),
+        "node-rough-light" to listOf(
+            "3-D, 0.0 s old, 10 Hz\nThe receiver does not tell how accurate its speed is; the report assumes a usual " +
+                "accuracy.",
+        ),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
         "node-old-light" to listOf(
             "Nothing is in the way of a trial.\nAs of 40 s ago",

@@ -521,6 +521,7 @@ object States {
             ),
         ),
         "beside" to Scene(ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null))),
+        "rough" to Scene(ready.copy(node = sound.copy(gps = sound.gps?.copy(speedErrMps = null)))),
         "problems" to Scene(
             ready.copy(
                 node = sampleNode.copy(

@@ -134,13 +134,13 @@ class NodeScreen(
         val toldMs = gps.fixAgeMs
         if (gps.mode < 2 || toldMs == null) return context.getString(R.string.node_gps_none)
         val ageS = (toldMs + sinceMs) / 1e3
-        return if (rate ==
-            null
-        ) {
+        val fix = if (rate == null) {
             context.getString(R.string.node_gps_fix, gps.mode, ageS)
         } else {
             context.getString(R.string.node_gps_rate, gps.mode, ageS, rate)
         }
+        val isRough = gps.speedMps != null && gps.speedErrMps == null
+        return if (isRough) fix + "\n" + context.getString(R.string.node_gps_rough) else fix
     }
 
     /** The answer was on its way for a while, and wall clocks are only ever data: seconds matter here, not less. */
