@@ -123,11 +123,11 @@ class ScreensTest {
         every(listOf("road", "bench", "rehearsal"), asks.map { it.run?.place })
         every(
             listOf("BadAnswer", "NoKey", "Refused", "TooOld", "Unstored"), // the link's state says the others
-            asks.map { it.refused?.javaClass?.simpleName },
+            asks.map { it.refused?.javaClass?.name?.substringAfterLast('$') },
         )
         every(
             listOf("Failing", "Off", "Running", "Starting", "Unpaired"),
-            scenes.map { it.own.state.javaClass.simpleName },
+            scenes.map { it.own.state.javaClass.name.substringAfterLast('$') },
         )
     }
 
