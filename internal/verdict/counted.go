@@ -64,6 +64,8 @@ type lastKey struct {
 	until  int64 // in ns, from the window's close
 }
 
+func newLast() last { return last{closes: map[string]int64{}, samples: map[lastKey]wire.Record{}} }
+
 func (l *last) take(r wire.Record, s *wire.TCPSample) {
 	closeNs, known := l.closes[r.Node]
 	for _, until := range []int64{-aheadNs, aheadNs} {

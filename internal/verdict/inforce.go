@@ -165,12 +165,12 @@ type evidence struct {
 
 // NewEvidence is for an attempt at a trial.
 func NewEvidence(t wire.Trial) *Evidence {
-	return &Evidence{seen: map[evidence]bool{}, last: last{closes: map[string]int64{}, samples: map[lastKey]wire.Record{}},
+	return &Evidence{seen: map[evidence]bool{}, last: newLast(),
 		most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs, rto: t.TCP.RTOMaxMs}
 }
 
-// Rest returns the samples that a verdict needs though Needs did not know it: each socket's last. Judge takes them after
-// the others.
+// Rest returns the samples that a verdict needs though Needs did not know it: each socket's last. Judge takes them
+// after the others.
 func (e *Evidence) Rest() []wire.Record { return slices.Collect(maps.Values(e.last.samples)) }
 
 // Needs reports whether a verdict needs the record. Each node's records come in their order.
