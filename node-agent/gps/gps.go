@@ -20,8 +20,9 @@ type Client struct {
 
 	mu        sync.Mutex
 	connected bool
-	device    string // the receiver that is followed
-	deviceNs  int64  // boot time of its newest fix
+	followed  newest // of the receiver that is followed
+	left      newest // of the one that was followed before
+	newestNs  int64  // boot time at which the followed one's came
 	mode      int
 	fix       *wire.GPS // the newest fix: only fix fields, FixBootNs and TimeUTC are set
 	told      bool      // a tick has shown it
@@ -33,7 +34,10 @@ type Client struct {
 	pushedNs  int64   // boot time of the newest push; 0: none
 }
 
-// receiverGone is for how long the receiver that is followed tells no fix until another
+// newest is the receiver's time of its newest fix; it is empty where gpsd does not know it.
+type newest struct{ device, utc string }
+
+// receiverGone is for how long the receiver that is followed tells no new fix until another
 // one of the same gpsd is followed: two tell two places, and one that is held up hides
 // behind the other.
 const receiverGone = 5 * time.Second
@@ -150,7 +154,7 @@ func (c *Client) take(line []byte, arrivedNs int64) {
 	defer c.mu.Unlock()
 	c.connected = true
 	switch {
-	case r.sky != nil && (c.device == "" || r.sky.device == "" || r.sky.device == c.device):
+	case r.sky != nil && (c.followed.device == "" || r.sky.device == "" || r.sky.device == c.followed.device):
 		c.sky = c.sky.with(*r.sky)
 	case r.tpv != nil && c.follows(r.tpv, arrivedNs):
 		c.takeTPV(r.tpv, arrivedNs)
@@ -158,21 +162,23 @@ func (c *Client) take(line []byte, arrivedNs int64) {
 }
 
 // follows reports whether a report is of the receiver that is followed, or of one that it
-// does not name. mu is held.
+// does not name. A time that was told before is no sign of life. mu is held.
 func (c *Client) follows(t *tpv, arrivedNs int64) bool {
-	if t.device == "" {
+	is := newest{t.device, t.fix.TimeUTC}
+	another, again := t.device != c.followed.device, is.utc != "" && (is == c.followed || is == c.left)
+	switch {
+	case t.device == "":
 		return true
-	}
-	if t.device != c.device && c.device != "" && arrivedNs-c.deviceNs <= receiverGone.Nanoseconds() {
+	case another && c.followed.device != "" && (again || arrivedNs-c.newestNs <= receiverGone.Nanoseconds()):
 		return false
+	case !t.hasFix() || again:
+		return true
+	case another && c.followed.device != "": // what was told before is the other's
+		c.left, c.sky, c.derived, c.epochs, c.arrivals = c.followed, sky{}, derived{}, epochs{}, nil
+	case c.sky.device != "" && c.sky.device != t.device:
+		c.sky = sky{}
 	}
-	if t.mode >= 2 {
-		if c.device != "" && t.device != c.device { // what was told before is the other's
-			c.sky, c.derived = sky{}, derived{}
-			c.epochs.cut()
-		}
-		c.device, c.deviceNs = t.device, arrivedNs
-	}
+	c.followed, c.newestNs = is, arrivedNs
 	return true
 }
 
@@ -233,6 +239,7 @@ func (c *Client) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now, false)
-	c.connected, c.device, c.mode, c.sky, c.arrivals, c.derived = false, "", 0, sky{}, nil, derived{}
+	c.connected, c.mode, c.sky, c.arrivals, c.derived = false, 0, sky{}, nil, derived{}
+	c.newestNs = -receiverGone.Nanoseconds() // whichever has a fix first is followed
 	c.epochs.cut()
 }

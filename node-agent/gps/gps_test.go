@@ -307,12 +307,16 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
+// other is a line of gpsd that is of another receiver.
+func other(line []byte) []byte {
+	return bytes.ReplaceAll(line, []byte("/dev/gps"), []byte("/dev/other"))
+}
+
 // A gpsd with two receivers has one position, one speed and one mode: those of the receiver that
 // it had a fix of first, until that has none for a while.
 func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
 	clk := &handClock{}
 	c := primed(clk)
-	other := func(line []byte) []byte { return bytes.ReplaceAll(line, []byte("/dev/gps"), []byte("/dev/other")) }
 	lost := []byte(`{"class":"TPV","device":"/dev/other","mode":1}`)
 	sky := []byte(`{"class":"SKY","device":"/dev/other","uSat":3,"hdop":9}`)
 	c.take([]byte(`{"class":"SKY","device":"/dev/gps","uSat":8}`), 0)
@@ -332,9 +336,120 @@ func TestOneOfTwoReceiversIsFollowed(t *testing.T) {
 		s := float64(5 + i)
 		c.take(other(fixAt(time.Duration(at(s)), 20)), at(s+0.01))
 		clk.set(time.Duration(at(s + 0.5)))
-		g, want := c.Tick(), s+0.01-4 > receiverGone.Seconds()
+		// Before its third fix it is not known how many reports the other's have.
+		g, want := c.Tick(), s+0.01-4 > receiverGone.Seconds()+2
 		if (speedOf(g) == "20") != want || want && g.SatellitesUsed != nil {
 			t.Errorf("%g s after the last fix of the first: %+v", s-4, g)
+		}
+	}
+}
+
+// A receiver that hangs repeats its time, or tells a mode and no place: another one is followed
+// then, and the one that hangs is not again when the other pauses.
+func TestAReceiverThatHangsHidesNoOther(t *testing.T) {
+	noPlace := []byte(`{"class":"TPV","device":"/dev/gps","mode":3}`)
+	for name, hung := range map[string][]byte{"repeats its time": fixAt(0, 10), "tells no place": noPlace} {
+		clk := &handClock{}
+		c := primed(clk)
+		c.take(fixAt(0, 10), 0)
+		shown, afterPause := 0, 0
+		for i := range 60 {
+			at := time.Duration(i+1) * time.Second
+			c.take(hung, int64(at))
+			if i < 30 || i >= 40 {
+				c.take(other(fixAt(at, 20)), int64(at)+10e6)
+			}
+			clk.set(at + 500*time.Millisecond)
+			switch g := c.Tick(); {
+			case speedOf(g) == "20" && i < 30:
+				shown++
+			case speedOf(g) == "20":
+				afterPause++
+			case speedOf(g) == "10" && i > 5:
+				t.Errorf("%s, second %d: the old fix is shown as new", name, i)
+			}
+		}
+		if shown != 30-4-2 || afterPause != 20 {
+			t.Errorf("%s: %d and, after a pause, %d of the other's fixes are shown, want 24 and 20", name, shown, afterPause)
+		}
+	}
+}
+
+// How many fixes come in a second, and reports in an epoch, is not known of a receiver that is
+// followed anew, be it beside the first or at a gpsd that was started again.
+func TestTheNextReceiverHasItsOwnRateAndReports(t *testing.T) {
+	for name, restarted := range map[string]bool{"the first is silent": false, "gpsd is started again": true} {
+		clk := &handClock{}
+		c := primed(clk)
+		at := time.Duration(0)
+		for range 30 {
+			at += 100 * time.Millisecond
+			c.take(fixAt(at, 10), int64(at))
+			clk.set(at + quiet)
+			c.Tick()
+		}
+		if r := c.RateHz(); r == nil || *r < 9.9 {
+			t.Fatalf("%s: rate %v of the first, want 10", name, r)
+		}
+		if restarted {
+			c.disconnect()
+		} else {
+			at += receiverGone
+		}
+		shown := 0
+		for i := range 12 {
+			at += time.Second
+			for report, speed := range []float64{14.7, 20} {
+				c.take(other(fixAt(at, speed)), int64(at)+int64(report)*400e6)
+				clk.set(at + time.Duration(report)*400*time.Millisecond + 200*time.Millisecond)
+				switch g := c.Tick(); speedOf(g) {
+				case "14.7":
+					t.Errorf("%s: fix %d is shown before it is whole", name, i)
+				case "20":
+					shown++
+				}
+			}
+			if r := c.RateHz(); r != nil && (*r < 0.9 || *r > 1.1) {
+				t.Errorf("%s: rate %v after %d fixes, want 1", name, *r, i+1)
+			}
+		}
+		if shown != 10 {
+			t.Errorf("%s: %d fixes are shown, want 10 of 12", name, shown)
+		}
+	}
+}
+
+// Satellites that were told before the first fix are the receiver's that has it, or nobody's.
+func TestSatellitesAreOfTheReceiverThatHasTheFix(t *testing.T) {
+	sky := func(device, said string) []byte {
+		return fmt.Appendf(nil, `{"class":"SKY","device":"%s",%s}`, device, said)
+	}
+	for name, c := range map[string]struct {
+		told       [][]byte
+		used, hdop string
+	}{
+		"its own":         {[][]byte{sky("/dev/gps", `"uSat":8`), sky("/dev/gps", `"hdop":1.5`)}, "8", "1.5"},
+		"another's":       {[][]byte{sky("/dev/other", `"uSat":3,"hdop":9`)}, "none", "none"},
+		"its and another": {[][]byte{sky("/dev/gps", `"uSat":8`), sky("/dev/other", `"hdop":9`)}, "none", "none"},
+		"another and its": {[][]byte{sky("/dev/other", `"uSat":3`), sky("/dev/gps", `"hdop":1.5`)}, "none", "1.5"},
+		"unnamed within another's": {[][]byte{sky("/dev/other", `"uSat":3`), sky("", `"hdop":9`)},
+			"none", "none"},
+	} {
+		clk := &handClock{}
+		client := primed(clk)
+		for _, line := range append(c.told, fixAt(0, 10)) {
+			client.take(line, 0)
+		}
+		clk.set(quiet)
+		g, used, hdop := client.Tick(), "none", "none"
+		if g.SatellitesUsed != nil {
+			used = fmt.Sprint(*g.SatellitesUsed)
+		}
+		if g.HDOP != nil {
+			hdop = fmt.Sprint(*g.HDOP)
+		}
+		if speedOf(g) != "10" || used != c.used || hdop != c.hdop {
+			t.Errorf("%s: speed %s, %s satellites, HDOP %s, want %s and %s", name, speedOf(g), used, hdop, c.used, c.hdop)
 		}
 	}
 }

@@ -37,6 +37,11 @@ type sky struct {
 // with keeps what a newer report does not tell: gpsd sends the satellites and
 // the dilution of precision in separate reports at times.
 func (s sky) with(newer sky) sky {
+	if newer.device == "" {
+		newer.device = s.device
+	} else if s.device != "" && s.device != newer.device {
+		return newer
+	}
 	if newer.used == nil {
 		newer.used = s.used
 	}
