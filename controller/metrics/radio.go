@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -10,15 +11,15 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// mac is the address of a node's radio, from its provenance; empty when it is
-// not known.
-func (at Attempt) mac(node string) string {
+// macs are the addresses of the nodes' radios, from their provenance, as far as they are known.
+func (at Attempt) macs() map[string]string {
+	out := map[string]string{}
 	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Provenance); ok && r.Node == node {
-			return b.MAC
+		if b, ok := r.Body.(*wire.Provenance); ok && b.MAC != "" {
+			out[r.Node] = b.MAC
 		}
 	}
-	return ""
+	return out
 }
 
 // heard is a sample of a peer, at a moment of its node's boot clock.
@@ -28,24 +29,30 @@ type heard struct {
 }
 
 // macOf is the address by which a node's radio knows a peer; empty when it is not known.
-// Where the peer did not tell its own, the one that is no other node's must be it.
+// Where the peer alone of the trial's nodes did not tell its own, the one that the radio
+// knows in the window and that is no other node's must be it.
 func (at Attempt) macOf(node, peer string) (mac string) {
-	if mac = at.mac(peer); mac != "" {
-		return mac
+	macs, w := at.macs(), verdict.WindowOf(node, at.records)
+	untold := func(n string) bool { return n != node && n != peer && macs[n] == "" }
+	if macs[peer] != "" || w == nil || slices.ContainsFunc(at.trial.Nodes(), untold) {
+		return macs[peer]
 	}
-	others := map[string]bool{}
+	others := slices.Collect(maps.Values(macs))
 	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Provenance); ok {
-			others[b.MAC] = true
+		b, ok := r.Body.(*wire.Station)
+		if !ok || r.Node != node || b.Peer == mac || r.TBootNs < w.OpenBootNs || slices.Contains(others, b.Peer) {
+			continue
 		}
-	}
-	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Station); ok && r.Node == node && !others[b.Peer] && b.Peer != mac {
-			if mac != "" {
-				return ""
-			}
-			mac = b.Peer
+		if b.InactiveMs != nil {
+			r.TBootNs -= int64(*b.InactiveMs * 1e6) // it is known since, if not for longer
 		}
+		if r.TBootNs > w.CloseBootNs {
+			continue
+		}
+		if mac != "" {
+			return ""
+		}
+		mac = b.Peer
 	}
 	return mac
 }
