@@ -45,27 +45,46 @@ func TestTrialsWithoutADistanceAreCountedAtTheFigure(t *testing.T) {
 
 // Of a long run the page has the first attempts' traces, and says how many it has not.
 func TestTracesThatAreNotShownAreCounted(t *testing.T) {
-	var d evidence.Run
-	for i := range tracesShown + 7 {
-		a := accepted(i+1, -1)
-		a.Traces = []metrics.Trace{{}}
-		d.Attempts = append(d.Attempts, a)
+	for left, want := range map[int]string{0: "", 1: ">1 more attempt is left out", 7: ">7 more attempts are left out"} {
+		var d evidence.Run
+		for i := range tracesShown + left {
+			a := accepted(i+1, -1)
+			a.Traces = []metrics.Trace{{}}
+			d.Attempts = append(d.Attempts, a)
+		}
+		view, err := viewTraces(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		html := executed(t, "traces", view)
+		if !strings.Contains(html, want) || left == 0 && strings.Contains(html, "left out") {
+			t.Errorf("%d are left out, and the section does not say %q", left, want)
+		}
 	}
-	view, err := viewTraces(&d)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// The playback says in the same words for how many attempts it has no room.
+func TestAttemptsThatAreNotPlayedAreCounted(t *testing.T) {
+	for left, want := range map[int]string{0: "", 1: " 1 more attempt is left out", 7: " 7 more attempts are left out"} {
+		html := executed(t, "playback", playbackView{Left: left})
+		if !strings.Contains(html, want) || left == 0 && strings.Contains(html, "left out") {
+			t.Errorf("%d are left out, and the section does not say %q", left, want)
+		}
 	}
+}
+
+// executed is a part of the page.
+func executed(t *testing.T, name string, view any) string {
+	t.Helper()
 	pages, err := template.ParseFS(page, "page/*.html")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, "traces", view); err != nil {
+	if err := pages.ExecuteTemplate(&b, name, view); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "7 more attempts are left out") {
-		t.Errorf("the section does not say how many it leaves out: %.300s", b.String())
-	}
+	return b.String()
 }
 
 // A trial of which neither end is in the car is of no section, and in the figures all the same.
