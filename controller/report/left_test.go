@@ -45,7 +45,7 @@ func TestTrialsWithoutADistanceAreCountedAtTheFigure(t *testing.T) {
 
 // Of a long run the page has the first attempts' traces, and says how many it has not.
 func TestTracesThatAreNotShownAreCounted(t *testing.T) {
-	for left, want := range map[int]string{0: "", 1: ">1 more attempt is left out", 7: ">7 more attempts are left out"} {
+	for left, want := range map[int]string{0: "", 1: ">1 more attempt is left", 7: ">7 more attempts are left"} {
 		var d evidence.Run
 		for i := range tracesShown + left {
 			a := accepted(i+1, -1)
@@ -65,7 +65,7 @@ func TestTracesThatAreNotShownAreCounted(t *testing.T) {
 
 // The playback says in the same words for how many attempts it has no room.
 func TestAttemptsThatAreNotPlayedAreCounted(t *testing.T) {
-	for left, want := range map[int]string{0: "", 1: " 1 more attempt is left out", 7: " 7 more attempts are left out"} {
+	for left, want := range map[int]string{0: "", 1: " 1 more attempt is left", 7: " 7 more attempts are left"} {
 		html := executed(t, "playback", playbackView{Left: left})
 		if !strings.Contains(html, want) || left == 0 && strings.Contains(html, "left out") {
 			t.Errorf("%d are left out, and the section does not say %q", left, want)

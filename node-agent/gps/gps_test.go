@@ -370,13 +370,14 @@ func TestAReceiverThatHangsHidesNoOther(t *testing.T) {
 			}
 		}
 		if shown != 30-4-2 || afterPause != 20 {
-			t.Errorf("%s: %d and, after a pause, %d of the other's fixes are shown, want 24 and 20", name, shown, afterPause)
+			t.Errorf("%s: %d and, after a pause, %d of the other's fixes are shown, want 24 and 20", name, shown,
+				afterPause)
 		}
 	}
 }
 
-// How many fixes come in a second, and reports in an epoch, is not known of a receiver that is
-// followed anew, be it beside the first or at a gpsd that was started again.
+// How many fixes come in a second, and reports in an epoch, is not known of the next receiver
+// that is followed, be it beside the first or at a gpsd that was started again.
 func TestTheNextReceiverHasItsOwnRateAndReports(t *testing.T) {
 	for name, restarted := range map[string]bool{"the first is silent": false, "gpsd is started again": true} {
 		clk := &handClock{}
@@ -449,7 +450,8 @@ func TestSatellitesAreOfTheReceiverThatHasTheFix(t *testing.T) {
 			hdop = fmt.Sprint(*g.HDOP)
 		}
 		if speedOf(g) != "10" || used != c.used || hdop != c.hdop {
-			t.Errorf("%s: speed %s, %s satellites, HDOP %s, want %s and %s", name, speedOf(g), used, hdop, c.used, c.hdop)
+			t.Errorf("%s: speed %s, %s satellites, HDOP %s, want %s and %s", name, speedOf(g), used, hdop,
+				c.used, c.hdop)
 		}
 	}
 }
