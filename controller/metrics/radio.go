@@ -29,24 +29,18 @@ type heard struct {
 }
 
 // macOf is the address by which a node's radio knows a peer; empty when it is not known.
-// Where the peer alone of the trial's nodes did not tell its own, the one that the radio
-// knows in the window and that is no other node's must be it.
+// Where the peer alone of the trial's nodes did not tell its own, the only one that the radio
+// knew in the attempt and that is no other node's must be it.
 func (at Attempt) macOf(node, peer string) (mac string) {
-	macs, w := at.macs(), verdict.WindowOf(node, at.records)
+	macs := at.macs()
 	untold := func(n string) bool { return n != node && n != peer && macs[n] == "" }
-	if macs[peer] != "" || w == nil || slices.ContainsFunc(at.trial.Nodes(), untold) {
+	if macs[peer] != "" || slices.ContainsFunc(at.trial.Nodes(), untold) {
 		return macs[peer]
 	}
 	others := slices.Collect(maps.Values(macs))
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.Station)
-		if !ok || r.Node != node || b.Peer == mac || r.TBootNs < w.OpenBootNs || slices.Contains(others, b.Peer) {
-			continue
-		}
-		if b.InactiveMs != nil {
-			r.TBootNs -= int64(*b.InactiveMs * 1e6) // it is known since, if not for longer
-		}
-		if r.TBootNs > w.CloseBootNs {
+		if !ok || r.Node != node || b.Peer == mac || slices.Contains(others, b.Peer) {
 			continue
 		}
 		if mac != "" {
