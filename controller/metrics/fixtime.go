@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (at Attempt) trueTime(node string) (out []trueClock) {
 		}
 		out = append(out, trueClock{r.TBootNs, b.OwnWallOffsetNs + *b.SyncOffsetNs, off})
 	}
-	slices.SortStableFunc(out, func(a, b trueClock) int { return int(a.atNs - b.atNs) })
+	slices.SortStableFunc(out, func(a, b trueClock) int { return cmp.Compare(a.atNs, b.atNs) })
 	return out
 }
 

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -95,7 +96,7 @@ func (p *path) send(at int64, k packet, delays ...int64) {
 func (p *path) file(node string) []byte {
 	p.t.Helper()
 	all := p.ends[node]
-	slices.SortStableFunc(all, func(a, b seen) int { return int(a.atNs - b.atNs) })
+	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.atNs, b.atNs) })
 	var b bytes.Buffer
 	w, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet,
 		SnapBytes: 96})

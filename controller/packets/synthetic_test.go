@@ -2,6 +2,7 @@ package packets
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -99,7 +100,7 @@ func (w *wire) handshake(seq uint32, at, delay int64) {
 func (w *wire) file(end int) []byte {
 	w.t.Helper()
 	all := slices.Clone(w.ends[end])
-	slices.SortStableFunc(all, func(a, b captured) int { return int(a.at - b.at) })
+	slices.SortStableFunc(all, func(a, b captured) int { return cmp.Compare(a.at, b.at) })
 	var b bytes.Buffer
 	out, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet,
 		SnapBytes: 96},
@@ -209,7 +210,7 @@ func (w *wire) random(r *rand.Rand, n int, first uint32) truth {
 
 // settle works out what the receiver made of what landed.
 func (k *truth) settle() {
-	slices.SortFunc(k.landed, func(a, b landing) int { return int(a.at - b.at) })
+	slices.SortFunc(k.landed, func(a, b landing) int { return cmp.Compare(a.at, b.at) })
 	had := map[uint32]bool{}
 	newest := uint64(0)
 	for _, l := range k.landed {

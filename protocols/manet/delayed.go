@@ -1,6 +1,9 @@
 package manet
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // MaxDelayed is how much waits for its jitter at most.
 const MaxDelayed = 256
@@ -31,7 +34,7 @@ func (d *Delayed[T]) Put(at Time, what T) {
 		return
 	}
 	d.queue = append(d.queue, delayed[T]{at, what})
-	slices.SortStableFunc(d.queue, func(a, b delayed[T]) int { return int(a.at - b.at) })
+	slices.SortStableFunc(d.queue, func(a, b delayed[T]) int { return cmp.Compare(a.at, b.at) })
 	d.wake()
 }
 

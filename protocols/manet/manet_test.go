@@ -53,6 +53,19 @@ func TestBufferIsBounded(t *testing.T) {
 	}
 }
 
+// Times that are further apart than an int of 32 bits has nanoseconds keep their order, too.
+func TestDelayedComesByTime(t *testing.T) {
+	turn := &Turn{}
+	d := NewDelayed[int](turn, 1, "full")
+	for i, at := range []Time{9, 3, 0, 6, 3} {
+		d.Put(at*time.Second, i)
+	}
+	turn.Begin(10 * time.Second)
+	if got := slices.Collect(d.Due); !slices.Equal(got, []int{2, 1, 4, 3, 0}) {
+		t.Errorf("what waited came as %v", got)
+	}
+}
+
 func TestJitterRepeats(t *testing.T) {
 	x, y := NewJitter(7), NewJitter(7)
 	for range 1000 {

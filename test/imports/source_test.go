@@ -41,6 +41,31 @@ var sourceRules = []struct {
 		},
 		Why: "wiring is explicit; two nodes must be able to share a process",
 	},
+	{
+		What:  "a comparison by the difference as an int",
+		Found: comparesByDifference,
+		Why:   "an int of 32 bits has no room for 2.2 s in nanoseconds; take cmp.Compare",
+	},
+}
+
+// comparesByDifference: the node is `return int(a.x - b.x)`.
+func comparesByDifference(n ast.Node) bool {
+	r, ok := n.(*ast.ReturnStmt)
+	if !ok || len(r.Results) != 1 {
+		return false
+	}
+	call, ok := r.Results[0].(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return false
+	}
+	to, _ := call.Fun.(*ast.Ident)
+	minus, _ := call.Args[0].(*ast.BinaryExpr)
+	if to == nil || to.Name != "int" || minus == nil || minus.Op != token.SUB {
+		return false
+	}
+	a, _ := minus.X.(*ast.SelectorExpr)
+	b, _ := minus.Y.(*ast.SelectorExpr)
+	return a != nil && b != nil && a.Sel.Name == b.Sel.Name
 }
 
 // written: the node is a call that writes a file of that name.
@@ -158,7 +183,9 @@ func TestSourceRulesBite(t *testing.T) {
 		`package a; func f() { os.ReadFile("/proc/sys/net/ipv4/ip_forward") }`:          0,
 		`package a; func f() { exec.Command("sh", "-c", "true") }`:                      1,
 		`package a; func f() { exec.CommandContext(c, "/usr/bin/iperf3", "-s") }`:       0,
-		`package a; func init() {}`: 1,
+		`package a; func init() {}`:                                       1,
+		`package a; func f(a, b c) int { return int(a.at - b.at) }`:       1,
+		`package a; func f(a, b c) int { return int(a.until - b.since) }`: 0,
 	} {
 		if got := inspect(t, "node-agent/trial/a.go", []byte(src)); len(got) != want {
 			t.Errorf("%s: found %v, want %d", src, got, want)

@@ -3,6 +3,7 @@
 package journeys
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"slices"
@@ -104,7 +105,7 @@ func (l *looks) agree(t *testing.T, trial wire.Trial, records []wire.Record) {
 		if s.node != trial.Sender || len(points) == 0 || s.from < points[0].from || s.to > points[len(points)-1].from {
 			continue
 		}
-		slices.SortStableFunc(points, func(a, b point) int { return int(a.from - b.from) })
+		slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.from, b.from) })
 		var before, after *wire.TCPSample
 		for i, p := range points {
 			if i+1 < len(points) && points[i+1].from <= s.from {

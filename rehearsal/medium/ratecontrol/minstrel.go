@@ -359,7 +359,7 @@ func (m *Minstrel) throughput(p *minstrelPeer, mode int) int {
 		return 0
 	}
 	took := m.times.Frame[mode] + m.times.Overhead/time.Duration(p.perExchange>>12)
-	return 100 * (min(chance, capped) * 1e6 / int(took)) >> 12
+	return 100 * int(int64(min(chance, capped))*1e6/int64(took)) >> 12
 }
 
 // refill chooses the rates that may be sampled until the next update.
