@@ -75,6 +75,25 @@ func TestASignalIsOfAFrame(t *testing.T) {
 	}
 }
 
+// What came of a station is read in the width that the kernel has it in.
+func TestWhatCameOfAStation(t *testing.T) {
+	e := netlink.NewAttributeEncoder()
+	e.Uint64(unix.NL80211_STA_INFO_RX_BYTES64, 1<<33)
+	e.Uint64(unix.NL80211_STA_INFO_BEACON_RX, 7)
+	e.Uint32(unix.NL80211_STA_INFO_INACTIVE_TIME, 20)
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Station
+	if err := each(data, s.info); err != nil {
+		t.Fatal(err)
+	}
+	if s.RxBytes == nil || *s.RxBytes != 1<<33 || s.RxBeacons == nil || *s.RxBeacons != 7 || *s.InactiveMs != 20 {
+		t.Errorf("read %+v", s)
+	}
+}
+
 // Whatever a driver sends, reading it ends and does not panic.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte{8, 0, 3, 0, 1, 0, 0, 0, 10, 0, 6, 0, 2, 0, 0, 0, 0, 1, 0, 0})

@@ -18,7 +18,8 @@ type Station struct {
 	TxRetries     *uint64
 	TxFailed      *uint64
 	InactiveMs    *float64 // since the last frame came or, by many drivers, was acknowledged
-	RxBytes       *uint64  // that came, beacons too
+	RxBytes       *uint64  // that came: beacons' too with mac80211, but not with every driver
+	RxBeacons     *uint64  // that came; of an access point only
 	TxHT, RxHT    bool     // the rates are of 802.11n or later
 }
 
@@ -50,6 +51,8 @@ func (s *Station) info(d *netlink.AttributeDecoder) {
 		s.InactiveMs = new(float64(d.Uint32()))
 	case unix.NL80211_STA_INFO_RX_BYTES64:
 		s.RxBytes = new(d.Uint64())
+	case unix.NL80211_STA_INFO_BEACON_RX:
+		s.RxBeacons = new(d.Uint64())
 	case unix.NL80211_STA_INFO_TX_BITRATE:
 		s.TxBitrateMbps, s.TxHT = bitrate(d)
 	case unix.NL80211_STA_INFO_RX_BITRATE:

@@ -51,8 +51,8 @@ type Kernel struct {
 
 // heard is what had come of a station when it was last heard.
 type heard struct {
-	bytes uint64
-	atNs  int64 // boot time
+	bytes, beacons uint64
+	atNs           int64 // boot time
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -248,17 +248,21 @@ func (k *Kernel) surveys(tBootNs int64, ifindex int) (out []wire.Body, err error
 }
 
 // silentMs is for how long no frame has come of a station, whose last one's signal it has:
-// mac80211 (ieee80211_sta_last_active) counts from a station's last ACK, too. mu is held.
+// mac80211 (ieee80211_sta_last_active) counts from a station's last ACK, too. A beacon has a signal, and need not be
+// among a driver's bytes: where beacons are counted, they count. mu is held.
 func (k *Kernel) silentMs(tBootNs int64, s nl80211.Station, before map[string]heard) *float64 {
 	if s.RxBytes == nil || s.InactiveMs == nil {
 		return s.InactiveMs
 	}
-	last, known := before[s.MAC]
-	if !known || last.bytes != *s.RxBytes {
-		last = heard{*s.RxBytes, tBootNs - int64(*s.InactiveMs*1e6)}
+	now := heard{bytes: *s.RxBytes, atNs: tBootNs - int64(*s.InactiveMs*1e6)}
+	if s.RxBeacons != nil {
+		now.beacons = *s.RxBeacons
 	}
-	k.heard[s.MAC] = last
-	return new(max(*s.InactiveMs, float64(tBootNs-last.atNs)/1e6))
+	if last, known := before[s.MAC]; known && last.bytes == now.bytes && last.beacons == now.beacons {
+		now = last
+	}
+	k.heard[s.MAC] = now
+	return new(max(*s.InactiveMs, float64(tBootNs-now.atNs)/1e6))
 }
 
 func stationOf(s nl80211.Station) *wire.Station {

@@ -232,24 +232,31 @@ func (f bytesRadio) Stations(int) ([]nl80211.Station, error) {
 }
 
 // mac80211 counts a peer's ACK as a sign of life, and keeps the signal of its last frame: a
-// signal is no newer than the last byte that came.
+// signal is no newer than the last byte that came, or the last beacon.
 func TestASignalIsAsOldAsTheLastFrame(t *testing.T) {
 	radio := &bytesRadio{}
 	k := NewKernel("wlan0")
 	k.open = func() (reader, error) { return radio, nil }
 	for i, c := range []struct {
-		bytes *uint64 // so far; nil: the driver does not count
-		gone  bool
-		want  float64 // ms
+		bytes   *uint64 // so far; nil: the driver does not count
+		beacons *uint64
+		gone    bool
+		want    float64 // ms
 	}{
 		{bytes: new(uint64(500)), want: 4}, {bytes: new(uint64(500)), want: 104}, {bytes: new(uint64(500)), want: 204},
 		{bytes: new(uint64(900)), want: 4}, {bytes: new(uint64(900)), want: 104},
 		{gone: true}, {bytes: new(uint64(900)), want: 4}, {bytes: nil, want: 4},
+		// A driver that leaves beacons out of the bytes.
+		{bytes: new(uint64(900)), beacons: new(uint64(3)), want: 4},
+		{bytes: new(uint64(900)), beacons: new(uint64(3)), want: 104},
+		{bytes: new(uint64(900)), beacons: new(uint64(4)), want: 4},
+		{bytes: new(uint64(900)), beacons: new(uint64(4)), want: 104},
+		{bytes: new(uint64(950)), beacons: new(uint64(4)), want: 4},
 	} {
 		radio.station = nil
 		if !c.gone {
 			radio.station = &nl80211.Station{MAC: "02:00:00:00:00:02", SignalDbm: new(-61.0), InactiveMs: new(4.0),
-				RxBytes: c.bytes}
+				RxBytes: c.bytes, RxBeacons: c.beacons}
 		}
 		bodies, err := k.Sample(int64(time.Minute) + int64(i)*int64(100*time.Millisecond))
 		if err != nil {
