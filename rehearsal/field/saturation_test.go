@@ -171,3 +171,31 @@ func TestSaturationNeedsItsNodes(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Where minstrel sends in a part of the channel, two nodes are within reach as far as that carries something.
+func TestSaturationIsWithinReachOfNarrowFrames(t *testing.T) {
+	cfg := pair(Settings{Radio: phy.RadioVHT80})
+	trial := leaving(phy.Standard80211ac, 29.3, 1)
+	trial.Radio.Channel = 36
+	farther := 0
+	for apartM := 20.0; apartM < 2000; apartM *= 1.2 {
+		at := func(rateMbps *float64) Saturation {
+			trial.Radio.RateMbps = rateMbps
+			s, err := SaturateApart(cfg, trial, apartM, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		fixed, chosen := at(new(29.3)), at(nil)
+		if chosen.WithinReach == 0 && chosen.GoodputMbps > 1 {
+			t.Errorf("%.0f m apart, out of reach: %g Mbit/s", apartM, chosen.GoodputMbps)
+		}
+		if fixed.WithinReach == 0 && chosen.WithinReach == 1 {
+			farther++
+		}
+	}
+	if farther < 2 {
+		t.Errorf("narrow frames reached farther at %d distances", farther)
+	}
+}

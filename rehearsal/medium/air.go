@@ -47,6 +47,7 @@ type transmission struct {
 	nav        time.Duration // model time until which bystanders must wait
 	class      Class         // of an RTS: of what it is sent for
 	lockSNR    float64       // least SNR (ratio) at which a receiver notices it
+	share      float64       // of the channel that it takes
 
 	reach    []int32   // stations that may notice it, ascending
 	opens    []int32   // those of them where a detection time begins with it
@@ -167,7 +168,7 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 	}
 	m := &c.phy.Modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.burst, tx.nav = kind, from, to, mode, bytes, nil, nil, 0
-	tx.start, tx.lockSNR = c.now, c.phy.LockSNROf(m)
+	tx.start, tx.lockSNR, tx.share = c.now, c.phy.LockSNROf(m), m.Share
 	tx.headerEnd = c.now + c.phy.PLCP(m)
 	tx.payloadEnd = tx.headerEnd + c.phy.PayloadTime(m, bytes)
 	tx.end = tx.payloadEnd + c.phy.ExtensionOf(m)
@@ -186,6 +187,7 @@ func (c *Core) startTx(tx *transmission) {
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
+	c.air = append(c.air, tx)
 	to := c.links.reach[tx.from].to
 	for i, powerMw := range c.links.powersMw(tx) {
 		station := tx.reach[i]
@@ -196,7 +198,6 @@ func (c *Core) startTx(tx *transmission) {
 			c.arrive(tx, int(station))
 		}
 	}
-	c.air = append(c.air, tx)
 	if len(tx.opens) > 0 {
 		c.events.push(event{at: c.now + c.phy.Detection, kind: evDetect, node: tx.index})
 	}
@@ -242,10 +243,13 @@ func (c *Core) sensesPreamble(r *receiver, tx *transmission, station int) bool {
 	if r.tx != nil || r.receives != nil {
 		return false
 	}
-	before := r.sumMw
-	for _, other := range c.recent(c.now - c.phy.Detection + 1) {
-		before -= other.at[station].powerMw
+	before, recent := r.sumMw, c.recent(c.now-c.phy.Detection+1)
+	for _, other := range recent {
+		if other != tx {
+			before -= other.at[station].powerMw
+		}
 	}
+	before += c.narrowMw(tx, station, c.air[:len(c.air)-len(recent)])
 	return a.powerMw >= tx.lockSNR*(r.noiseMw+before)
 }
 
@@ -393,7 +397,8 @@ func (c *Core) resolve(r *station) {
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
-	case clear && (c.relocks || best.start < locked.headerEnd) && bestMw >= captureRatio*(r.noiseMw+others):
+	case clear && (c.relocks || best.start < locked.headerEnd) &&
+		bestMw >= captureRatio*best.share*(r.noiseMw+others):
 		locked.at[r.index].lose(Collision)
 		r.lock(best, others)
 	}
@@ -423,18 +428,31 @@ func (s *station) expect() {
 	if s.core.ns2() || s.rx.logOK < hopeless {
 		return // what else comes changes nothing
 	}
-	change := negligible * (s.noiseMw + s.rx.interferenceMw)
-	s.calmFrom = s.rx.powerMw + (s.rx.interferenceMw-change)/s.core.interferes
-	s.calmTo = s.rx.powerMw + (s.rx.interferenceMw+change)/s.core.interferes
+	change := negligible * (s.noiseMw + s.rx.interferenceMw) * s.receives.share / s.core.interferes
+	s.calmFrom, s.calmTo = s.sumMw-change, s.sumMw+change
 }
 
-// interference is the power at a receiver of all that is on the air there but
-// one transmission.
+// interference is the power at a receiver of all that is on the air there but one transmission, as if it were
+// spread over the channel: a frame meets its share of it.
 func (c *Core) interference(r *station, but *transmission) float64 {
 	if r.arrivals == 1 {
 		return 0
 	}
-	return (r.sumMw - but.at[r.index].powerMw) * c.interferes
+	return (r.sumMw - but.at[r.index].powerMw + c.narrowMw(but, r.index, c.air)) * c.interferes
+}
+
+// narrowMw is by how much more the narrow ones among transmissions interfere with another narrow one: all of their
+// power is in the same part of the channel.
+func (c *Core) narrowMw(tx *transmission, station int, others []*transmission) (sum float64) {
+	if tx.share == 1 {
+		return 0
+	}
+	for _, other := range others {
+		if other != tx && other.share < 1 {
+			sum += other.at[station].powerMw * (1/max(tx.share, other.share) - 1)
+		}
+	}
+	return sum
 }
 
 // negligible is the change of noise and interference together, 0.04 dB, below which a reception
@@ -503,6 +521,8 @@ func overlap(a, b, from, to time.Duration) float64 {
 func (c *Core) endTx(tx *transmission) {
 	s := c.stations[tx.from]
 	s.tx, s.sentAt, s.eifs = nil, c.now, false
+	i := slices.Index(c.air, tx)
+	c.air = slices.Delete(c.air, i, i+1)
 	looks := c.looks[:0]
 	for _, j := range tx.reach {
 		r, a := &c.receivers[j], &tx.at[j]
@@ -520,8 +540,6 @@ func (c *Core) endTx(tx *transmission) {
 		}
 		looks = append(looks, j)
 	}
-	i := slices.Index(c.air, tx)
-	c.air = slices.Delete(c.air, i, i+1)
 	s.sent(tx)
 	c.look(tx.from)
 	for _, j := range looks {

@@ -112,8 +112,12 @@ type Locate func(node int, at time.Duration) (xM, yM float64)
 // phy is what the PHY depends on.
 func (cfg Config) phy() phy.Config {
 	return phy.Config{Standard: cfg.Standard, Radio: cfg.Radio, Channel: cfg.Channel,
-		BasicRatesMbps: cfg.BasicRatesMbps, ShortPreamble: cfg.ShortPreamble, LongSlot: cfg.LongSlot, DSSS: cfg.MPDUs}
+		BasicRatesMbps: cfg.BasicRatesMbps, ShortPreamble: cfg.ShortPreamble, LongSlot: cfg.LongSlot, DSSS: cfg.MPDUs,
+		Narrower: cfg.minstrel()}
 }
+
+// minstrel reports whether it chooses the rates.
+func (cfg Config) minstrel() bool { return cfg.RateMbps == 0 && cfg.RateControl != rateControlSNR }
 
 // validate fills defaults in and says what cannot be.
 func (cfg Config) validate() (Config, error) {

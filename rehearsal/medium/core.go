@@ -57,7 +57,7 @@ type Core struct {
 
 // NewCore makes a channel at model time 0. sink must not be nil.
 func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
-	chains := cfg.RateMbps == 0 && cfg.RateControl != rateControlSNR
+	chains := cfg.minstrel()
 	unlimited := chains && cfg.ShortRetryLimit == 0 && cfg.LongRetryLimit == 0
 	cfg, err := cfg.validate()
 	if err != nil {

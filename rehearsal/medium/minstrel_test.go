@@ -102,10 +102,9 @@ func TestMinstrelNarrowsTheChannel(t *testing.T) {
 		beyondDb := map[string]float64{phy.RadioHT40: 2, phy.RadioVHT80: 4}[h.radio]
 		carried := func(rate float64) float64 {
 			cfg := h.config(t, 0, 2)
-			cfg.RateMbps, cfg.RateControl = rate, rateControlMinstrel
 			cfg.Propagation = propagation.Config{Model: "log_distance", Exponent: 3}
-			slowest := mustCore(t, cfg, line(1), newRecorder(2)).RatesMbps()[0]
-			reachM := mustCore(t, cfg, line(1), newRecorder(2)).ReachM(0, slowest)
+			reachM := mustCore(t, cfg, line(1), newRecorder(2)).ReachM(0, cfg.RateMbps)
+			cfg.RateMbps, cfg.RateControl = rate, rateControlMinstrel
 			sink := newRecorder(2)
 			c := mustCore(t, cfg, line(reachM*math.Pow(10, beyondDb/30)), sink)
 			saturate(c, 1500, 4*time.Second, flow{0, 1})

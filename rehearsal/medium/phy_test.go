@@ -90,7 +90,7 @@ func TestMinstrelsTimesAreTheKernels(t *testing.T) {
 // takes 328 µs (80 MHz). So 58.5 Mbit/s of 20 MHz is faster than that of 80. And 802.11b with the long preamble has
 // three rates with the short one that no frame goes at, at places 5 to 7.
 func TestMinstrelsTimesAreAsCoarseAsTheKernels(t *testing.T) {
-	p, err := phy.New(phy.Config{Standard: phy.Standard80211ac, Radio: phy.RadioVHT80, Channel: 36})
+	p, err := phy.New(phy.Config{Standard: phy.Standard80211ac, Radio: phy.RadioVHT80, Channel: 36, Narrower: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func everyRadio(t *testing.T, f func(what string, p *phy.PHY)) {
 			if r.OwnPropagation {
 				continue
 			}
-			p, err := phy.New(phy.Config{Standard: standard, Radio: r.Name})
+			p, err := phy.New(phy.Config{Standard: standard, Radio: r.Name, Narrower: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,54 +27,42 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 	}
 	signal, _ := c.Strength(from, to)
 	best := 0.0
-	for i, least := range c.sensitivitiesMw(to) {
-		if signal >= propagation.RatioToDb(least) {
-			best = c.phy.Modes[c.phy.FirstData+i].RateMbps
+	for _, mode := range c.phy.DataModes() {
+		if signal >= propagation.RatioToDb(c.sensitivityMw(to, mode)) {
+			best = max(best, c.rate(mode))
 		}
 	}
 	return best
 }
 
-// sensitivitiesMw is the least power at a node of each mode of unicast data for the target error
-// rate.
-func (c *Core) sensitivitiesMw(node int) []float64 {
+// sensitivityMw is the least power at a node of a mode of unicast data for the target error rate.
+func (c *Core) sensitivityMw(node, mode int) float64 {
 	if c.ns2() {
-		return slices.Repeat([]float64{c.receiveMw}, len(c.phy.Modes))
+		return c.receiveMw
 	}
-	out := c.phy.MinSNRs()
-	for i := range out {
-		out[i] *= c.stations[node].noiseMw
-	}
-	return out
+	return c.phy.MinSNRs()[mode-c.phy.FirstData] * c.stations[node].noiseMw
 }
 
 // ReachM is the distance up to which a node's full frames of a rate are lost
 // to noise at most one time in ten at a node like it, without shadowing and
 // fading; 0 when there is none within 1000 km or the rate is not the standard's.
 func (c *Core) ReachM(from int, rateMbps float64) float64 {
-	mode, err := c.phy.ModeIndex(rateMbps)
-	if err != nil {
+	least := math.Inf(1) // of two widths that have the rate
+	for _, mode := range c.phy.DataModes() {
+		if c.rate(mode) == rateMbps {
+			least = min(least, c.sensitivityMw(from, mode))
+		}
+	}
+	if math.IsInf(least, 1) {
 		return 0
 	}
 	if c.links.disc != nil {
 		return c.links.disc.RangeM
 	}
 	s, n := c.stations[from], c.cfg.Nodes[from]
-	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - propagation.RatioToDb(c.sensitivitiesMw(from)[mode-c.phy.FirstData])
-	near, far := propagation.MinDistanceM, 1e6
-	if c.links.props[from].LossDb(near, n.HeightM, n.HeightM) > budgetDb {
-		return 0
-	}
-	for far-near > 1e-3 {
-		mid := math.Sqrt(near * far) // the scale is one of ratios
-		if c.links.props[from].LossDb(mid, n.HeightM, n.HeightM) <= budgetDb {
-			near = mid
-		} else {
-			far = mid
-		}
-	}
-	return near
+	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - propagation.RatioToDb(least)
+	return propagation.ReachM(c.links.props[from], n.HeightM, budgetDb)
 }
 
-// RatesMbps are the standard's rates, ascending.
-func (c *Core) RatesMbps() []float64 { return c.phy.RatesMbps() }
+// RatesMbps are the rates of unicast data, ascending: where minstrel chooses, those in a part of the channel too.
+func (c *Core) RatesMbps() []float64 { return c.phy.AllRatesMbps() }

@@ -72,7 +72,7 @@ type sent struct {
 
 func (s ratedStandard) phy(t *testing.T) *phy.PHY {
 	t.Helper()
-	p, err := phy.New(phy.Config{Standard: s.standard, Radio: s.radio, Channel: s.channel})
+	p, err := phy.New(phy.Config{Standard: s.standard, Radio: s.radio, Channel: s.channel, Narrower: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	ShortPreamble  bool // of 802.11b
 	LongSlot       bool // of 802.11g
 	DSSS           bool // 802.11g has the rates of 802.11b too
+	Narrower       bool // frames of 802.11n and 802.11ac may take a part of the channel
 }
 
 // Mode is one rate of a PHY.
@@ -49,10 +50,8 @@ type Mode struct {
 	// another standard.
 	referenceMbps float64
 	format        *ht.Format // of a frame of 802.11n or 802.11ac
-	// narrow is the share of the channel that a frame takes, and its answer's modes begin at answers.
-	// 0: all of it, and the first.
-	narrow  float64
-	answers int
+	Share         float64    // of the channel that a frame takes
+	answers       int        // where the modes of its answer begin
 }
 
 // guestHeader is a preamble and header that is not the PHY's.
@@ -85,6 +84,7 @@ type PHY struct {
 	LockSNR     float64       // least SNR (ratio) at which a receiver notices a frame of the PHY
 	LeastLock   float64       // of any frame
 	Detection   time.Duration // in which a receiver finds a preamble
+	minSNRs     []float64     // once they were asked for
 }
 
 // New makes the PHY of a standard with IEEE 802.11-2020's characteristics:
@@ -120,7 +120,7 @@ func New(cfg Config) (*PHY, error) {
 		return nil, err
 	}
 	if r.Format != nil {
-		if err := p.setHT(r.Format, cfg.Channel); err != nil {
+		if err := p.setHT(r.Format, cfg.Channel, cfg.Narrower); err != nil {
 			return nil, err
 		}
 	} else {
@@ -139,12 +139,13 @@ func New(cfg Config) (*PHY, error) {
 	for i := range p.Modes {
 		m := &p.Modes[i]
 		m.Response = p.ResponseMode(i)
-		m.Curve, m.Loss = errorrate.Scheme{Modulation: m.Modulation, Code: m.Code, Soft: r.soft}.Curve(), 1
-		switch {
-		case m.guest != nil:
+		m.Curve = errorrate.Scheme{Modulation: m.Modulation, Code: m.Code, Soft: r.soft}.Curve()
+		if m.Share == 0 {
+			m.Share = 1
+		}
+		m.Loss = m.Share // less noise is in it
+		if m.guest != nil {
 			m.Loss = errorrate.DSSSBandwidthHz / p.bandwidthHz // the wider band has more noise
-		case m.narrow > 0:
-			m.Loss = m.narrow // less noise is in it
 		}
 	}
 	p.calibrate(r)
@@ -268,7 +269,7 @@ func (p *PHY) setOFDM() {
 // setHT adds a format's rates to those of OFDM, at which control frames and broadcasts go: as non-HT
 // duplicates (19.3.2, 21.3.2) in the whole width, so that an SNR is the same at all of them. The
 // band's SIFS and the silence after a frame at 2.4 GHz are as in 802.11g and 802.11a (19.4.4).
-func (p *PHY) setHT(f *ht.Format, channel int) error {
+func (p *PHY) setHT(f *ht.Format, channel int, narrower bool) error {
 	if f.WidthMHz > 20 && channel == lastChannel {
 		return fmt.Errorf("check medium: channel %d in %d MHz: it has 20 MHz only", channel, f.WidthMHz)
 	}
@@ -277,12 +278,16 @@ func (p *PHY) setHT(f *ht.Format, channel int) error {
 	if channel <= 14 {
 		p.SIFS, p.extension = 10*time.Microsecond, 6*time.Microsecond
 	}
-	wide := p.addRates(f, 0, 0)
+	wide := p.addRates(f, 1, 0)
 	p.NarrowFrom = len(p.Modes)
-	for _, n := range f.Narrower {
+	parts := f.Narrower
+	if !narrower {
+		parts = nil
+	}
+	for _, n := range parts {
 		share, answers := float64(n.WidthMHz)/float64(f.WidthMHz), len(p.Modes)
 		for _, m := range p.Modes[:p.FirstData] { // an answer is as wide as its frame
-			m.narrow, m.answers = share, answers
+			m.Share, m.answers = share, answers
 			p.Modes = append(p.Modes, m)
 		}
 		p.Groups = append(p.Groups, p.addRates(n, share, answers))
@@ -296,7 +301,7 @@ func (p *PHY) addRates(f *ht.Format, share float64, answers int) (group []int) {
 	for _, r := range f.Rates {
 		group = append(group, len(p.Modes))
 		p.Modes = append(p.Modes, Mode{RateMbps: r.Mbps, Modulation: r.Modulation, Code: r.Code, format: f,
-			bitsPerSymbol: r.BitsPerSymbol, referenceMbps: r.ReferenceMbps, narrow: share, answers: answers})
+			bitsPerSymbol: r.BitsPerSymbol, referenceMbps: r.ReferenceMbps, Share: share, answers: answers})
 	}
 	return group
 }
@@ -337,9 +342,7 @@ func (p *PHY) HeaderLogSuccess(m *Mode, snr, share float64) float64 {
 	if m.guest != nil {
 		return m.guest.mode.LogSuccess(snr, share*longHeaderBits)
 	}
-	if m.narrow > 0 {
-		snr /= m.narrow
-	}
+	snr /= m.Share
 	if m.format != nil {
 		return p.Header.LogSuccess(snr, share*m.format.HeaderBits)
 	}
@@ -351,10 +354,7 @@ func (p *PHY) LockSNROf(m *Mode) float64 {
 	if g := m.guest; g != nil {
 		return g.lockSNR
 	}
-	if m.narrow > 0 {
-		return p.LockSNR * m.narrow
-	}
-	return p.LockSNR
+	return p.LockSNR * m.Share
 }
 
 // PayloadTime is the time of the PSDU: whole symbols of 4 µs for OFDM (17.4.3),
@@ -425,8 +425,21 @@ func (p *PHY) ModeIndex(rateMbps float64) (int, error) {
 	return 0, fmt.Errorf("check medium: rate %g Mbit/s: %s has %v", rateMbps, p.standard, rates)
 }
 
+// DataModes are those of unicast data, in all of the channel and in parts of it.
+func (p *PHY) DataModes() []int { return slices.Concat(p.Groups...) }
+
 // RatesMbps are those of unicast data in all of the channel.
 func (p *PHY) RatesMbps() []float64 { return ratesOf(p.Modes[p.FirstData:p.NarrowFrom]) }
+
+// AllRatesMbps are those of unicast data, ascending.
+func (p *PHY) AllRatesMbps() []float64 {
+	var out []float64
+	for _, mode := range p.DataModes() {
+		out = append(out, p.Modes[mode].RateMbps)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 func ratesOf(modes []Mode) []float64 {
 	out := make([]float64, len(modes))
@@ -469,15 +482,16 @@ const (
 	TargetBytes     = 1500
 )
 
-// MinSNRs is the least SNR (ratio) of each mode of unicast data for the target error rate.
+// MinSNRs is the least SNR (ratio) of each mode from FirstData on for the target error rate.
 func (p *PHY) MinSNRs() []float64 {
-	out := make([]float64, p.NarrowFrom-p.FirstData)
-	for i := range out {
-		out[i] = errorrate.LeastSNR(TargetErrorRate, func(snr float64) float64 {
-			return p.FrameErrorRate(p.Modes[p.FirstData+i], snr, TargetBytes)
-		})
+	if p.minSNRs == nil {
+		for _, m := range p.Modes[p.FirstData:] {
+			p.minSNRs = append(p.minSNRs, errorrate.LeastSNR(TargetErrorRate, func(snr float64) float64 {
+				return p.FrameErrorRate(m, snr, TargetBytes)
+			}))
+		}
 	}
-	return out
+	return p.minSNRs
 }
 
 const fcsBytes = 4

@@ -17,6 +17,24 @@ type Model interface {
 	LossDb(distanceM, txHeightM, rxHeightM float64) float64
 }
 
+// ReachM is the distance up to which the loss between two antennas of a height is within a budget: 0 when it is
+// nowhere, 1000 km at most.
+func ReachM(m Model, heightM, budgetDb float64) float64 {
+	near, far := MinDistanceM, 1e6
+	if m.LossDb(near, heightM, heightM) > budgetDb {
+		return 0
+	}
+	for far-near > 1e-3 {
+		mid := math.Sqrt(near * far) // the scale is one of ratios
+		if m.LossDb(mid, heightM, heightM) <= budgetDb {
+			near = mid
+		} else {
+			far = mid
+		}
+	}
+	return near
+}
+
 // FreeSpace is Friis's law (Rappaport, Wireless Communications, 2nd ed.,
 // section 4.2): the loss grows by 20 dB a decade.
 type FreeSpace struct{ FrequencyHz float64 }
