@@ -40,15 +40,31 @@ func Hold(path string) (*os.File, error) {
 	return f, nil
 }
 
-// open follows no link: root may be at work in a folder of somebody else.
+// open follows no link and waits for nobody: root may be at work in a folder of somebody else.
 func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	f, err := regular(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW)
 	if errors.Is(err, fs.ErrPermission) { // another user's, who lets it be read: that is enough to hold it
-		if readable, readErr := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0); readErr == nil {
-			return readable, nil
+		if readable, readErr := regular(path, os.O_RDONLY|unix.O_NOFOLLOW); !errors.Is(readErr, fs.ErrPermission) {
+			return readable, readErr
 		}
 	}
 	return f, err
+}
+
+// regular opens a regular file. The opening of a pipe would wait for its other end.
+func regular(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file (%s): remove it", path, info.Mode().Type())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // giveToOwner gives an empty file of root's to the owner of its folder, who would be kept out. That
@@ -65,7 +81,7 @@ func giveToOwner(f *os.File, dir string) {
 
 // IsHeld reports whether any process holds a file.
 func IsHeld(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := regular(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

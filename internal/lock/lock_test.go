@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -170,5 +171,40 @@ func TestALinkGivesNothingAway(t *testing.T) {
 	var st unix.Stat_t
 	if err := unix.Stat(secret, &st); err != nil || st.Uid != 0 {
 		t.Errorf("the file of root's is now of user %d, %v", st.Uid, err)
+	}
+}
+
+// A pipe in a user's folder keeps nobody waiting for its other end.
+//
+//attack:local a user puts a pipe at the lock of a folder | it is refused at once
+func TestAPipeHoldsNobodyUp(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become somebody else")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	if err := errors.Join(unix.Mkfifo(path, 0o600), os.Chmod(path, 0o644), os.Chmod(dir, 0o711),
+		os.Chmod(filepath.Dir(dir), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := Hold(path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("its owner: %v", err)
+		}
+		if _, err := IsHeld(path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("who looks: %v", err)
+		}
+		asAnother(t, func() {
+			if _, err := Hold(path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+				t.Errorf("another: %v", err)
+			}
+		})
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for whoever opens the pipe to write")
 	}
 }
