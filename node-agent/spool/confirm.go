@@ -48,10 +48,10 @@ func (s *Spool) Confirm(c wire.Confirmation) error {
 		return ErrClosed
 	case c.Seq > s.durable:
 		return fmt.Errorf("confirm record %d: the newest is %d", c.Seq, s.durable)
-	case s.confirmed.has(c.Run, upTo):
+	case s.confirmed.has(c.Run, upTo) && c.Seq <= s.confirmed.newest:
 		return nil
 	}
-	s.confirmed.runs[c.Run] = upTo
+	s.confirmed.runs[c.Run] = max(s.confirmed.runs[c.Run], upTo)
 	s.confirmed.newest = max(s.confirmed.newest, c.Seq)
 	// Room first: on a full disk the note below cannot be written without it.
 	s.trim(0)
@@ -79,12 +79,19 @@ func (s *Spool) condense(but string) {
 	})
 }
 
-// reopen has a run that was over go on, with what it records from now on. mu is held.
+// Reopen has a run that was over go on: what it records from now on is waited for.
+func (s *Spool) Reopen(run string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reopen(run)
+}
+
+// reopen notes what is durable: of later numbers, a crash may give some to other records. mu is held.
 func (s *Spool) reopen(run string) error {
-	if s.confirmed.runs[run] != everything {
+	if s.closed || s.confirmed.runs[run] != everything {
 		return nil
 	}
-	s.confirmed.runs[run] = s.next - 1
+	s.confirmed.runs[run] = s.durable
 	if err := s.noteConfirmed(); err != nil {
 		s.confirmed.runs[run] = everything // it is tried again
 		return fmt.Errorf("note that run %s goes on: %w", run, err)
@@ -95,7 +102,7 @@ func (s *Spool) reopen(run string) error {
 // wanted reports whether a segment that is not the newest has records that nobody may have yet. mu is held.
 func (s *Spool) wanted(i int) bool {
 	g, last := s.segments[i], s.segments[i+1].first-1
-	if last <= s.confirmed.all || last > s.confirmed.newest || g.runs == nil {
+	if last <= s.confirmed.all || g.runs == nil {
 		return last > s.confirmed.all
 	}
 	for run, seq := range g.runs {

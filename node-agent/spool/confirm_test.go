@@ -204,3 +204,181 @@ func TestRunsAreKnownAfterAFailedWrite(t *testing.T) {
 		t.Errorf("of b's records 2 to 4 there are %v", got)
 	}
 }
+
+// Whoever begins another run of a name, or takes one up again that is over, waits for all that is recorded from then
+// on, also before the first attempt.
+func TestWhatIsRecordedBeforeTheFirstAttemptIsKept(t *testing.T) {
+	for name, again := range map[string]func(*Spool, string) error{"begun": (*Spool).Begin,
+		"resumed": (*Spool).Reopen} {
+		t.Run(name, func(t *testing.T) {
+			s := mustOpen(t, t.TempDir(), greedy)
+			appendOf(t, s, "a", 1, 8)
+			over := wire.Confirmation{Run: "a", Seq: 8, Over: true}
+			if err := errors.Join(s.Confirm(over), again(s, "a")); err != nil {
+				t.Fatal(err)
+			}
+			appendOf(t, s, "a", 0, 8)
+			appendOf(t, s, "a", 2, 1)
+			appendOf(t, s, "b", 1, 8)
+			if err := confirm(s, "b", 25); err != nil {
+				t.Fatal(err)
+			}
+			got := seqs(t, s, 8, 100)
+			if len(got) < 9 || !slices.Equal(got[:9], []uint64{9, 10, 11, 12, 13, 14, 15, 16, 17}) {
+				t.Errorf("of the run's records 9 to 17 there are %v", got)
+			}
+		})
+	}
+}
+
+// The numbers of records that an ended agent had not yet written are given to others.
+func TestARunGoesOnFromWhatIsDurable(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 8)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 8, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range []int{0, 0, 0, 0, 0, 0, 2} {
+		if _, err := s.Append(wire.Header{Run: "a", Trial: trial, Attempt: trial}, event(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, killed, greedy)
+	first := s.Position().Seq + 1
+	appendOf(t, s, "a", 2, 8)
+	appendOf(t, s, "b", 1, 8)
+	if err := confirm(s, "b", first+15); err != nil {
+		t.Fatal(err)
+	}
+	if got := seqs(t, s, first-1, 100); len(got) == 0 || got[0] != first {
+		t.Errorf("the first of the attempt's records is %d, there are %v", first, got)
+	}
+}
+
+// What comes after the newest confirmation keeps no room when it is of runs that are over; what is of no run goes with
+// whatever is confirmed next, also of such a run.
+func TestWhatComesAfterTheLastRunsEndKeepsNoRoom(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), greedy)
+	appendOf(t, s, "a", 1, 8)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 8, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	appendOf(t, s, "a", 0, 40)
+	if st := s.Status(); st.UsedBytes > 1000 {
+		t.Errorf("%d bytes are held of a run that is over", st.UsedBytes)
+	}
+	appendOf(t, s, "", 0, 40)
+	if st := s.Status(); st.UsedBytes < 4000 {
+		t.Errorf("%d bytes are held of what nobody has", st.UsedBytes)
+	}
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 88, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(); st.UsedBytes > 1000 {
+		t.Errorf("%d bytes are held of what is confirmed", st.UsedBytes)
+	}
+}
+
+// closedSegments lists the segments of a closed spool that are written no more.
+func closedSegments(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
+	if err != nil || len(paths) < 4 {
+		t.Fatalf("segments %v, %v", paths, err)
+	}
+	return paths[:len(paths)-1]
+}
+
+// A node that is started again answers before its whole disk has been read.
+func TestABacklogIsNotReadAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 8)
+	appendOf(t, s, "", 0, 1)
+	appendOf(t, s, "b", 1, 8)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segments := closedSegments(t, dir)
+	runs := func() []string {
+		s, err := Open(dir, "n1", greedy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Status().UnconfirmedRuns
+	}
+	for _, text := range []string{"", "torn", "00000000 {}\n"} { // such a note is not believed
+		for _, path := range segments {
+			note := strings.TrimSuffix(path, segmentSuffix) + runsSuffix
+			if err := os.WriteFile(note, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := runs(); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("notes %q: unconfirmed runs %v", text, got)
+		}
+	}
+	for _, path := range segments {
+		info, err := os.Stat(path)
+		if err == nil {
+			err = os.WriteFile(path, make([]byte, info.Size()), 0o600) // nothing can be read from it
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := runs(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("by the notes alone: unconfirmed runs %v", got)
+	}
+	for _, path := range segments {
+		if err := os.WriteFile(path, []byte("another"), 0o600); err != nil { // than the note's
+			t.Fatal(err)
+		}
+	}
+	if got := runs(); slices.Contains(got, "a") {
+		t.Errorf("notes of other segments were believed: %v", got)
+	}
+}
+
+// No note stays without its segment.
+func TestADroppedSegmentLeavesNoNote(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 20)
+	if err := confirm(s, "a", 20); err != nil {
+		t.Fatal(err)
+	}
+	if notes, err := filepath.Glob(filepath.Join(dir, "*"+runsSuffix)); err != nil || len(notes) > 0 {
+		t.Errorf("notes %v, %v", notes, err)
+	}
+}
+
+// A segment of which nobody knows what it has is kept; who needs its room is told which it is.
+func TestASegmentThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 20)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	broken := closedSegments(t, dir)[1]
+	_ = os.Remove(strings.TrimSuffix(broken, segmentSuffix) + runsSuffix)
+	if err := errors.Join(os.Remove(broken), os.Mkdir(broken, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	small := greedy
+	small.QuotaBytes = 2000
+	s = mustOpen(t, dir, small)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 20, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	full, _ := errors.AsType[*FullError](s.CheckRoom(2000))
+	if full == nil || !strings.Contains(full.Cure, "move "+broken+" away") {
+		t.Errorf("%v, want it to name %s", full, broken)
+	}
+}

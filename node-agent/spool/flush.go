@@ -127,6 +127,7 @@ func (s *Spool) rotate() error {
 		}
 		return err
 	}
+	s.segments[len(s.segments)-2].noteRuns()
 	s.trim(0)
 	return old.Close()
 }

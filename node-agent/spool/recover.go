@@ -1,8 +1,10 @@
 package spool
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 )
 
 const (
@@ -155,15 +158,38 @@ func (g *segment) newest() (newest uint64, err error) {
 	return newest, err
 }
 
+// runsNote keeps, of a segment that is written no more, what would take long to read from it.
+type runsNote struct {
+	Bytes int64             `json:"bytes"` // length of the segment: a note of another one is not its own
+	Runs  map[string]uint64 `json:"runs"`
+}
+
+func (g *segment) runsPath() string { return strings.TrimSuffix(g.path, segmentSuffix) + runsSuffix }
+
+// noteRuns leaves a note for readRuns. It is not synced: where it is missing or torn, the segment is read.
+func (g *segment) noteRuns() {
+	if text, err := json.Marshal(runsNote{g.bytes, g.runs}); err == nil {
+		_ = os.WriteFile(g.runsPath(), sumline.Append(nil, text), 0o600)
+	}
+}
+
 // readRuns finds out of which runs a segment has records; if it cannot be read, that stays unknown.
 func (g *segment) readRuns() {
+	var note runsNote
+	line, err := os.ReadFile(g.runsPath())
+	if text, whole := sumline.Text(bytes.TrimSuffix(line, []byte("\n"))); err == nil && whole &&
+		json.Unmarshal(text, &note) == nil && note.Bytes == g.bytes && note.Runs != nil {
+		g.runs = note.Runs
+		return
+	}
 	runs := map[string]uint64{}
-	err := span{g.path, 0, g.bytes}.read(func(json []byte, seq uint64) bool {
+	err = span{g.path, 0, g.bytes}.read(func(json []byte, seq uint64) bool {
 		runs[runOf(json)] = seq
 		return true
 	})
 	if err == nil {
 		g.runs = runs
+		g.noteRuns()
 	}
 }
 

@@ -114,6 +114,12 @@ func (s *Spool) left() int64 {
 // quotaCure names the oldest of the runs that fill the spool. mu is held.
 func (s *Spool) quotaCure() string {
 	raise := fmt.Sprintf("raise the spool's quota of %s", amount(s.opt.QuotaBytes))
+	for i, g := range s.segments[:len(s.segments)-1] {
+		if g.runs == nil && s.wanted(i) {
+			raise = fmt.Sprintf("move %s away, which cannot be read, and start the agent again, or %s", g.path, raise)
+			break
+		}
+	}
 	runs := s.unconfirmed()
 	if len(runs) == 0 {
 		return raise
@@ -143,6 +149,7 @@ func (s *Spool) trim(need int64) {
 			i++
 			continue
 		}
+		_ = os.Remove(g.runsPath())
 		// What cannot be removed stays, counts, and is tried again.
 		if err := os.Remove(g.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return

@@ -78,6 +78,7 @@ func (g *segment) before(after uint64) int64 {
 const (
 	segmentSuffix = ".seg"
 	tornSuffix    = ".torn"
+	runsSuffix    = ".runs"
 )
 
 func segmentPath(dir string, first uint64) string {

@@ -8,7 +8,8 @@
 //	crc32c-of-json SP json LF
 //
 // Only the newest segment is ever written; it is synced before the next is
-// begun, so that only its tail can be torn.
+// begun, so that only its tail can be torn. Beside each of the others a note,
+// of the same name and .runs, names the runs of which it has records.
 package spool
 
 import (

@@ -42,7 +42,8 @@ type Spool interface {
 	Sync(ctx context.Context) error
 	journal.Records
 	CheckRoom(needBytes int64) error
-	Begin(run string)
+	Begin(run string) error
+	Reopen(run string) error
 }
 
 // Receiver is the node's GPS (node-agent/gps).

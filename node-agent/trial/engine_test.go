@@ -144,6 +144,8 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, err, "lease_held")
 	_, err = car.Lease(ctx, holder, wire.Lease{Holder: "another run of the same controller", TTLS: 10})
 	wantCode(t, err, "lease_held")
+	_, err = car.Lease(ctx, holder, wire.Lease{Holder: "who asks whether somebody has it"})
+	wantCode(t, err, "lease_held")
 	_, err = car.Arm(ctx, holder, "other", wire.TrialKey{Trial: 1, Attempt: 1})
 	wantCode(t, err, "not_found")
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
@@ -172,6 +174,21 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err = car.Load(ctx, holder, plan)
 	wantCode(t, err, "conflict")
+}
+
+// Also the same plan again may be of a run that was over; what it records from then on is waited for.
+func TestALoadedRunIsWaitedFor(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	if _, err := car.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"begun " + plan.Run, "reopened " + plan.Run}; !slices.Equal(car.spool.awaited, want) {
+		t.Errorf("the spool has %v, want %v", car.spool.awaited, want)
+	}
+	car.spool.fill(errors.New("full"))
+	if _, err := car.Load(ctx, holder, plan); err == nil {
+		t.Error("the run goes on, though a restarted node would take it for over")
+	}
 }
 
 func TestNodeThatCannotArmFailsTheTrial(t *testing.T) {

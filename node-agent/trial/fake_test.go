@@ -129,6 +129,7 @@ type fakeSpool struct {
 	mu      sync.Mutex
 	records []wire.Record
 	full    error
+	awaited []string // runs that were begun or reopened
 }
 
 func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
@@ -142,7 +143,14 @@ func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	return h.Seq, nil
 }
 func (s *fakeSpool) Sync(context.Context) error { return nil }
-func (s *fakeSpool) Begin(string)               {}
+func (s *fakeSpool) Begin(run string) error     { _ = s.await("begun " + run); return nil }
+func (s *fakeSpool) Reopen(run string) error    { return s.await("reopened " + run) }
+func (s *fakeSpool) await(what string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited = append(s.awaited, what)
+	return s.full
+}
 func (s *fakeSpool) Read(after uint64, limit int) (lines [][]byte, last uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,7 +89,7 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 			return wire.CampaignView{}, err
 		case same:
 			e.ended = false
-			return e.view(), e.readdress(plan)
+			return e.view(), cmp.Or(e.readdress(plan), e.deps.Spool.Reopen(plan.Run))
 		case !e.untouched():
 			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run),
 				"give the new run another name")
@@ -128,10 +128,12 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	for _, what := range report.Failed { // the node's status tells it too
 		e.deps.Log.Error("what the former run changed is not put back", "change", what)
 	}
+	if err := e.deps.Spool.Begin(plan.Run); err != nil {
+		return wire.CampaignView{}, err
+	}
 	if err := e.journal.Load(plan, e.byHand); err != nil {
 		return wire.CampaignView{}, err
 	}
-	e.deps.Spool.Begin(plan.Run)
 	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
 	e.bump()
 	return e.view(), nil
