@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -30,6 +31,11 @@ func TestARestoreByHandEndsTheRunOnItsMachine(t *testing.T) {
 		if step != "measuring" || k.Trial != 2 {
 			return
 		}
+		testnet.Await(t, 2*time.Second, "alpha forgets no run that is under way", func() bool {
+			var said strings.Builder
+			err := nodes.Forget(t.Context(), []*fleet.Client{alpha}, c.name, &said)
+			return err != nil && strings.Contains(said.String(), "is under way") // for once, all may be confirmed
+		})
 		if err := c.run.Cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
