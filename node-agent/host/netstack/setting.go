@@ -25,6 +25,8 @@ type Setting struct {
 	Written   string   `json:"written,omitempty"`   // by the change; empty: not known
 	Interface string   `json:"interface,omitempty"` // whose it is
 	Index     int      `json:"index,omitempty"`     // of that interface
+
+	halfUndone string // what an undo that was cut off has made of it; empty: nothing
 }
 
 // Path is that of the sysctl's file.
@@ -138,16 +140,36 @@ func SideEffects(key []string, value string) ([]Setting, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list interfaces' sysctls: %w", err)
 		}
-		redirects := map[bool]string{true: "1", false: "0"}[value == "0"]
-		out := []Setting{{Parts: []string{"net", "ipv4", "conf", "all", "accept_redirects"}, Value: redirects}}
+		out := []Setting{{Parts: []string{"net", "ipv4", "conf", "all", "accept_redirects"}}}
 		for _, e := range entries {
 			if e.Name() != "all" {
-				out = append(out, Setting{Parts: []string{"net", "ipv4", "conf", e.Name(), "forwarding"}, Value: value})
+				out = append(out, Setting{Parts: []string{"net", "ipv4", "conf", e.Name(), "forwarding"}})
 			}
+		}
+		for i := range out {
+			out[i].Value = out[i].forwarded(value)
 		}
 		return out, nil
 	}
 	return nil, nil
+}
+
+// forwarded is what the kernel sets one of these sysctls to when net.ipv4.ip_forward is set to a value.
+func (s Setting) forwarded(value string) string {
+	if s.Parts[len(s.Parts)-1] == "forwarding" {
+		return value
+	}
+	return map[bool]string{true: "1", false: "0"}[value == "0"]
+}
+
+// begun reports whether an undo was cut off after it had put net.ipv4.ip_forward back, with which the kernel has set the
+// others.
+func (all Settings) begun() bool {
+	if len(all) == 0 || all[0].key() != "net.ipv4.ip_forward" {
+		return false
+	}
+	now, err := ReadSysctl(all[0].Path())
+	return err == nil && now == all[0].Value
 }
 
 // noticedWithin bounds awaitNoticed; the kernel reports a carrier once a second.
@@ -177,7 +199,11 @@ func (all Settings) Revert() (note string, err error) {
 	var notes []string
 	var errs []error
 	var ours []Setting
+	begun := all.begun()
 	for _, s := range all {
+		if begun && s.key() != all[0].key() {
+			s.halfUndone = s.forwarded(all[0].Value)
+		}
 		switch note, mine, err := s.standing(); {
 		case err != nil:
 			errs = append(errs, err)
@@ -220,7 +246,7 @@ func (s Setting) standing() (note string, mine *Setting, err error) {
 		return "sysctl " + s.key() + " is gone", nil, nil
 	case err != nil:
 		return "", nil, err
-	case s.Written != "" && now != s.Written && now != s.Value:
+	case s.Written != "" && !slices.Contains([]string{s.Written, s.Value, s.halfUndone}, now):
 		return fmt.Sprintf("%s is %s, which somebody else has set", s.key(), now), nil, nil
 	}
 	return "", &s, nil
