@@ -227,7 +227,8 @@ func TestSignalOfASilentPeerIsNotThePresentOne(t *testing.T) {
 	}
 	testnet.CloseAtEnd(t, a)
 	first := info.Plan.Trials[0]
-	told := synthetic.Attempt(info.Plan, first, 1, synthetic.Conditions{MB: 1}, map[string]*uint64{})[first.Receiver]
+	all := synthetic.Attempt(info.Plan, first, 1, synthetic.Conditions{MB: 1}, map[string]*uint64{})
+	told := all[first.Receiver]
 	n := 0.0
 	for _, r := range told {
 		if s, ok := r.Body.(*wire.Station); ok {
@@ -238,8 +239,10 @@ func TestSignalOfASilentPeerIsNotThePresentOne(t *testing.T) {
 			n++
 		}
 	}
-	if err := synthetic.Store(a, first.Receiver, told); err != nil {
-		t.Fatal(err)
+	for _, node := range []string{first.Receiver, first.Sender} {
+		if err := synthetic.Store(a, node, all[node]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	near(t, rowsOf(t, a, 1), "", metrics.SignalMeanDbm, -50, 0)
 	points := timeline(t, a, 1)

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -28,29 +27,6 @@ type heard struct {
 	bootNs int64
 }
 
-// macOf is the address by which a node's radio knows a peer; empty when it is not known.
-// Where the peer alone of the trial's nodes did not tell its own, the only one that the radio
-// knew in the attempt and that is no other node's must be it.
-func (at Attempt) macOf(node, peer string) (mac string) {
-	macs := at.macs()
-	untold := func(n string) bool { return n != node && n != peer && macs[n] == "" }
-	if macs[peer] != "" || slices.ContainsFunc(at.trial.Nodes(), untold) {
-		return macs[peer]
-	}
-	others := slices.Collect(maps.Values(macs))
-	for _, r := range at.records {
-		b, ok := r.Body.(*wire.Station)
-		if !ok || r.Node != node || b.Peer == mac || slices.Contains(others, b.Peer) {
-			continue
-		}
-		if mac != "" {
-			return ""
-		}
-		mac = b.Peer
-	}
-	return mac
-}
-
 // stations yields a node's samples of a peer in the window.
 func (at Attempt) stations(node, peer string) []heard {
 	w := verdict.WindowOf(node, at.records)
@@ -62,7 +38,7 @@ func (at Attempt) stations(node, peer string) []heard {
 
 // heard yields a node's samples of a peer in w.
 func (at Attempt) heard(node, peer string, w wire.Window) []heard {
-	mac := at.macOf(node, peer)
+	mac := at.macs()[peer]
 	var out []heard
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Station); ok && r.Node == node && inside(w, r.TBootNs) && b.Peer == mac {

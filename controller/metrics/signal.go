@@ -120,7 +120,7 @@ func (h heard) failed() (n uint64) {
 // signalOf is a node's signal of another by the moments at which it was heard,
 // and the moments at which its radio was sampled at all.
 func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series.Series) {
-	mac := at.macOf(node, of)
+	mac := at.macs()[of]
 	for _, r := range at.records {
 		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
 		if r.Node != node {

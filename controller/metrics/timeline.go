@@ -41,7 +41,7 @@ type Point struct {
 // Timeline is the attempt at 10 Hz, every node's records aligned by its own
 // window. Only flows that are measured count. It is empty without a window.
 func (at Attempt) Timeline() []Point {
-	mac := at.macOf(at.trial.Receiver, at.trial.Sender) // by the records of relays, too
+	mac := at.macs()[at.trial.Sender] // by the records of relays, too
 	at.records = at.beyondRelays()
 	sender, receiver := verdict.WindowOf(at.trial.Sender, at.records), verdict.WindowOf(at.trial.Receiver, at.records)
 	if sender == nil && receiver == nil {
