@@ -104,8 +104,12 @@ func (p *Program) ends() bool {
 	const soonMs = 100
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, soonMs)
-	return p.fd < 0 || err == nil && n > 0
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, soonMs)
+		if !errors.Is(err, unix.EINTR) {
+			return p.fd < 0 || err == nil && n > 0
+		}
+	}
 }
 
 // read reads which socket has a number; false: none.

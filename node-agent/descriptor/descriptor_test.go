@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,4 +59,30 @@ func TestAProgramThatHasEndedHasNoSockets(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// A signal while the end of a program is waited for does not hide it.
+func TestASignalDoesNotHideAnEnd(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Of(c.Process.Pid)
+	if err != nil {
+		t.Fatal(errors.Join(err, c.Process.Kill(), c.Wait()))
+	}
+	defer p.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	waiting := unix.Gettid()
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		_ = unix.Tgkill(os.Getpid(), waiting, unix.SIGURG)
+		time.Sleep(20 * time.Millisecond)
+		_ = c.Process.Kill()
+	}()
+	if !p.ends() {
+		t.Error("the program does not end")
+	}
+	_ = c.Wait() // it was killed
 }
