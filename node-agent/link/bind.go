@@ -74,7 +74,9 @@ func (u UDP) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, _, err := u.WriteMsgUDPAddrPort(b, unix.PktInfo4(&unix.Inet4Pktinfo{Ifindex: index}), to)
+	// By itself IP_PKTINFO would have the route choose the source (ip_cmsg_send).
+	own := u.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	n, _, err := u.WriteMsgUDPAddrPort(b, unix.PktInfo4(&unix.Inet4Pktinfo{Ifindex: index, Spec_dst: own.As4()}), to)
 	return n, err
 }
 

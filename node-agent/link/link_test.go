@@ -104,3 +104,23 @@ func TestDatagramsToNeighboursArrive(t *testing.T) {
 		}
 	}
 }
+
+// A socket that has an address of its own keeps it, where the interface has others in the same network.
+func TestDatagramsToNeighboursKeepTheirSource(t *testing.T) {
+	to, err := ListenUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	from, err := ListenUDP(t.Context(), netip.MustParseAddrPort("127.0.0.5:0"), "lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	if _, err := from.WriteTo([]byte("x"), to.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	if _, sender, err := to.ReadFromUDP(make([]byte, 2)); err != nil || sender.String() != from.LocalAddr().String() {
+		t.Errorf("from %v it came from %v, %v", from.LocalAddr(), sender, err)
+	}
+}
