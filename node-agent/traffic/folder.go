@@ -35,10 +35,15 @@ func (g Generator) folder() (string, error) {
 }
 
 // Ready says what would keep iperf3 from running the flow here: it is not
-// there, or has no place for its streams' files.
+// there, cannot bind its sockets as the agent began with, or has no place for its
+// streams' files.
 func (g Generator) Ready(f wire.Flow) error {
 	if err := checkBinary(g.Bin); err != nil {
 		return err
+	}
+	if g.Bound != "" && g.Before310() {
+		return fmt.Errorf("bind iperf3's sockets to an interface: %s is older than 3.10 and cannot: restart the "+
+			"agent, which then binds none, or install iperf3 3.10 or newer before", g.Bin)
 	}
 	name, err := g.folder()
 	if err != nil {

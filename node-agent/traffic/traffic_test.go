@@ -140,6 +140,22 @@ func run(t *testing.T, ctx context.Context, script string, within time.Duration)
 	return p
 }
 
+// Which iperf3 there is may change after the agent has begun, and has bound its sockets.
+func TestAnIperf3ThatCannotBindIsNotReady(t *testing.T) {
+	for _, c := range []struct {
+		bound, version string
+		ready          bool
+	}{{"wlan0", "iperf 3.9 (cJSON 1.7.13)", false}, {"", "iperf 3.9 (cJSON 1.7.13)", true},
+		{"wlan0", "iperf 3.12", true}, {"wlan0", "", true}} {
+		g := generator(t, program(t, "exit 0"))
+		g.Bound, g.Version = c.bound, func() string { return c.version }
+		err := g.Ready(tcpFlow())
+		if (err == nil) != c.ready || err != nil && !strings.Contains(err.Error(), "restart the agent") {
+			t.Errorf("%q bound to %q: %v", c.version, c.bound, err)
+		}
+	}
+}
+
 func TestWhatIperf3PrintsIsKept(t *testing.T) {
 	out := run(t, t.Context(), `printf '{ "end":\n {"a": 1},\n "error": "unable to connect" }\n'; exit 1`,
 		time.Minute).Wait()
