@@ -291,7 +291,7 @@ func Schema() []Measurement {
 				{"mac", Text, "", "its MAC address", ""},
 				{"privileges", Text, "", "none: the agent runs without root and changes nothing; absent: it has a privileged half", ""},
 				{"sockets_by", Text, "", "how TCP's sockets are read: sock_diag, by which the kernel lists them, or descriptors, of iperf3's own sockets; absent from an agent that does not tell", ""},
-				{"bound_to", Text, "", "the interface to which the sockets of its trials are bound; absent: packets go as the system's routes have it", ""},
+				{"bound_to", Text, "", "the interface to which the phone app's node binds its trials' sockets, or they are not opened; what iperf3's server accepts of a flow with window_bytes or payload_bytes has Android's mark of its network instead; absent: packets go as the system's routes have it", ""},
 			},
 			LeftOut: []LeftOut{
 				{"tools", "a list; whole in the archive and the report"},

@@ -49,10 +49,13 @@ func (f *Face) withoutRoot() {
 	f.log.Info("runs without root: it changes nothing", "absent", strings.Join(f.absent, "; "), "bound", f.bound)
 }
 
-// bind has the trials' sockets keep to the interface, where that can be had: there is no rule of ours then that leads
-// packets to it. Without, the way is that of the system's rules.
+// bind has the trials' sockets keep to the interface where the phone app keeps the agent, if that can be had: there is
+// no rule of ours then that leads packets to it. Without, the way is that of the system's rules. Elsewhere it always
+// is: what iperf3's server accepts of a flow with -w or -M is not bound, as it opens another listener without
+// --bind-dev (iperf_tcp_listen), and only Android marks it with the network by which it came (tcp_fwmark_accept).
 func (f *Face) bind() {
 	switch err := link.MayBind(); {
+	case f.cfg.AppKey == "":
 	case err != nil:
 		f.unbound = wire.Problem{Found: "to which this system lets the agent bind no socket: " + err.Error()}
 	case f.generator.Before310():

@@ -68,13 +68,14 @@ func TestWhatDoesNotStandIsTold(t *testing.T) {
 	}
 }
 
-// A node without root keeps its trials' sockets to the interface, unless something hinders it: then it says what.
+// A phone's node without root keeps its trials' sockets to the interface, unless something hinders it: then it says
+// what.
 func TestTheTrialsSocketsKeepToTheInterface(t *testing.T) {
 	if err := link.MayBind(); err != nil {
 		t.Skipf("this system lets nobody bind sockets: %v", err)
 	}
 	for version, bound := range map[string]bool{"iperf 3.9 (cJSON 1.7.13)": false, "iperf 3.12": true, "": true} {
-		f := &Face{cfg: config.Config{Node: "a", Interface: "lo", Privileges: config.NoPrivileges}}
+		f := &Face{cfg: config.Config{Node: "a", Interface: "lo", Privileges: config.NoPrivileges, AppKey: "a"}}
 		f.generator.Version = func() string { return version }
 		f.bind()
 		if (f.bound == "lo") != bound || f.generator.Bound != f.bound {
@@ -83,5 +84,9 @@ func TestTheTrialsSocketsKeepToTheInterface(t *testing.T) {
 		if found := f.unbound; bound != (found.Found == "") {
 			t.Errorf("with %q: %+v", version, found)
 		}
+	}
+	f := &Face{cfg: config.Config{Node: "a", Interface: "lo", Privileges: config.NoPrivileges}}
+	if f.bind(); f.bound != "" || f.generator.Bound != "" || f.unbound.Found != "" {
+		t.Errorf("a laptop's are bound to %q, those of iperf3 to %q: %+v", f.bound, f.generator.Bound, f.unbound)
 	}
 }

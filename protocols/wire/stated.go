@@ -153,7 +153,9 @@ type Provenance struct {
 	// how TCP's sockets are read: sock_diag, by which the kernel lists them, or descriptors, of iperf3's own sockets;
 	// absent from an agent that does not tell
 	SocketsBy string `json:"sockets_by,omitempty" redact:"keep"`
-	// the interface to which the sockets of its trials are bound; absent: packets go as the system's routes have it
+	// the interface to which the phone app's node binds its trials' sockets, or they are not opened; what iperf3's
+	// server accepts of a flow with window_bytes or payload_bytes has Android's mark of its network instead; absent:
+	// packets go as the system's routes have it
 	BoundTo string `json:"bound_to,omitempty" redact:"keep"`
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -45,6 +46,10 @@ func newFieldWith(t *testing.T, iperf3 string) *field {
 	f := &field{Pair: testnet.NewPair(t, "10.97.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t),
 		before: map[string]string{}, agents: map[string]*testnet.Running{}}
 	f.fieldmesh(t, "keys", "init", "--dir", f.path("fleet"))
+	_, _, app, err := keys.New("app")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, name := range []string{"alpha", "bravo"} {
 		f.Nodes[name].Run(t, "ip", "address", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
 		f.fieldmesh(t, "keys", "issue", name, "--dir", f.path("fleet"), "--address", f.API(name))
@@ -53,10 +58,13 @@ func newFieldWith(t *testing.T, iperf3 string) *field {
 		f.before[name] = testnet.Snapshot(t, f.Nodes[name].Name)
 		config := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nprivileges: none\n"+
 			"state_dir: %s\nkeys_dir: %s\n", name, f.path(name+"/state"), f.path(name+"/keys"))
+		if name == "alpha" {
+			config += "app_key: " + app + "\n"
+		}
 		if name == "alpha" && iperf3 != "" {
 			config += fmt.Sprintf("binaries: {iperf3: %s}\n", iperf3)
 		}
-		err := errors.Join(os.WriteFile(f.path(name+".yaml"), []byte(config), 0o644),
+		err = errors.Join(os.WriteFile(f.path(name+".yaml"), []byte(config), 0o644),
 			os.Chown(f.path(name), testnet.Nobody, testnet.Nobody))
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +254,7 @@ func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, receive
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways, interfaces := map[string]string{}, map[string]bool{}
+	ways, interfaces, bound := map[string]string{}, map[string]bool{}, map[string]string{}
 	var w *wire.Window
 	for _, r := range records {
 		switch b := r.Body.(type) {
@@ -258,7 +266,7 @@ func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, receive
 			if b.Privileges != wire.NoPrivileges {
 				t.Errorf("%s has privileges %q by its records", r.Node, b.Privileges)
 			}
-			ways[r.Node] = b.SocketsBy
+			ways[r.Node], bound[r.Node] = b.SocketsBy, b.BoundTo
 		case *wire.Interface:
 			interfaces[r.Node] = true
 		case *wire.HostChange:
@@ -267,6 +275,9 @@ func (f *field) holds(t *testing.T, a *archive.Archive, receiver string, receive
 	}
 	if ways["alpha"] != "descriptors" || ways["bravo"] != "descriptors" {
 		t.Errorf("sockets were read by %v", ways)
+	}
+	if bound["alpha"] != "wlan0" || bound["bravo"] != "" {
+		t.Errorf("the trial's sockets were bound to %v", bound)
 	}
 	if interfaces["alpha"] || !interfaces["bravo"] {
 		t.Errorf("of these interfaces there are counters: %v", interfaces)
@@ -455,5 +466,23 @@ func TestE2EWhatNeedsRootIsRefused(t *testing.T) {
 			f.isAsBefore(t, node)
 		}
 	}
+	f.stop(t)
+}
+
+// A laptop whose rules lead the network elsewhere, as a VPN's do, is refused: what its iperf3 accepts would go there.
+// No mark of Android's keeps it to the interface.
+func TestE2EALaptopWithAnotherWayIsRefused(t *testing.T) {
+	f := newField(t)
+	bravo := f.Nodes["bravo"]
+	bravo.Run(t, "ip", "route", "add", "10.77.0.0/24", "dev", "ctl0", "table", "77")
+	bravo.Run(t, "ip", "rule", "add", "to", "10.77.0.0/24", "lookup", "77")
+	run := f.drive(t, "elsewhere", campaign)
+	err := run.Wait(t, 5*time.Minute)
+	const says = "node bravo: route: packets to 10.77.0.1 leave by ctl0 and not by wlan0"
+	if err == nil || !strings.Contains(run.Said(), says) {
+		t.Errorf("it ended with %v, and does not say %q:\n%s", err, says, run.Said())
+	}
+	bravo.Run(t, "ip", "rule", "del", "to", "10.77.0.0/24", "lookup", "77")
+	bravo.Run(t, "ip", "route", "flush", "table", "77")
 	f.stop(t)
 }
