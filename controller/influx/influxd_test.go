@@ -247,7 +247,11 @@ func TestE2EWhatBecameUnknownIsGone(t *testing.T) {
 		return known, all
 	}
 	tail()
-	for trial, send := range map[int]func(){1: publish, 3: tail} {
+	for _, late := range []struct { // in this order: the records' numbers grow
+		trial int
+		send  func()
+	}{{1, publish}, {3, tail}} {
+		trial := late.trial
 		if n, all := known(trial); n != 1 || all != 1 {
 			t.Fatalf("trial %d: of %d results %d have a throughput", trial, all, n)
 		}
@@ -255,7 +259,7 @@ func TestE2EWhatBecameUnknownIsGone(t *testing.T) {
 		appendAll(t, a, at.Receiver, []wire.Record{{Header: wire.Header{Node: at.Receiver, Epoch: "0123456789abcdef",
 			Seq: uint64(trial), TBootNs: 1, Run: a.Info().Run, Trial: trial, Attempt: 1},
 			Body: &wire.Edge{Edge: "open"}}})
-		send()
+		late.send()
 		if n, all := known(trial); n != 0 || all != 1 {
 			t.Errorf("trial %d, of which one edge of two is known to be sampled: of %d results %d have a throughput",
 				trial, all, n)
