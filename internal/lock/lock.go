@@ -44,7 +44,8 @@ func Hold(path string) (*os.File, error) {
 func open(path string) (*os.File, error) {
 	f, err := regular(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW)
 	if errors.Is(err, fs.ErrPermission) { // another user's, who lets it be read: that is enough to hold it
-		if readable, readErr := regular(path, os.O_RDONLY|unix.O_NOFOLLOW); !errors.Is(readErr, fs.ErrPermission) {
+		readable, readErr := regular(path, os.O_RDONLY|unix.O_NOFOLLOW)
+		if !errors.Is(readErr, fs.ErrPermission) && !errors.Is(readErr, fs.ErrNotExist) {
 			return readable, readErr
 		}
 	}

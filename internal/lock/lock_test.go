@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -138,6 +139,22 @@ func TestAReadableFileOfAnotherIsHeld(t *testing.T) {
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Where a folder lets nobody make the file, that is the error: not that there is no such file, or folder.
+func TestAFolderThatCannotBeWrittenIsNotMissing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become somebody else")
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(filepath.Dir(dir), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	asAnother(t, func() {
+		if _, err := Hold(filepath.Join(dir, "lock")); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%v, want that it is not permitted", err)
 		}
 	})
 }
