@@ -388,6 +388,7 @@ func (c *Core) resolve(r *station) {
 			rivalsMw += tx.at[r.index].powerMw
 		}
 	}
+	rivalsMw = best.share * (rivalsMw + c.narrowMw(best, r.index, began))
 	noticed := bestMw >= c.noticesMw(r.receiver, best)
 	others := c.interference(r, best)
 	clear := noticed && bestMw >= best.lockSNR*(r.noiseMw+others) && bestMw >= captureRatio*rivalsMw

@@ -70,6 +70,26 @@ func TestPreamblesInAPartOfTheChannelAreHidden(t *testing.T) {
 	}
 }
 
+// Of frames that begin together the stronger is received where it is ahead, by the capture ratio, of what it meets of
+// the other.
+func TestFramesInAPartOfTheChannelAreCaptured(t *testing.T) {
+	const apartM = 10
+	for theirs := range 3 {
+		meets := math.Pow(2, -float64(theirs)) // of their power, the share in the 20 MHz
+		for _, dB := range []float64{-0.5, 0.5} {
+			ratio := captureRatio * meets * propagation.DbToRatio(dB)
+			c := minstrels(t, -apartM, 0, apartM*math.Pow(ratio, -1./3))
+			c.begin(0, 1, theirs, 1500)
+			tx := c.begin(2, 1, 0, 1500)
+			c.Advance(c.phy.Detection + time.Microsecond)
+			if received := c.stations[1].receives == tx; received != (dB > 0) {
+				t.Errorf("%g dB above what it needs beside a frame of %d MHz, one of 20 MHz is received: %v", dB,
+					20<<theirs, received)
+			}
+		}
+	}
+}
+
 // Where minstrel chooses the rate, two nodes reach each other by its narrow frames, too. At a fixed rate, and where
 // the SNR chooses, there are none, and nothing is noticed earlier for them.
 func TestNarrowFramesReachFartherWhereThereAreAny(t *testing.T) {
