@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/spool"
 	"fieldmesh.dev/fieldmesh/node-agent/trial"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -63,6 +64,9 @@ func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.Ca
 		return wire.CampaignView{}, err
 	}
 	v, err := f.engine.Load(ctx, p.Name, plan)
+	if _, full := errors.AsType[*spool.FullError](err); full { // not even for the note that the run goes on
+		return v, wire.Errorf(wire.CodeDiskFull, "no room to take up run %s: %v", plan.Run, err)
+	}
 	if err != nil {
 		return v, err
 	}

@@ -34,8 +34,8 @@ func (c confirmed) has(run string, seq uint64) bool {
 	return seq <= max(c.all, c.runs[run])
 }
 
-// Confirm says that the controller of a run has every record of it up to a seq. Whole segments
-// of such records are dropped once the spool is larger than KeptBytes.
+// Confirm says that the controller of a run has every record of it up to a seq; with seq 0, that nobody has any or
+// wants any. Whole segments of such records are dropped once the spool is larger than KeptBytes.
 func (s *Spool) Confirm(c wire.Confirmation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,11 @@ func (s *Spool) Confirm(c wire.Confirmation) error {
 		return nil
 	}
 	s.confirmed.runs[c.Run] = max(s.confirmed.runs[c.Run], upTo)
-	s.confirmed.newest = max(s.confirmed.newest, c.Seq)
+	newest := c.Seq
+	if newest == 0 && len(s.unconfirmed()) == 0 {
+		newest = s.durable // no run is left whose controller would collect what is of no run beside its own
+	}
+	s.confirmed.newest = max(s.confirmed.newest, newest)
 	// Room first: on a full disk the note below cannot be written without it.
 	s.trim(0)
 	s.condense(c.Run)
@@ -71,6 +75,7 @@ func (s *Spool) condense(but string) {
 		s.confirmed.all = max(s.confirmed.all, s.segments[i+1].first-1)
 	}
 	held := maps.Clone(s.runs)
+	maps.Copy(held, s.written)
 	for _, g := range s.segments {
 		maps.Copy(held, g.runs)
 	}
@@ -92,6 +97,11 @@ func (s *Spool) reopen(run string) error {
 		return nil
 	}
 	s.confirmed.runs[run] = s.durable
+	// Room first, as above; nobody may have looked at the disk for long.
+	if free, err := s.diskFree(s.dir); err == nil {
+		s.free = free
+	}
+	s.trim(0)
 	if err := s.noteConfirmed(); err != nil {
 		s.confirmed.runs[run] = everything // it is tried again
 		return fmt.Errorf("note that run %s goes on: %w", run, err)
@@ -134,7 +144,7 @@ func (s *Spool) noteConfirmed() error {
 	for _, run := range slices.Sorted(maps.Keys(s.confirmed.runs)) {
 		fmt.Fprintf(&b, "%s %d\n", run, s.confirmed.runs[run])
 	}
-	return durable.Replace(filepath.Join(s.dir, confirmedFile), b.String())
+	return s.explain(durable.Replace(filepath.Join(s.dir, confirmedFile), b.String()), int64(b.Len()))
 }
 
 // readConfirmed reads what is confirmed. A damaged file only means that segments are kept longer.

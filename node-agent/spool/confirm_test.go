@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -208,26 +209,176 @@ func TestRunsAreKnownAfterAFailedWrite(t *testing.T) {
 // Whoever begins another run of a name, or takes one up again that is over, waits for all that is recorded from then
 // on, also before the first attempt.
 func TestWhatIsRecordedBeforeTheFirstAttemptIsKept(t *testing.T) {
-	for name, again := range map[string]func(*Spool, string) error{"begun": (*Spool).Begin,
-		"resumed": (*Spool).Reopen} {
-		t.Run(name, func(t *testing.T) {
-			s := mustOpen(t, t.TempDir(), greedy)
-			appendOf(t, s, "a", 1, 8)
-			over := wire.Confirmation{Run: "a", Seq: 8, Over: true}
-			if err := errors.Join(s.Confirm(over), again(s, "a")); err != nil {
-				t.Fatal(err)
-			}
-			appendOf(t, s, "a", 0, 8)
-			appendOf(t, s, "a", 2, 1)
-			appendOf(t, s, "b", 1, 8)
-			if err := confirm(s, "b", 25); err != nil {
-				t.Fatal(err)
-			}
-			got := seqs(t, s, 8, 100)
-			if len(got) < 9 || !slices.Equal(got[:9], []uint64{9, 10, 11, 12, 13, 14, 15, 16, 17}) {
-				t.Errorf("of the run's records 9 to 17 there are %v", got)
-			}
-		})
+	s := mustOpen(t, t.TempDir(), greedy)
+	appendOf(t, s, "a", 1, 8)
+	if err := errors.Join(s.Confirm(wire.Confirmation{Run: "a", Seq: 8, Over: true}), s.Reopen("a")); err != nil {
+		t.Fatal(err)
+	}
+	appendOf(t, s, "a", 0, 8)
+	appendOf(t, s, "a", 2, 1)
+	appendOf(t, s, "b", 1, 8)
+	if err := confirm(s, "b", 25); err != nil {
+		t.Fatal(err)
+	}
+	got := seqs(t, s, 8, 100)
+	if len(got) < 9 || !slices.Equal(got[:9], []uint64{9, 10, 11, 12, 13, 14, 15, 16, 17}) {
+		t.Errorf("of the run's records 9 to 17 there are %v", got)
+	}
+}
+
+// To take a run up on a full disk, what is confirmed makes room first; where there is none, the error says so.
+func TestARunIsTakenUpOnAFullDisk(t *testing.T) {
+	dir, d := t.TempDir(), &faultyDisk{}
+	s := d.open(t, dir, Options{MinFreeBytes: -1, SegmentBytes: 300, QuotaBytes: 1 << 20})
+	appendOf(t, s, "a", 1, 20)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Seq: 20, Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	oldest := s.Status().Oldest
+	d.mu.Lock()
+	d.free = 0 // others have filled it
+	d.mu.Unlock()
+	note := filepath.Join(dir, confirmedFile+".new")
+	if err := os.Symlink("/dev/full", note); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Reopen("a")
+	full, _ := errors.AsType[*FullError](err)
+	if full == nil || !strings.Contains(err.Error(), "make room on the disk") {
+		t.Errorf("%v, want how to make room", err)
+	}
+	if got := s.Status().Oldest; got <= oldest {
+		t.Errorf("the oldest record is still %d", got)
+	}
+	if err := errors.Join(os.Remove(note), s.Reopen("a")); err != nil {
+		t.Fatal(err)
+	}
+	appendOf(t, s, "a", 0, 1)
+	if runs := s.Status().UnconfirmedRuns; !slices.Equal(runs, []string{"a"}) {
+		t.Errorf("unconfirmed runs: %v", runs)
+	}
+}
+
+// Who forgets a run has not collected what is of no run: that stays while another run's controller may, and no longer.
+func TestAForgottenRunConfirmsNothingElse(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), greedy)
+	appendOf(t, s, "", 0, 4)
+	appendOf(t, s, "a", 1, 20)
+	appendOf(t, s, "b", 1, 20)
+	if err := s.Confirm(wire.Confirmation{Run: "a", Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	got := seqs(t, s, 0, 100)
+	if len(got) < 24 || len(got) > 26 || !slices.Equal(got[:4], []uint64{1, 2, 3, 4}) {
+		t.Errorf("%v is held, want of no run 1 to 4, and of b 25 to 44", got)
+	}
+	if err := s.Confirm(wire.Confirmation{Run: "b", Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := seqs(t, s, 0, 100); len(got) > 4 {
+		t.Errorf("%v is held though nobody is left who would collect it", got)
+	}
+}
+
+// slowFile takes long to sync while hold is not nil.
+type slowFile struct {
+	file
+	disk *slowDisk
+}
+
+type slowDisk struct {
+	mu      sync.Mutex
+	hold    chan struct{} // closed to go on
+	syncing chan struct{} // a sync has begun
+}
+
+func (f slowFile) Sync() error {
+	f.disk.mu.Lock()
+	hold := f.disk.hold
+	f.disk.mu.Unlock()
+	if hold != nil {
+		f.disk.syncing <- struct{}{}
+		<-hold
+	}
+	return f.file.Sync()
+}
+
+// What is said of a run that is over holds for records that are just being written, too.
+func TestARunThatIsOverStaysSoWhileItsRecordsAreWritten(t *testing.T) {
+	d := &slowDisk{syncing: make(chan struct{}, 100)}
+	s, err := open(t.TempDir(), "n1", greedy, func(path string) (file, error) {
+		f, err := openSegmentFile(path)
+		return slowFile{f, d}, err
+	}, diskFree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	appendOf(t, s, "a", 1, 8)
+	appendOf(t, s, "b", 1, 8)
+	if err := errors.Join(confirm(s, "b", 12), s.Confirm(wire.Confirmation{Run: "a", Seq: 8, Over: true})); err != nil {
+		t.Fatal(err)
+	}
+	hold := make(chan struct{})
+	d.mu.Lock()
+	d.hold = hold
+	d.mu.Unlock()
+	if _, err := s.Append(wire.Header{Run: "a"}, event(1)); err != nil { // late, and beside any attempt
+		t.Fatal(err)
+	}
+	<-d.syncing
+	err = confirm(s, "b", 16)
+	d.mu.Lock()
+	d.hold = nil
+	d.mu.Unlock()
+	close(hold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustSync(t, s)
+	if runs := s.Status().UnconfirmedRuns; len(runs) != 0 {
+		t.Errorf("unconfirmed runs: %v", runs)
+	}
+}
+
+// What was read of a segment beside damage is not noted: such a note would be believed when more can be read.
+func TestADamagedSegmentGetsNoNote(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, greedy)
+	appendOf(t, s, "a", 1, 8)
+	appendOf(t, s, "b", 1, 8)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segments := closedSegments(t, dir)
+	damage := func(path string, from, to int) {
+		t.Helper()
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		for i := max(from, 0); i < len(lines)-1 && i < to; i++ {
+			lines[i] = strings.Repeat("x", len(lines[i])-1) + "\n"
+		}
+		_ = os.Remove(strings.TrimSuffix(path, segmentSuffix) + runsSuffix)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(segments[0], 0, 1)
+	damage(segments[1], 1, 100)
+	damage(segments[2], 0, 100)
+	s = mustOpen(t, dir, greedy)
+	for i, path := range segments[:4] {
+		_, err := os.Stat(strings.TrimSuffix(path, segmentSuffix) + runsSuffix)
+		if noted := err == nil; noted != (i == 3) {
+			t.Errorf("of segment %d there is a note: %v", i, noted)
+		}
+	}
+	if s.segments[0].runs["a"] == 0 || s.segments[1].runs["a"] == 0 || s.segments[2].runs != nil {
+		t.Errorf("of the first segments the runs are %v, %v and %v", s.segments[0].runs, s.segments[1].runs,
+			s.segments[2].runs)
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *Spool) flush() error {
 	batch, newest := s.pending, s.next-1
 	s.pending, s.spare = s.spare[:0], nil // Append goes on in the other buffer
 	runs := s.runs
-	s.runs = map[string]uint64{}
+	s.runs, s.written = map[string]uint64{}, runs
 	s.flushing = int64(len(batch))
 	g := s.segments[len(s.segments)-1]
 	s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Spool) flush() error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flushing = 0
+	s.flushing, s.written = 0, nil
 	if freeErr == nil {
 		s.free = free
 	}

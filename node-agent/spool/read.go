@@ -87,12 +87,18 @@ func (s *Spool) spans(after uint64) []span {
 }
 
 func (p span) read(visit func(json []byte, seq uint64) bool) error {
+	_, err := p.scan(visit)
+	return err
+}
+
+// scan reads like read, and reports whether all that it looked at is undamaged; it is so only where visit saw all.
+func (p span) scan(visit func(json []byte, seq uint64) bool) (whole bool, err error) {
 	f, err := os.Open(p.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
-	_, _, err = scan(io.NewSectionReader(f, p.from, p.to-p.from), p.from,
+	damaged, end, err := scan(io.NewSectionReader(f, p.from, p.to-p.from), p.from,
 		func(json []byte, seq uint64, _ int64) bool { return visit(json, seq) })
-	return err
+	return damaged == 0 && end == p.to, err
 }

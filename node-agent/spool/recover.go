@@ -173,7 +173,8 @@ func (g *segment) noteRuns() {
 	}
 }
 
-// readRuns finds out of which runs a segment has records; if it cannot be read, that stays unknown.
+// readRuns finds out of which runs a segment has records; if none can be read, that stays unknown. What was read beside
+// damage is noted nowhere: another day more may be read.
 func (g *segment) readRuns() {
 	var note runsNote
 	line, err := os.ReadFile(g.runsPath())
@@ -183,12 +184,14 @@ func (g *segment) readRuns() {
 		return
 	}
 	runs := map[string]uint64{}
-	err = span{g.path, 0, g.bytes}.read(func(json []byte, seq uint64) bool {
+	whole, err := span{g.path, 0, g.bytes}.scan(func(json []byte, seq uint64) bool {
 		runs[runOf(json)] = seq
 		return true
 	})
-	if err == nil {
+	if err == nil && (whole || len(runs) > 0) {
 		g.runs = runs
+	}
+	if err == nil && whole {
 		g.noteRuns()
 	}
 }

@@ -74,13 +74,12 @@ func (s *Spool) sign(u *unsigned) {
 }
 
 // Begin has the signatures of a run follow none, and be on none of the records of a
-// former run of its name, whose archive was deleted. That one may be over; this one is not.
-func (s *Spool) Begin(run string) error {
+// former run of its name, whose archive was deleted. That one may be over: Reopen comes first.
+func (s *Spool) Begin(run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.unsigned, func(of subject, _ *unsigned) bool { return of.run == run })
 	delete(s.signed, run)
-	return s.reopen(run)
 }
 
 // rememberRuns bounds for how many runs the newest signature is remembered.

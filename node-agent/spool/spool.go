@@ -112,6 +112,7 @@ type Spool struct {
 	durable   uint64     // newest durable seq
 	confirmed confirmed
 	runs      map[string]uint64 // run → newest seq of it in pending
+	written   map[string]uint64 // run → newest seq of it in what is being flushed
 	flushing  int64             // bytes taken out of pending that are not yet durable
 	used      int64             // durable bytes in all segments
 	free      int64             // disk space at the last look

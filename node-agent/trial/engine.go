@@ -42,7 +42,7 @@ type Spool interface {
 	Sync(ctx context.Context) error
 	journal.Records
 	CheckRoom(needBytes int64) error
-	Begin(run string) error
+	Begin(run string)
 	Reopen(run string) error
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -182,12 +184,60 @@ func TestALoadedRunIsWaitedFor(t *testing.T) {
 	if _, err := car.Load(ctx, holder, plan); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"begun " + plan.Run, "reopened " + plan.Run}; !slices.Equal(car.spool.awaited, want) {
+	want := []string{"reopened " + plan.Run, "begun " + plan.Run, "reopened " + plan.Run}
+	if !slices.Equal(car.spool.awaited, want) {
 		t.Errorf("the spool has %v, want %v", car.spool.awaited, want)
 	}
-	car.spool.fill(errors.New("full"))
+	if _, err := car.Restore(ctx); err != nil {
+		t.Fatal(err)
+	}
+	car.spool.unnoted = errors.New("full")
+	if _, err := car.Load(ctx, holder, plan); err == nil || !car.ended {
+		t.Errorf("the run goes on, though a restarted node would take it for over: %v", err)
+	}
+}
+
+// Where the plan cannot be written, the run that is held goes on, and so do its signatures.
+func TestARunThatCannotBeWrittenIsNotBegun(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	if err := os.Mkdir(filepath.Join(car.dir, "run", "plan.json.new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plan.Seed++
 	if _, err := car.Load(ctx, holder, plan); err == nil {
-		t.Error("the run goes on, though a restarted node would take it for over")
+		t.Fatal("the plan was written")
+	}
+	if want := []string{"reopened " + plan.Run, "begun " + plan.Run, "reopened " + plan.Run}; !slices.Equal(
+		car.spool.awaited, want) {
+		t.Errorf("the spool has %v, want %v", car.spool.awaited, want)
+	}
+}
+
+// What a node has of a run stays while that is under way there: steered, in an attempt or between two of them.
+func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
+	car, road, plan := pair(t, 2)
+	dropped := 0
+	forget := func(run string) error { return car.Forget(run, func() error { dropped++; return nil }) }
+	refused := func(code, says string) {
+		t.Helper()
+		err := forget(plan.Run)
+		wantCode(t, err, code)
+		if !strings.Contains(err.Error(), says) || dropped > 0 {
+			t.Errorf("dropped %d times: %v", dropped, err)
+		}
+	}
+	refused("lease_held", "node car is steered by "+holder)
+	keepFirst(t, car, road, plan)
+	takeLease(t, car, 0)
+	refused("busy", "run "+plan.Run+" is under way at node car")
+	if err := forget("another"); err != nil || dropped != 1 {
+		t.Errorf("of another run: %v", err)
+	}
+	if _, err := car.Restore(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := forget(plan.Run); err != nil || dropped != 2 {
+		t.Errorf("after its end: %v", err)
 	}
 }
 

@@ -28,9 +28,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leased() && (e.lease.holder != holder || e.lease.label != l.Holder) {
-		return wire.Lease{}, refuse("lease_held",
-			fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label,
-				time.Until(e.lease.until).Seconds()),
+		return wire.Lease{}, refuse("lease_held", e.steeredBy(),
 			"stop the other controller, or wait until its lease has ended")
 	}
 	if l.TTLS <= 0 {
@@ -49,14 +47,19 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 // leased reports whether some controller steers; e.mu is held.
 func (e *Engine) leased() bool { return e.lease.holder != "" && time.Now().Before(e.lease.until) }
 
+// steeredBy says who does, and for how long; e.mu is held.
+func (e *Engine) steeredBy() string {
+	return fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label,
+		time.Until(e.lease.until).Seconds())
+}
+
 // needLease refuses a steering call of a peer that holds no lease; e.mu is held.
 func (e *Engine) needLease(holder string) error {
 	if e.leased() && e.lease.holder == holder {
 		return nil
 	}
 	if e.leased() {
-		return refuse("lease_held", "node "+e.cfg.Node+" is steered by "+e.lease.holder,
-			"stop the other controller, or wait until its lease has ended")
+		return refuse("lease_held", e.steeredBy(), "stop the other controller, or wait until its lease has ended")
 	}
 	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
 }
@@ -88,8 +91,9 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 		case err != nil:
 			return wire.CampaignView{}, err
 		case same:
-			e.ended = false
-			return e.view(), cmp.Or(e.readdress(plan), e.deps.Spool.Reopen(plan.Run))
+			err = cmp.Or(e.deps.Spool.Reopen(plan.Run), e.readdress(plan))
+			e.ended = e.ended && err != nil
+			return e.view(), err
 		case !e.untouched():
 			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run),
 				"give the new run another name")
@@ -128,12 +132,13 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	for _, what := range report.Failed { // the node's status tells it too
 		e.deps.Log.Error("what the former run changed is not put back", "change", what)
 	}
-	if err := e.deps.Spool.Begin(plan.Run); err != nil {
+	if err := e.deps.Spool.Reopen(plan.Run); err != nil {
 		return wire.CampaignView{}, err
 	}
 	if err := e.journal.Load(plan, e.byHand); err != nil {
 		return wire.CampaignView{}, err
 	}
+	e.deps.Spool.Begin(plan.Run)
 	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
 	e.bump()
 	return e.view(), nil
@@ -393,15 +398,33 @@ func (e *Engine) forsaken() bool {
 	return e.endedAt != "" || e.deps.Clock.BootNs()-e.heardNs >= forsakenAfter.Nanoseconds()
 }
 
+// Forget has what was recorded of a run dropped, unless that run is under way here, or loaded while somebody steers,
+// who may be taking it up. Neither begins before drop has returned.
+func (e *Engine) Forget(run string, drop func() error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.holds(run) != nil:
+	case e.leased():
+		return refuse("lease_held", e.steeredBy(), "wait until that has ended")
+	case e.busy():
+		return refuse("busy", fmt.Sprintf("run %s is under way at node %s", run, e.cfg.Node),
+			"wait for its end, or end it there: fieldmesh nodes restore "+e.cfg.Node)
+	}
+	return drop()
+}
+
 // Busy reports whether the machine should stay as the run has set it up: an
 // attempt is under way, or a begun run still has something to do and is not
 // forsaken.
 func (e *Engine) Busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.current != nil || e.leased() {
-		return true
-	}
+	return e.busy()
+}
+
+// busy is Busy; e.mu is held.
+func (e *Engine) busy() bool {
 	_, more := e.next()
-	return e.started && more && !e.forsaken()
+	return e.current != nil || e.leased() || e.started && more && !e.forsaken()
 }
