@@ -362,5 +362,8 @@ func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, off
 func (c *Client) Confirm(ctx context.Context, p wire.Confirmation) (wire.SpoolStatus, error) {
 	k := call{doing: fmt.Sprintf("confirm records of run %s up to %d", p.Run, p.Seq), method: http.MethodPost,
 		path: "/v1/records/confirm", within: callTime}
+	if p.Over && p.Seq == 0 {
+		k.doing = "forget run " + p.Run
+	}
 	return send[wire.SpoolStatus](ctx, c, k, p)
 }

@@ -14,12 +14,10 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// standIn is a node that holds a run of which it has records that nobody has collected.
+// standIn is a node that has records of a run that nobody has collected.
 type standIn struct {
-	held   string
-	leased bool
-	view   wire.CampaignView
-	over   []string // runs that were said to be over
+	refuses *wire.Error // why it keeps them; nil: it does not
+	over    []string    // runs that were said to be over
 }
 
 func (s *standIn) client(t *testing.T) *fleet.Client {
@@ -33,25 +31,17 @@ func (s *standIn) client(t *testing.T) *fleet.Client {
 		_, _ = w.Write(data)
 	}
 	mux.HandleFunc("GET /v1/node", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, wire.NodeStatus{Node: "car", Run: s.held,
-			Spool: wire.SpoolStatus{UnconfirmedRuns: []string{"r"}}})
+		reply(w, http.StatusOK, wire.NodeStatus{Node: "car", Spool: wire.SpoolStatus{
+			Newest: wire.SpoolPosition{Epoch: "e", Seq: 7}, UnconfirmedRuns: []string{"r"}}})
 	})
-	mux.HandleFunc("PUT /v1/lease", func(w http.ResponseWriter, r *http.Request) {
-		var l wire.Lease
-		if err := json.NewDecoder(r.Body).Decode(&l); err != nil || l.TTLS != 0 {
-			t.Errorf("lease %+v, %v: none is to be taken", l, err)
-		}
-		if s.leased {
-			reply(w, http.StatusConflict, wire.Error{Code: wire.CodeLeaseHeld, Message: "node car is steered by desk"})
-			return
-		}
-		reply(w, http.StatusOK, wire.Lease{Holder: l.Holder})
-	})
-	mux.HandleFunc("GET /v1/runs/r", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.view) })
 	mux.HandleFunc("POST /v1/records/confirm", func(w http.ResponseWriter, r *http.Request) {
 		var c wire.Confirmation
-		if err := json.NewDecoder(r.Body).Decode(&c); err != nil || !c.Over {
-			t.Errorf("confirmation %+v, %v", c, err)
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil || !c.Over || c.Seq != 0 || c.Epoch != "e" {
+			t.Errorf("confirmation %+v, %v: nothing was collected", c, err)
+		}
+		if s.refuses != nil {
+			reply(w, http.StatusConflict, s.refuses)
+			return
 		}
 		s.over = append(s.over, c.Run)
 		reply(w, http.StatusOK, wire.SpoolStatus{})
@@ -70,36 +60,23 @@ func (s *standIn) client(t *testing.T) *fleet.Client {
 	return c
 }
 
-// What a run records while it is under way, its controller has yet to collect.
+// What a run records while it is under way, its controller has yet to collect: the node refuses, and why is told.
 func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
-	current := &wire.TrialKey{Trial: 2, Attempt: 1}
-	for name, c := range map[string]struct {
-		node standIn
-		says string // "": it is forgotten
-	}{
-		"steered": {standIn{held: "r", leased: true}, "run r is under way: node car is steered by desk; " +
-			"wait for its end; or stop its controller, then `fieldmesh nodes restore car`"},
-		"alone, in an attempt": {
-			standIn{held: "r", view: wire.CampaignView{Current: current, State: wire.StateRunning}},
-			"trial 2, attempt 1 is running; wait"},
-		"alone, being armed": {
-			standIn{held: "r", view: wire.CampaignView{Current: current, State: wire.StateLoaded}},
-			"trial 2, attempt 1 is loaded; wait"},
-		"alone, between": {
-			standIn{held: "r", view: wire.CampaignView{Current: current, State: wire.StateKept}}, ""},
-		"before any":         {standIn{held: "r", view: wire.CampaignView{State: wire.StateLoaded}}, ""},
-		"steered in another": {standIn{held: "s", leased: true}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			err := Forget(t.Context(), []*fleet.Client{c.node.client(t)}, "r", &out)
-			forgotten := len(c.node.over) == 1
-			if forgotten != (c.says == "") || forgotten != (err == nil) || !strings.Contains(out.String(), c.says) {
-				t.Errorf("over %v, %v: %s", c.node.over, err, out.String())
-			}
-			if !forgotten && !errors.Is(err, ErrNotForgotten) {
-				t.Error(err)
-			}
-		})
+	for _, refuses := range []*wire.Error{nil, {Code: wire.CodeBusy, Message: "run r is under way at node car",
+		Cure: "wait for its end"}} {
+		node := standIn{refuses: refuses}
+		says := "car: drops the records of run r when it needs the room\n"
+		if refuses != nil {
+			says = "forget run r: run r is under way at node car (busy): wait for its end\n"
+		}
+		var out strings.Builder
+		err := Forget(t.Context(), []*fleet.Client{node.client(t)}, "r", &out)
+		if forgotten := len(node.over) == 1; forgotten != (refuses == nil) || forgotten != (err == nil) ||
+			!strings.Contains(out.String(), says) {
+			t.Errorf("over %v, %v: %s", node.over, err, out.String())
+		}
+		if err != nil && !errors.Is(err, ErrNotForgotten) {
+			t.Error(err)
+		}
 	}
 }

@@ -383,6 +383,19 @@ func TestRecordsAreReadByOffset(t *testing.T) {
 			t.Errorf("confirm %s: %d %s, want %s", body, r.status, r.body, want)
 		}
 	}
+	// Of a run that is under way, whose records nobody has, none are dropped; a controller's own word is taken.
+	b.node.holder = "desk"
+	for body, want := range map[string]int{`{"run":"r","epoch":"e1","seq":0,"over":true}`: http.StatusConflict,
+		`{"run":"r","epoch":"e1","seq":5,"over":true}`: http.StatusOK, `{"run":"r","epoch":"e1","seq":0}`: http.StatusOK} {
+		if r := b.askBy(client, "POST", "/v1/records/confirm", body); r.status != want {
+			t.Errorf("confirm %s: %d %s, want %d", body, r.status, r.body, want)
+		}
+	}
+	b.node.holder = ""
+	const forgotten = `{"run":"r","epoch":"e1","seq":0,"over":true}`
+	if r := b.askBy(client, "POST", "/v1/records/confirm", forgotten); r.status != http.StatusOK {
+		t.Errorf("confirm %s: %d %s", forgotten, r.status, r.body)
+	}
 }
 
 func TestPollsWaitForSomethingNew(t *testing.T) {

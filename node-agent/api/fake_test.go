@@ -180,6 +180,16 @@ func (n *fakeNode) Restore(context.Context) (wire.RestoreReport, error) {
 	return wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}}, nil
 }
 
+// Forget refuses while anybody steers.
+func (n *fakeNode) Forget(run string, drop func() error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.holder != "" {
+		return wire.Errorf(wire.CodeBusy, "run %s is under way", run)
+	}
+	return drop()
+}
+
 // Capture has the ten bytes of trial 2's first attempt.
 func (n *fakeNode) Capture(run string, k wire.TrialKey, offset int64, limit int) ([]byte, int64, error) {
 	const file = "0123456789"

@@ -62,7 +62,12 @@ func (s *Server) confirm(_ *call, p wire.Confirmation) (any, error) {
 	if p.Seq > newest.Seq {
 		return nil, wire.Errorf(wire.CodeConflict, "record %d is not written yet; the newest is %d", p.Seq, newest.Seq)
 	}
-	if err := s.records.Confirm(p); err != nil {
+	confirm := func() error { return s.records.Confirm(p) }
+	if p.Over && p.Seq == 0 { // nobody has collected anything, nor will
+		if err := s.node.Forget(p.Run, confirm); err != nil {
+			return nil, err
+		}
+	} else if err := confirm(); err != nil {
 		return nil, err
 	}
 	return s.records.Status(), nil

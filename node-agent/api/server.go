@@ -43,6 +43,8 @@ type Node interface {
 	Verdicts(ctx context.Context, p Peer, run string, v []wire.Verdict) (wire.CampaignView, error)
 	End(ctx context.Context, p Peer, run string) (wire.RestoreReport, error)
 	Restore(ctx context.Context) (wire.RestoreReport, error)
+	// Forget calls drop, which lets what was recorded of a run go, unless that run is under way.
+	Forget(run string, drop func() error) error
 	// Capture gives at most limit bytes of an attempt's packet capture from an offset on, and the capture's size.
 	Capture(run string, k wire.TrialKey, offset int64, limit int) (data []byte, size int64, err error)
 	People

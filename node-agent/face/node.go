@@ -233,6 +233,9 @@ func (f *Face) End(ctx context.Context, p api.Peer, run string) (wire.RestoreRep
 	return f.engine.End(ctx, p.Name, run)
 }
 
+// Forget passes on that nobody collects what was recorded of a run.
+func (f *Face) Forget(run string, drop func() error) error { return f.engine.Forget(run, drop) }
+
 // Restore puts the machine back.
 func (f *Face) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	return f.engine.Restore(ctx)

@@ -131,7 +131,8 @@ type SpoolPosition struct {
 	Seq   uint64 `json:"seq" max:"maxSeq"`
 }
 
-// Confirmation tells a node which records of a run are safe elsewhere.
+// Confirmation tells a node which records of a run are safe elsewhere. Over with seq 0 is of a run of which nobody has
+// any: the node refuses it while the run is under way there.
 type Confirmation struct {
 	Run   string `json:"run" form:"runForm"`
 	Epoch string `json:"epoch" form:"epochForm"`

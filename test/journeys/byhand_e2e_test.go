@@ -34,7 +34,7 @@ func TestARestoreByHandEndsTheRunOnItsMachine(t *testing.T) {
 		testnet.Await(t, 2*time.Second, "alpha forgets no run that is under way", func() bool {
 			var said strings.Builder
 			err := nodes.Forget(t.Context(), []*fleet.Client{alpha}, c.name, &said)
-			return err != nil && strings.Contains(said.String(), "is under way") // for once, all may be confirmed
+			return err != nil && strings.Contains(said.String(), "is steered by") // for once, all may be confirmed
 		})
 		if err := c.run.Cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
