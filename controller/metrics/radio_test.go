@@ -15,8 +15,8 @@ func heardAt(peer string, dbm, from, to float64) (out []wire.Record) {
 	return out
 }
 
-// A signal is that of the sender, which told its radio's address, in the timeline as in the means. Where it told none, the
-// only peer that was heard may be somebody else.
+// A signal is that of the sender, which told its radio's address, in the timeline as in the means. Where it told none,
+// the only peer that was heard may be somebody else.
 func TestASignalIsTheSendersOrNobodys(t *testing.T) {
 	a, x := heardAt("02:a", -50, 0, 10), heardAt("02:x", -80, 0, 10)
 	told := []wire.Record{told("a", 0, &wire.Provenance{MAC: "02:a"})}

@@ -162,8 +162,8 @@ func (s Setting) forwarded(value string) string {
 	return map[bool]string{true: "1", false: "0"}[value == "0"]
 }
 
-// begun reports whether an undo was cut off after it had put net.ipv4.ip_forward back, with which the kernel has set the
-// others.
+// begun reports whether an undo was cut off after it had put net.ipv4.ip_forward back, with which the kernel has set
+// the others.
 func (all Settings) begun() bool {
 	if len(all) == 0 || all[0].key() != "net.ipv4.ip_forward" {
 		return false

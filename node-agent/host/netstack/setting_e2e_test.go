@@ -9,8 +9,8 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// An undo puts net.ipv4.ip_forward back first, with which the kernel sets every interface's forwarding. If it is cut off
-// there, the next one does not take that for somebody else's.
+// An undo puts net.ipv4.ip_forward back first, with which the kernel sets every interface's forwarding. If it is cut
+// off there, the next one does not take that for somebody else's.
 func TestE2EAnUndoOfForwardingThatWasCutOffIsEnded(t *testing.T) {
 	testnet.NewNS(t, "forward").Do(t, func() error {
 		sysctl := func(name ...string) Setting { return Setting{Parts: append([]string{"net", "ipv4"}, name...)} }
