@@ -36,8 +36,9 @@ import kotlin.test.assertTrue
 import kotlin.test.fail
 
 /**
- * The app with a node that answers over TLS what protocols/wire has. All that is named here of the app's own code is
- * named by Android's manifest too: R8 may do with the rest what it does in the APK.
+ * The app with a node that answers over TLS what protocols/wire has. Of the app's own code all that is named here is
+ * named by Android's manifest too, but for the key and the folder that [App] replaces: R8 may do with the rest what it
+ * does in the APK.
  */
 @RunWith(RobolectricTestRunner::class)
 @Config(application = FlowTest.App::class, qualifiers = "w411dp-h891dp-port-420dpi")
