@@ -26,8 +26,8 @@ func (c *Core) begin(from, to, width, bytes int) *transmission {
 	return tx
 }
 
-// A frame in a part of the channel meets as much less noise, the same share of a wider frame's power, and the whole
-// of one that is no wider: only while that is on the air.
+// A frame in a part of the channel meets that share of the noise and of a wider frame's power. Of a frame that is no
+// wider it meets the whole power. Both count only while they are on the air.
 func TestFramesInAPartOfTheChannelCollide(t *testing.T) {
 	for mine := range 3 {
 		for theirs := range 3 {

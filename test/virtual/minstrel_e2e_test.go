@@ -143,13 +143,21 @@ type nobody struct{}
 func (nobody) Deliver(int, time.Duration, []byte) bool         { return true }
 func (nobody) TxFailed(int, time.Duration, medium.MAC, []byte) {}
 
-// insideFile is the file in which TestMinstrelOfTheKernel leaves what was on the air.
-const insideFile = "minstrel.json"
+// insideFile is the file in which a test within a kernel leaves what it found.
+const insideFile = "found.json"
 
 // inKernel is what minstrel_ht of the kernel for virtual time sends.
 func inKernel(t *testing.T, seed uint64) *onAir {
 	t.Helper()
 	a := newOnAir()
+	findWithin(t, seed, a, "TestMinstrelOfTheKernel")
+	return a
+}
+
+// findWithin runs a test of this package within a kernel for virtual time, and decodes what it leaves. The test's
+// arguments are its folder and more.
+func findWithin(t *testing.T, seed uint64, found any, test string, more ...string) {
+	t.Helper()
 	k := theKernel(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -159,7 +167,7 @@ func inKernel(t *testing.T, seed uint64) *onAir {
 	said := ""
 	err = virtual.Launch(t.Context(), virtual.Options{
 		Kernel: k.Path, Init: filepath.Join(programs, "fieldmesh"), InitArgs: []string{"field", "boot"},
-		Command:  []string{self, "-test.v", "-test.run", "^TestMinstrelOfTheKernel$", dir},
+		Command:  append([]string{self, "-test.v", "-test.run", "^" + test + "$", dir}, more...),
 		Writable: dir, Readable: []string{filepath.Dir(self), programs}, MemoryMB: 512,
 		Start: time.Unix(1_700_000_000, 0), Seed: seed, CallNs: 200, Log: filepath.Join(dir, "console.log"),
 		Line: func(line []byte) error {
@@ -172,10 +180,9 @@ func inKernel(t *testing.T, seed uint64) *onAir {
 		console, _ := os.ReadFile(filepath.Join(dir, "console.log"))
 		t.Fatalf("%v\n%s\n%s", err, said, console)
 	}
-	if err := json.Unmarshal(text, a); err != nil {
+	if err := json.Unmarshal(text, found); err != nil {
 		t.Fatal(err)
 	}
-	return a
 }
 
 // isInside: the process is the command of a kernel for virtual time.

@@ -29,7 +29,6 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
-	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -483,32 +482,7 @@ func (s ratedStandard) station(e *netlink.AttributeEncoder) {
 // kernels is what minstrel_ht of the kernel for virtual time sends.
 func (s ratedStandard) kernels(t *testing.T, seed uint64, paths string) (out []sent) {
 	t.Helper()
-	k := theKernel(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := testnet.Folder(t)
-	said := ""
-	err = virtual.Launch(t.Context(), virtual.Options{
-		Kernel: k.Path, Init: filepath.Join(programs, "fieldmesh"), InitArgs: []string{"field", "boot"},
-		Command: []string{self, "-test.v", "-test.run", "^TestRatesOfTheKernel$", dir, s.name, paths,
-			strconv.FormatUint(seed, 10)},
-		Writable: dir, Readable: []string{filepath.Dir(self), programs}, MemoryMB: 512,
-		Start: time.Unix(1_700_000_000, 0), Seed: seed, CallNs: 200, Log: filepath.Join(dir, "console.log"),
-		Line: func(line []byte) error {
-			said += string(line)
-			return nil
-		},
-	})
-	text, failed := os.ReadFile(filepath.Join(dir, insideFile))
-	if err := errors.Join(err, failed); err != nil {
-		console, _ := os.ReadFile(filepath.Join(dir, "console.log"))
-		t.Fatalf("%v\n%s\n%s", err, said, console)
-	}
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
+	findWithin(t, seed, &out, "TestRatesOfTheKernel", s.name, paths, strconv.FormatUint(seed, 10))
 	return out
 }
 
