@@ -23,13 +23,13 @@ func entry(t *testing.T, e archive.JournalEntry) []byte {
 	return append(b, '\n')
 }
 
-// The largest plan has 12,000 trials. Each of them may be driven more than once, and each
+// Each trial of the largest plan may be driven more than once, and each
 // verdict has a rule for each covariate of each node.
 func TestAJournalOfTheLargestPlanIsRead(t *testing.T) {
 	a := create(t)
 	must(t, a.Close())
 	var journal bytes.Buffer
-	const attempts = 24_000
+	const attempts = 2 * wire.MaxTrials
 	for n := range attempts {
 		k := wire.TrialKey{Trial: n/2 + 1, Attempt: n%2 + 1}
 		v := wire.Verdict{TrialKey: k, Outcome: wire.Rejected, Reason: wire.Reason{Code: wire.ReasonSpeed}, Final: true}

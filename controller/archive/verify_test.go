@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -172,9 +173,9 @@ func TestHostileArchivesAreNotRead(t *testing.T) {
 		}, "would take more than 96 MiB"},
 		"a schedule of many": {func(t *testing.T, d string) {
 			edit(t, d+"/schedule.json", func(b []byte) []byte {
-				return []byte(`{"trials":[` + strings.Repeat("{},", 12_000) + "{}]}")
+				return []byte(`{"trials":[` + strings.Repeat("{},", wire.MaxTrials) + "{}]}")
 			})
-		}, "it has 12001 trials, and may have 12000"},
+		}, fmt.Sprintf("it has %d trials, and may have %d", wire.MaxTrials+1, wire.MaxTrials)},
 		"a schedule that grows": {func(t *testing.T, d string) {
 			edit(t, d+"/schedule.json", func(b []byte) []byte {
 				return []byte(`{"trials":[` + strings.Repeat("{},", 500_000) + "{}]}")

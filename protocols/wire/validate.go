@@ -10,7 +10,7 @@ import (
 // carry; a campaign's own sense is the planner's to check.
 const (
 	MaxNodes    = 200
-	MaxTrials   = 12000
+	MaxTrials   = 20000
 	MaxAttempts = 1000
 	MaxFlows    = 128
 	MaxLeadS    = 600 // from GO to the window: what warms the network up lies there
