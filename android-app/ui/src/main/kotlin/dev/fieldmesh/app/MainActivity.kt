@@ -274,14 +274,15 @@ class MainActivity : Activity() {
 
     private fun onTrial(trial: TrialRow) {
         val run = app.session.state.value.campaign?.run ?: return
-        val reason = EditText(this).apply { setHint(R.string.decide_reason) }
+        val asked = layoutInflater.inflate(R.layout.decide, null)
         fun decide(what: String) {
-            app.session.decide(what, run, trial.number, trial.attempts, reason.text.toString().trim())
+            val reason = asked.findViewById<EditText>(R.id.reason).text.toString().trim()
+            app.session.decide(what, run, trial.number, trial.attempts, reason)
             tell(getString(R.string.decide_noted))
         }
         AlertDialog.Builder(this)
             .setTitle(getString(R.string.decide_title, trial.number))
-            .setView(reason)
+            .setView(asked)
             .setPositiveButton(R.string.decide_accept) { _, _ -> decide("accept") }
             .setNeutralButton(R.string.decide_repeat) { _, _ -> decide("repeat") }
             .setNegativeButton(R.string.decide_skip) { _, _ -> decide("skip") }
@@ -542,11 +543,13 @@ class MainActivity : Activity() {
         AlertDialog.Builder(this)
             .setMessage(R.string.log_saved)
             .setPositiveButton(R.string.log_keep, null)
-            .setNegativeButton(R.string.log_delete) { _, _ ->
+            // Neutral, because that one stands apart.
+            .setNeutralButton(R.string.log_delete) { _, _ ->
                 app.log.delete(copied)
                 screen.show(app.session.state.value)
             }
             .show()
+            .getButton(AlertDialog.BUTTON_NEUTRAL).setTextColor(getColor(R.color.bad))
     }
 
     private fun battery(): Battery? {

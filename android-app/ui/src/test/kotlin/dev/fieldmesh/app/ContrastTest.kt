@@ -11,6 +11,22 @@ import kotlin.math.pow
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
+/** How far two colours are apart, from 1 to 21, as WCAG defines it. */
+internal fun contrast(one: Int, other: Int): Double {
+    val (dark, bright) = listOf(light(one), light(other)).sorted()
+    return (bright + 0.05) / (dark + 0.05)
+}
+
+/** Relative luminance as WCAG defines it. */
+private fun light(color: Int): Double {
+    fun channel(c: Int): Double {
+        val s = c / 255.0
+        return if (s <= 0.04045) s / 12.92 else ((s + 0.055) / 1.055).pow(2.4)
+    }
+    return 0.2126 * channel(Color.red(color)) + 0.7152 * channel(Color.green(color)) +
+        0.0722 * channel(Color.blue(color))
+}
+
 /** Contrast by WCAG 2.1: 7 : 1 for text (1.4.6), 3 : 1 for lines and borders (1.4.11). */
 @RunWith(RobolectricTestRunner::class)
 @Config(application = TestApp::class)
@@ -34,8 +50,7 @@ class ContrastTest {
 
     private fun least(one: Int, other: Int, ratio: Double) {
         val app = RuntimeEnvironment.getApplication()
-        val (dark, bright) = listOf(light(app.getColor(one)), light(app.getColor(other))).sorted()
-        val found = (bright + 0.05) / (dark + 0.05)
+        val found = contrast(app.getColor(one), app.getColor(other))
         val name = app.resources::getResourceEntryName
         assertTrue(found >= ratio, "%s on %s: %.1f, least is %.1f".format(name(one), name(other), found, ratio))
     }
@@ -43,24 +58,13 @@ class ContrastTest {
     /** On a map what was measured stands out, and who is red-green blind tells much from little by the blue in it. */
     private fun checkRamp() {
         val app = RuntimeEnvironment.getApplication()
-        val ground = light(app.getColor(R.color.surface))
+        val ground = app.getColor(R.color.surface)
         for (i in 0..10) {
-            val (dark, bright) = listOf(light(app.ramp(i / 10f)), ground).sorted()
-            val found = (bright + 0.05) / (dark + 0.05)
+            val found = contrast(app.ramp(i / 10f), ground)
             assertTrue(found >= 3.0, "at ${i * 10} in 100 of the most: %.1f".format(found))
         }
         val blues = (0..10).map { Color.blue(app.ramp(it / 10f)) }
         assertEquals(blues.sorted(), blues)
         assertTrue(blues.last() - blues.first() >= 128, "$blues")
-    }
-
-    /** Relative luminance as WCAG defines it. */
-    private fun light(color: Int): Double {
-        fun channel(c: Int): Double {
-            val s = c / 255.0
-            return if (s <= 0.04045) s / 12.92 else ((s + 0.055) / 1.055).pow(2.4)
-        }
-        return 0.2126 * channel(Color.red(color)) + 0.7152 * channel(Color.green(color)) +
-            0.0722 * channel(Color.blue(color))
     }
 }

@@ -387,7 +387,7 @@ class ExperimentTest {
         assertEquals(emptyList(), controller.asked)
     }
 
-    private companion object {
+    internal companion object {
         const val CODE = "FIELDMESH-PAIR/127.0.0.1:1/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
     }
 }

@@ -61,6 +61,12 @@ import kotlin.test.assertTrue
 /** As a person reads it: without what keeps a line from ending. */
 internal fun String.plain() = replace('\u00A0', ' ').replace("\u2060", "")
 
+/** A view and all that are in it; the rows of a list are not. */
+internal fun View.all(): Sequence<View> = sequence {
+    yield(this@all)
+    if (this@all is ViewGroup && this@all !is ListView) for (i in 0 until childCount) yieldAll(getChildAt(i).all())
+}
+
 /**
  * Draws every state of every screen by the platform's own graphics, and keeps the pictures for people to look at: in
  * light, night, landscape, a large font, and German, in each unit of speed in which it differs. A screen that is longer
@@ -406,11 +412,6 @@ class ScreensTest {
         val number = v.text.take(at).trimEnd().takeLastWhile { !it.isWhitespace() }
         val isParted = number.lastOrNull()?.isDigit() == true && after.trimEnd(',', '.', ':') in PARTED
         expect(!isParted, "$picture: \"$number\" is parted from \"$after\"")
-    }
-
-    private fun View.all(): Sequence<View> = sequence {
-        yield(this@all)
-        if (this@all is ViewGroup && this@all !is ListView) for (i in 0 until childCount) yieldAll(getChildAt(i).all())
     }
 
     private fun screenOf(tab: Tab, view: View): Screen = when (tab) {
