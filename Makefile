@@ -87,10 +87,10 @@ app-test: ## test the phone app, its screens, and its client with real agents (n
 	@$(MAKE) build
 	@$(MAKE) app-verify
 
-# The agents' tests run as root, with the artifacts that the others fetched. With PROFILE=-Pall the others run on what
+# The agents' tests run as root, with the artifacts that the others fetched. With MAVEN_OPTIONS=-Pall the others run on what
 # R8 makes as well, and some on every version of Android that differs.
 app-verify:
-	android-app/maven $(PROFILE) verify
+	android-app/maven $(MAVEN_OPTIONS) verify
 	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent -Dmaven.repo.local='$(CURDIR)/android-app/.repository'
 
 bench: ## print the goals of speed and size, each beside its reference (needs root)
