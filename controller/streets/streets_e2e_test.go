@@ -82,15 +82,13 @@ func TestE2ELeavesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for x := range 201 {
-		for y := range 201 {
-			want := fmt.Sprintf("9/%d/%d", x, y)
-			if max(x, y) == 200 {
-				want = ""
-			}
-			if text, err := a.Tile(9, x, y); err != nil || string(text) != want {
-				t.Fatalf("9/%d/%d: %q, %v", x, y, text, err)
-			}
+	for i := range 8000 {
+		x, y, want := i*7919%16384, i*104729%16384, fmt.Sprintf("tile %d", i%50)
+		if text, err := a.Tile(14, x, y); err != nil || string(text) != want {
+			t.Fatalf("14/%d/%d: %q, %v", x, y, text, err)
+		}
+		if text, err := a.Tile(14, x, y^1); err != nil || text != nil {
+			t.Fatalf("14/%d/%d: %q, %v; there is none", x, y^1, text, err)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import numpy
 import shapely
 from pmtiles.tile import Compression, TileType, zxy_to_tileid
 from pmtiles.writer import write
-from shapely.geometry import LineString, Polygon, box
+from shapely.geometry import LineString, Point, Polygon, box
 
 LAT, LON = 52.5, 13.4  # of the roadside node; the car drives north of it
 NORTH = 1 / 111194.9  # degrees of a metre
@@ -38,8 +38,17 @@ def area(x, y, width, height):
     return Polygon([at(x, y), at(x + width, y), at(x + width, y + height), at(x, y + height)])
 
 
+NAMES = {"major_road": "Long Road", "lake": "Round Lake", "locality": "Nowhere"}
+
+
 def town():
     """(what, shape) by the names of Protomaps' basemap: layer and kind."""
+    yield ("earth", "earth"), area(-900, -800, 1800, 2300)
+    yield ("landuse", "park"), area(-340, 560, 150, 130)
+    yield ("landuse", "forest"), area(-880, -560, 330, 900)
+    yield ("landuse", "residential"), area(-350, -500, 730, 1800)  # which is not drawn
+    yield ("boundaries", "county"), line((-900, 1350), (900, 1250))
+    yield ("places", "locality"), Point(at(-100, 350))
     yield ("roads", "highway"), line((-900, -700), (900, -640))
     yield ("roads", "major_road"), line((0, -800), (0, 1500))  # on which the car drives
     yield ("roads", "rail"), line((-700, -800), (-420, 300), (-500, 1500))
@@ -67,6 +76,12 @@ OPENMAPTILES = {
     ("water", "river"): ("waterway", "river"),
     ("water", "lake"): ("water", "lake"),
     ("buildings", "building"): ("building", ""),
+    ("earth", "earth"): ("", ""),
+    ("landuse", "park"): ("park", "nature_reserve"),
+    ("landuse", "forest"): ("landcover", "wood"),
+    ("landuse", "residential"): ("landuse", "residential"),
+    ("boundaries", "county"): ("boundary", ""),
+    ("places", "locality"): ("place", "town"),
 }
 
 
@@ -83,17 +98,18 @@ def vector_tiles(schema):
     names = (lambda what: OPENMAPTILES[what]) if schema == "openmaptiles" else (lambda what: what)
     key = "class" if schema == "openmaptiles" else "kind"
     for zoom in range(11, 16):
-        shapes = [(names(what), mercator(zoom)(shape)) for what, shape in town()]
-        bounds = [s.bounds for _, s in shapes]
+        shapes = [(names(what), NAMES.get(what[1]), mercator(zoom)(shape)) for what, shape in town()]
+        bounds = [s.bounds for _, _, s in shapes]
         for x in range(int(min(b[0] for b in bounds)), int(max(b[2] for b in bounds)) + 1):
             for y in range(int(min(b[1] for b in bounds)), int(max(b[3] for b in bounds)) + 1):
                 layers = {}
-                for (layer, kind), shape in shapes:
-                    if layer.startswith("building") and zoom < 13:
+                for (layer, kind), name, shape in shapes:
+                    if not layer or layer.startswith("building") and zoom < 13:
                         continue
                     piece = shape.intersection(box(x - 1 / 64, y - 1 / 64, x + 65 / 64, y + 65 / 64))
                     if not piece.is_empty:
-                        layers.setdefault(layer, []).append({"geometry": piece, "properties": {key: kind, "n": 1}})
+                        says = {key: kind, "n": 1, **({"name": name} if name else {})}
+                        layers.setdefault(layer, []).append({"geometry": piece, "properties": says})
                 if layers:
                     yield zoom, x, y, mapbox_vector_tile.encode(
                         [{"name": name, "features": features} for name, features in layers.items()],
@@ -119,10 +135,12 @@ def pictures():
 
 
 def many():
-    """Each tile says where it is."""
-    for x in range(200):
-        for y in range(200):
-            yield 9, x, y, b"9/%d/%d" % (x, y)
+    """Each tile says what its number leaves of 50: equal tiles are kept once. Those of zoom 3 are all equal: one run."""
+    for x in range(8):
+        for y in range(8):
+            yield 3, x, y, b"sea"
+    for i in range(8000):
+        yield 14, i * 7919 % 16384, i * 104729 % 16384, b"tile %d" % (i % 50)
 
 
 def main(out, what="protomaps"):

@@ -53,6 +53,11 @@ class Preferences(context: Context) {
         get() = store.getString("wifi_interface", null) ?: "wlan0"
         set(value) = store.edit().putString("wifi_interface", value).apply()
 
+    /** Where the map lies that a person chose, as a URI. */
+    var map: String?
+        get() = store.getString("map", null)
+        set(value) = store.edit().putString("map", value).apply()
+
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = shelf("notes")
 

@@ -45,6 +45,7 @@ import dev.fieldmesh.device.RunHost
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.SpokenVoice
+import dev.fieldmesh.device.StreetMap
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
 import dev.fieldmesh.device.lastEnd
@@ -284,6 +285,7 @@ open class Fieldmesh :
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default
+    val map by lazy { StreetMap(contentResolver, preferences, worker) }
     open val pictures: Pictures by lazy { BackCamera(getSystemService(CameraManager::class.java)) }
 
     open fun identity(): Identity = keystoreIdentity()

@@ -28,6 +28,7 @@ import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.ExperimentActions
 import dev.fieldmesh.app.screen.ExperimentScreen
+import dev.fieldmesh.app.screen.MapActions
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
@@ -120,6 +121,8 @@ class MainActivity : Activity() {
             launch { app.wifi.link.collect { show(app.session.state.value) } }
             launch { app.session.state.collect(::show) }
             launch { app.gpsRuns.collect { show(app.session.state.value) } }
+            launch { app.map.open() }
+            launch { app.map.state.collect { show(app.session.state.value) } }
             launch { app.joined.collect(::onJoined) }
             launch { app.experiment.watch() }
             launch { app.experiment.state.collect { show(app.session.state.value) } }
@@ -197,7 +200,7 @@ class MainActivity : Activity() {
         Tab.EXPERIMENT -> ExperimentScreen(view, experimenting())
         Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
-        Tab.TRACK -> TrackScreen(view, app.session::mark)
+        Tab.TRACK -> TrackScreen(view, mapping(), app.session::mark)
         Tab.NODE -> NodeScreen(view, app.nowNs, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
         Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
@@ -407,6 +410,22 @@ class MainActivity : Activity() {
         override val voice get() = if (app.preferences.spokenCues) app.voice.state.value else VoiceState.READY
     }
 
+    private fun mapping() = object : MapActions {
+        override val unit get() = app.preferences.speedUnit
+        override val state get() = app.map.state.value
+        override val worker get() = app.worker
+
+        // Android has no media type for such a file.
+        override fun choose() = startActivityForResult(
+            Intent(Intent.ACTION_OPEN_DOCUMENT).addCategory(Intent.CATEGORY_OPENABLE).setType("*/*"),
+            ASK_MAP,
+        )
+
+        override fun remove() {
+            scope.launch { app.map.choose(null) }
+        }
+    }
+
     private fun choices() = object : Choices {
         override var unit by app.preferences::speedUnit
         override var spokenCues by app.preferences::spokenCues
@@ -418,6 +437,7 @@ class MainActivity : Activity() {
         if (result != RESULT_OK) return
         when (code) {
             ASK_LOG -> data?.data?.let { scope.launch { saveLog(it) } }
+            ASK_MAP -> data?.data?.let { scope.launch { app.map.choose(it) } }
         }
     }
 
@@ -608,6 +628,7 @@ class MainActivity : Activity() {
         const val ASK_CAMERA = 2
         const val ASK_LOG = 3
         const val ASK_NOTIFY = 4
+        const val ASK_MAP = 5
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

@@ -4,6 +4,7 @@ import android.app.Activity
 import android.graphics.Bitmap
 import android.graphics.Canvas
 import android.graphics.Rect
+import android.os.Looper
 import android.view.View
 import android.view.ViewGroup
 import android.widget.Button
@@ -19,6 +20,7 @@ import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.DriveSetting
 import dev.fieldmesh.app.screen.ExperimentActions
 import dev.fieldmesh.app.screen.ExperimentScreen
+import dev.fieldmesh.app.screen.MapActions
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.OwnNodeActions
 import dev.fieldmesh.app.screen.PairActions
@@ -42,7 +44,9 @@ import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.Hindrance
 import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.device.CameraException
+import dev.fieldmesh.device.MapState
 import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.flow
@@ -53,6 +57,7 @@ import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import java.io.File
 import kotlin.test.assertEquals
@@ -126,6 +131,11 @@ class ScreensTest {
         every(VoiceState.entries, scenes.map { it.voice })
         every(ControllerLink.entries, asks.map { it.link })
         every(Hindrance.entries, asks.map { it.hindrance })
+        every(
+            MapFault.entries,
+            scenes.map { (it.map as? MapState.Failed)?.fault },
+        )
+        every(listOf("None", "Opening", "Open", "Failed"), scenes.map { it.map.javaClass.name.substringAfterLast('$') })
         every(Steer.entries, asks.flatMap { it.wishes }.map { it.steer })
         every(listOf("accepted", "rejected", "failed", "interrupted"), drives.map { it.verdict?.outcome })
         every(listOf("running", "paused", "complete", "ended", "failed"), asks.map { it.run?.phase })
@@ -179,6 +189,8 @@ class ScreensTest {
         activity.frame(scene.state, scene.experiment.isExperimenter)
         val root = activity.window.decorView
         val metrics = activity.resources.displayMetrics
+        layOut(root, metrics.widthPixels, metrics.heightPixels)
+        shadowOf(Looper.getMainLooper()).idle() // what was painted beside it is there
         layOut(root, metrics.widthPixels, metrics.heightPixels)
         val seen = root.all().filter { it.isShown }
         val said = seen.filterIsInstance<TextView>().map { it.text.toString().plain() }.toList()
@@ -325,6 +337,14 @@ class ScreensTest {
             "Start this phone’s GPS on the Node screen, or wait for a fix of the node’s receiver: the route is drawn " +
                 "from then on.",
         ),
+        "track-map-light" to listOf("© Nobody & contributors made up", "Remove the map"),
+        "track-map-elsewhere-light" to listOf(
+            "© Nobody & contributors made up\nThe map has nothing here. It covers latitude 52.49 to 52.51, longitude " +
+                "13.39 to 13.41.",
+        ),
+        "track-map-damaged-tile-light" to listOf(
+            "The map’s file is damaged. “pmtiles verify” may say more; copy it to this phone again.",
+        ),
         "drive-armed-too-slow-light" to listOf("faster: 33.1 of 50.0 km/h"),
         "drive-running-light" to listOf("Signal, last 30 s: -55 dBm"),
         "drive-running-phone-light" to listOf("Access point by Android, last 30 s: -48 dBm"),
@@ -424,7 +444,7 @@ class ScreensTest {
         Tab.DRIVE -> DriveScreen(view, Setting()) {}
         Tab.NODE -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone())
         Tab.CAMPAIGN -> CampaignScreen(view, { unit }) {}
-        Tab.TRACK -> TrackScreen(view) {}
+        Tab.TRACK -> TrackScreen(view, Mapped()) {}
         Tab.PAIR -> PairScreen(view, Paired(scene.experiment.controller))
         Tab.SCAN -> scanning(view, scene.state.node != null)
         Tab.SETTINGS -> SettingsScreen(view, Setting())
@@ -478,6 +498,16 @@ class ScreensTest {
         override fun steer(run: String, how: Steer, button: TextView) = Unit
 
         override fun fetch(file: String, toOpen: Boolean) = Unit
+    }
+
+    private inner class Mapped : MapActions {
+        override val unit = this@ScreensTest.unit
+        override val state = scene.map
+        override val worker = Dispatchers.Unconfined
+
+        override fun choose() = Unit
+
+        override fun remove() = Unit
     }
 
     private class Paired(override val controller: Pairing?) : PairActions {

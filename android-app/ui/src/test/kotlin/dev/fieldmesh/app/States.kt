@@ -1,6 +1,7 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.app.MainActivity.Tab
+import dev.fieldmesh.core.Maps
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
@@ -22,6 +23,7 @@ import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.ExperimentState
 import dev.fieldmesh.core.experiment.Steer
 import dev.fieldmesh.core.experiment.Wish
+import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.CampaignView
@@ -46,6 +48,7 @@ import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
+import dev.fieldmesh.device.MapState
 import dev.fieldmesh.device.VoiceState
 import dev.fieldmesh.device.WifiLink
 import java.io.File
@@ -140,6 +143,28 @@ private val way = TrackState(
     siteLatDeg = -26.682,
     siteLonDeg = 27.092,
 )
+
+private fun town(eastM: Double, northM: Double) = 52.5 + northM / 111194.9 to 13.4 + eastM / 67691.4
+
+/** Through the town that the map shows: up its long road, and round a block. */
+private val street = TrackState(
+    points = List(300) { i ->
+        val (lat, lon) = if (i < 200) town(3 * sin(i / 9.0), i * 5.0 - 300) else town((i - 200) * 1.9, 702.0)
+        TrackPoint(lat, lon, (1.8e7 * (1 - i / 290.0)).takeIf { i in 20..280 }, afterGap = i in 120..130)
+    },
+    marks = listOf(town(4.0, 120.0).let { (lat, lon) -> Mark("a", "Bus passed", lat, lon, true) }),
+    peers = listOf(town(-20.0, -310.0).let { (lat, lon) -> Peer("roadside", lat, lon, 4) }),
+    siteLatDeg = town(-20.0, -300.0).first,
+    siteLonDeg = town(-20.0, -300.0).second,
+)
+
+private val townMap = MapState.Open(Maps.opened(Maps.written("town")))
+
+/** Its tiles are no vector tiles. */
+private fun brokenTown(): ByteArray {
+    val tile = Maps.packed(byteArrayOf(1, 2, 3))
+    return Maps.made(Maps.entry(1L shl 40, tile.size.toLong()), tiles = tile)
+}
 
 private val chart = List(120) { Point(it * 250_000_000L, (12 + 8 * sin(it / 12.0)) * 1e6) }
 private val levels = List(120) { Point(it * 250_000_000L, -60 - 15 * sin(it / 20.0)) }
@@ -385,6 +410,7 @@ data class Scene(
     val gpsRuns: Boolean = false,
     val logFault: String? = null,
     val logBytes: Long = 0,
+    val map: MapState = MapState.None,
     /** What was typed on the Pair screen and taken. */
     val typed: String? = null,
 )
@@ -575,7 +601,14 @@ object States {
         "none" to Scene(drive.getValue("lost")),
         "way" to Scene(ready),
         "unmeasured" to Scene(ready.copy(track = way.copy(points = way.points.map { it.copy(throughputBps = null) }))),
-    )
+        "map" to Scene(ready.copy(track = street), map = townMap),
+        "map-alone" to Scene(drive.getValue("lost"), map = townMap),
+        "map-elsewhere" to Scene(ready, map = townMap),
+        "map-opening" to Scene(ready, map = MapState.Opening),
+        "map-damaged-tile" to Scene(ready.copy(track = street), map = MapState.Open(Maps.opened(brokenTown()))),
+    ) + MapFault.entries.associate {
+        "map-${it.name.lowercase().replace('_', '-')}" to Scene(ready.copy(track = street), map = MapState.Failed(it))
+    }
 
     private val settings: Map<String, Scene> = VoiceState.entries.associate {
         it.name.lowercase().replace('_', '-') to Scene(ready, voice = it)

@@ -3,6 +3,7 @@ package dev.fieldmesh.app
 import android.graphics.Bitmap
 import android.graphics.Canvas
 import dev.fieldmesh.app.view.TrackView
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.TrackPoint
 import dev.fieldmesh.core.app.TrackState
 import org.junit.runner.RunWith
@@ -20,7 +21,7 @@ class TrackViewTest {
     private val view = TrackView(app, null).apply { layout(0, 0, SIDE, SIDE) }
 
     private fun drawn(vararg places: TrackPoint): Bitmap {
-        view.show(TrackState(places.toList()))
+        view.show(TrackState(places.toList()), SpeedUnit.KMH)
         return Bitmap.createBitmap(SIDE, SIDE, Bitmap.Config.ARGB_8888).also { view.draw(Canvas(it)) }
     }
 

@@ -1,6 +1,5 @@
 package dev.fieldmesh.core.app
 
-import dev.fieldmesh.core.drive.Metres
 import dev.fieldmesh.core.drive.metresFrom
 import dev.fieldmesh.core.gps.Fix
 
@@ -21,7 +20,7 @@ data class Mark(val id: String, val text: String, val latDeg: Double?, val lonDe
 /** Where another node was [ageS] seconds ago; it is not known where it is. */
 data class Peer(val node: String, val latDeg: Double, val lonDeg: Double, val ageS: Long)
 
-/** The way so far, for a plain grid in metres about the first place. */
+/** The way so far, and what else is known to be where. */
 data class TrackState(
     val points: List<TrackPoint> = emptyList(),
     val marks: List<Mark> = emptyList(),
@@ -30,17 +29,7 @@ data class TrackState(
     val siteLonDeg: Double? = null,
 ) {
     /** No place is known, neither of the car nor of another node. */
-    val isEmpty: Boolean get() = origin == null
-
-    private val origin get() = when {
-        siteLatDeg != null && siteLonDeg != null -> siteLatDeg to siteLonDeg
-        else -> points.firstOrNull()?.let { it.latDeg to it.lonDeg }
-            ?: peers.firstOrNull()?.let { it.latDeg to it.lonDeg }
-    }
-
-    fun metres(latDeg: Double, lonDeg: Double): Metres? = origin?.let { (lat, lon) ->
-        metresFrom(lat, lon, latDeg, lonDeg)
-    }
+    val isEmpty: Boolean get() = points.isEmpty() && peers.isEmpty() && (siteLatDeg == null || siteLonDeg == null)
 
     /** With one more place; those nearer than a metre to the last are left out, and the oldest go. */
     fun with(fix: Fix, throughputBps: Double?): TrackState {

@@ -35,6 +35,7 @@ internal class PlacesCard(private val view: View) {
                 siteLatDeg = places.roadsideLatDeg,
                 siteLonDeg = places.roadsideLonDeg,
             ),
+            words.unit,
         )
     }
 

@@ -5,18 +5,47 @@ import android.widget.EditText
 import android.widget.TextView
 import dev.fieldmesh.app.R
 import dev.fieldmesh.app.view.TrackView
+import dev.fieldmesh.app.view.attributionOf
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.map.MapFault
+import dev.fieldmesh.core.map.PmTiles
+import dev.fieldmesh.device.MapState
+import kotlinx.coroutines.CoroutineDispatcher
 
-/** The way so far, and the marks that the experimenter drops on it. */
-class TrackScreen(override val view: View, private val onMark: (String) -> Unit) : Screen {
+/** What can be done about the map under the track. */
+interface MapActions {
+    val unit: SpeedUnit
+    val state: MapState
+
+    /** For what would hold up the screen. */
+    val worker: CoroutineDispatcher
+
+    fun choose()
+
+    fun remove()
+}
+
+/** The way so far on a map, and the marks that the experimenter drops on it. */
+class TrackScreen(override val view: View, private val actions: MapActions, private val onMark: (String) -> Unit) :
+    Screen {
     private val context = view.context
     private val words: EditText = view.findViewById(R.id.mark_text)
+    private val map: TrackView = view.findViewById(R.id.map)
 
     init {
         for (id in listOf(R.id.mark_bus, R.id.mark_person, R.id.mark_turn)) {
             view.findViewById<TextView>(id).setOnClickListener { onMark((it as TextView).text.toString()) }
         }
         view.findViewById<View>(R.id.mark_drop).setOnClickListener { dropOwn() }
+        map.isMovable = true
+        map.layer.worker = actions.worker
+        map.layer.onPainted = ::showMap
+        view.findViewById<View>(R.id.map_closer).setOnClickListener { map.zoom(TrackView.STEP) }
+        view.findViewById<View>(R.id.map_farther).setOnClickListener { map.zoom(1 / TrackView.STEP) }
+        view.findViewById<View>(R.id.map_whole).setOnClickListener { map.showWhole() }
+        view.findViewById<View>(R.id.map_choose).setOnClickListener { actions.choose() }
+        view.findViewById<View>(R.id.map_remove).setOnClickListener { actions.remove() }
     }
 
     private fun dropOwn() {
@@ -27,14 +56,61 @@ class TrackScreen(override val view: View, private val onMark: (String) -> Unit)
     }
 
     override fun show(state: AppState) {
-        view.findViewById<TrackView>(R.id.map).show(state.track)
+        map.show(state.track, actions.unit)
+        showMap()
         val all = state.track.marks.size
         val waiting = state.track.marks.count { !it.saved }
         val resources = context.resources
-        view.findViewById<TextView>(R.id.marks).text = listOfNotNull(
-            resources.getQuantityString(R.plurals.marks, all, all).takeIf { all > 0 },
-            resources.getQuantityString(R.plurals.marks_waiting, waiting, waiting).takeIf { waiting > 0 },
-            context.getString(R.string.track_how).takeIf { state.track.isEmpty },
-        ).joinToString(", ")
+        view.tell(
+            R.id.marks,
+            listOfNotNull(
+                resources.getQuantityString(R.plurals.marks, all, all).takeIf { all > 0 },
+                resources.getQuantityString(R.plurals.marks_waiting, waiting, waiting).takeIf { waiting > 0 },
+                context.getString(R.string.track_how).takeIf { state.track.isEmpty },
+            ).joinToString(", ").ifEmpty { null },
+        )
+    }
+
+    private fun showMap() {
+        val now = actions.state
+        val tiles = (now as? MapState.Open)?.tiles
+        if (map.layer.map !== tiles) {
+            map.layer.map = tiles
+            map.changed()
+        }
+        val fault = (now as? MapState.Failed)?.fault ?: map.layer.fault
+        view.findViewById<TextView>(R.id.map_says).apply {
+            text = when {
+                fault != null -> context.getString(FAULTS.getValue(fault))
+                tiles != null -> said(tiles)
+                now == MapState.Opening -> context.getString(R.string.map_opening)
+                else -> context.getString(R.string.map_how)
+            }
+            setTextColor(context.getColor(if (fault == null) R.color.text_soft else R.color.bad))
+        }
+        view.see(R.id.map_choose, tiles == null && now != MapState.Opening)
+        view.see(R.id.map_remove, tiles != null || now is MapState.Failed)
+    }
+
+    /** Of whom the map is, and that it has nothing here. */
+    private fun said(tiles: PmTiles): String {
+        val (west, south, east, north) = tiles.bounds
+        val lacks = context.getString(R.string.map_nothing, south, north, west, east)
+        return listOfNotNull(
+            attributionOf(tiles).ifEmpty { null },
+            lacks.takeIf { map.layer.painted?.isEmpty == true },
+        ).joinToString("\n")
+    }
+
+    private companion object {
+        val FAULTS = mapOf(
+            MapFault.OTHER_FORMAT to R.string.map_other_format,
+            MapFault.OTHER_VERSION to R.string.map_other_version,
+            MapFault.OTHER_COMPRESSION to R.string.map_other_compression,
+            MapFault.OTHER_TILES to R.string.map_other_tiles,
+            MapFault.TOO_SHORT to R.string.map_too_short,
+            MapFault.DAMAGED to R.string.map_damaged,
+            MapFault.UNREADABLE to R.string.map_unreadable,
+        )
     }
 }

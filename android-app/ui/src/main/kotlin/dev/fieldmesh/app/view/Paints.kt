@@ -26,3 +26,9 @@ internal fun Context.stroke(color: Int, widthDp: Float) = fill(color).also {
 }
 
 internal fun Context.lettering(color: Int, sizeSp: Float) = fill(color).also { it.textSize = sp(sizeSp) }
+
+/** For the names that a map has. */
+internal fun Context.mapLettering() = lettering(R.color.text_soft, 12f)
+
+/** What is drawn below words, so that they are read on whatever lies under them. */
+internal fun Context.halo(of: Paint) = stroke(R.color.surface, 3f).also { it.textSize = of.textSize }

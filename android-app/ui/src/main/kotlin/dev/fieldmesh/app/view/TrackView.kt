@@ -2,27 +2,35 @@ package dev.fieldmesh.app.view
 
 import android.content.Context
 import android.graphics.Canvas
+import android.graphics.Paint
 import android.graphics.Path
 import android.util.AttributeSet
+import android.view.GestureDetector
+import android.view.MotionEvent
+import android.view.ScaleGestureDetector
 import android.view.View
+import android.view.ViewGroup
 import dev.fieldmesh.app.R
 import dev.fieldmesh.app.screen.bitRate
 import dev.fieldmesh.core.app.Box
 import dev.fieldmesh.core.app.Labels
-import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.app.Peer
+import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.TrackState
-import dev.fieldmesh.core.drive.Metres
+import dev.fieldmesh.core.map.Look
+import dev.fieldmesh.core.map.ScaleBar
+import dev.fieldmesh.core.map.Spot
 
 /**
- * The way on a plain grid, north up, without a map from anywhere: each stretch
- * in the colour of the throughput there, the roadside's site as a square, other
- * nodes as diamonds with the age of what is known, marks as rings, the car as a dot.
- * Words that would cover others are left out: the nodes' stay first, then the newest marks'.
+ * The way, north up, on a map that the phone has, or else on a plain grid: each stretch in the colour of the throughput
+ * there, the roadside's site as a square, other nodes as diamonds with the age of what is known, marks as rings, the
+ * car as a dot. Words that would cover others are left out: the nodes' stay first, then the newest marks', then those
+ * of the map.
  */
 class TrackView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
     private val ground = context.fill(R.color.surface)
     private val grid = context.stroke(R.color.line, 0.5f)
+    private val verge = context.stroke(R.color.ground, 9f)
     private val unmeasured = context.stroke(R.color.line, 4f)
     private val measured = context.stroke(R.color.accent, 6f)
     private val car = context.fill(R.color.text)
@@ -30,209 +38,303 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private val site = context.fill(R.color.good)
     private val node = context.fill(R.color.accent)
     private val nodeRim = context.stroke(R.color.accent, 3f)
-    private val diamond = Path()
     private val mark = context.stroke(R.color.bad, 3f)
     private val words = context.lettering(R.color.text, 14f)
-    private val scaleBar = context.fill(R.color.text)
+    private val names = context.mapLettering()
+    private val ramp = context.fill(R.color.text)
+    private val rule = context.stroke(R.color.text, 2f)
+    private val path = Path()
     private var track = TrackState()
-    private var scale = Scale(Metres(0.0, 0.0), 1.0)
+    private var unit = SpeedUnit.KMH
+    private var way = emptyList<Spot>()
+
+    /** What a person has moved to; null: all of the track. */
+    private var chosen: Look? = null
+
+    /** What lies below the track. */
+    internal val layer = MapLayer(this)
+
+    /** Whether fingers move it. */
+    var isMovable = false
+    private val fingers = GestureDetector(context, Fingers())
+    private val pinch = ScaleGestureDetector(context, Pinch())
 
     init {
         contentDescription = spoken()
     }
 
-    fun show(track: TrackState) {
-        if (track == this.track) return
+    fun show(track: TrackState, unit: SpeedUnit) {
+        if (track == this.track && unit == this.unit) return
         this.track = track
+        this.unit = unit
+        way = track.points.map { Spot.of(it.latDeg, it.lonDeg) }
+        changed()
+    }
+
+    /** What is seen, or what lies below it, is another. */
+    internal fun changed() {
         contentDescription = spoken()
+        layer.want(look())
         invalidate()
+    }
+
+    /** Closer by [factor], about what is at ([x], [y]). */
+    fun zoom(factor: Double, x: Float = width / 2f, y: Float = height / 2f) {
+        chosen = look()?.zoomed(factor, x, y) ?: return
+        changed()
+    }
+
+    fun showWhole() {
+        chosen = null
+        changed()
+    }
+
+    override fun onSizeChanged(width: Int, height: Int, formerWidth: Int, formerHeight: Int) = changed()
+
+    override fun onDetachedFromWindow() {
+        layer.leave()
+        super.onDetachedFromWindow()
+    }
+
+    override fun onTouchEvent(event: MotionEvent): Boolean {
+        if (!isMovable) return super.onTouchEvent(event)
+        pinch.onTouchEvent(event)
+        fingers.onTouchEvent(event)
+        return true
+    }
+
+    private inner class Fingers : GestureDetector.SimpleOnGestureListener() {
+        override fun onDown(e: MotionEvent) = true
+
+        override fun onScroll(from: MotionEvent?, to: MotionEvent, distanceX: Float, distanceY: Float): Boolean {
+            chosen = look()?.moved(-distanceX, -distanceY) ?: return false
+            changed()
+            return true
+        }
+
+        override fun onDoubleTap(e: MotionEvent): Boolean {
+            zoom(STEP, e.x, e.y)
+            return true
+        }
+    }
+
+    private inner class Pinch : ScaleGestureDetector.SimpleOnScaleGestureListener() {
+        override fun onScale(detector: ScaleGestureDetector): Boolean {
+            zoom(detector.scaleFactor.toDouble(), detector.focusX, detector.focusY)
+            return true
+        }
     }
 
     /** What a screen reader says of it. */
     private fun spoken(): String {
         val most = mostBps
-        val way = when {
+        val what = when {
             track.isEmpty -> context.getString(R.string.track_none)
             most == null -> context.getString(R.string.track_way)
             else -> context.getString(R.string.track_way_measured, context.bitRate(most))
         }
-        return (listOf(way) + track.peers.map { context.getString(R.string.track_peer, it.node, it.ageS) })
-            .joinToString("; ")
+        return listOfNotNull(
+            what,
+            layer.map?.let { context.getString(R.string.track_map, attributionOf(it)) },
+            look()?.let { context.getString(R.string.track_scale, bar(it)) },
+        ).plus(track.peers.map { context.getString(R.string.track_peer, it.node, it.ageS) }).joinToString("; ")
     }
+
+    private fun look(): Look? = if (width == 0 ||
+        height == 0
+    ) {
+        null
+    } else {
+        chosen?.copy(width = width, height = height) ?: whole()
+    }
+
+    /** All of the track, or of the map. */
+    private fun whole(): Look? {
+        val all = way + track.peers.map { Spot.of(it.latDeg, it.lonDeg) } + listOfNotNull(sitePlace())
+        val places = all.ifEmpty {
+            val (west, south, east, north) = layer.map?.bounds ?: return null
+            listOf(Spot.of(north, west), Spot.of(south, east))
+        }
+        return Look.at(places, width, height, EDGE * minOf(width, height) + words.textSize, LEAST_M)
+    }
+
+    private fun bar(look: Look): ScaleBar = look.bar(context.dp(BAR_DP).toDouble(), unit == SpeedUnit.MPH)
 
     override fun onDraw(canvas: Canvas) {
         canvas.drawRect(0f, 0f, width.toFloat(), height.toFloat(), ground)
-        val places = track.points.mapNotNull { track.metres(it.latDeg, it.lonDeg) }
-        val others = track.peers.mapNotNull { peer -> track.metres(peer.latDeg, peer.lonDeg)?.let { peer to it } }
-        if (places.isEmpty() && others.isEmpty() && track.siteLatDeg == null) {
-            canvas.drawText(context.getString(R.string.track_none), context.dp(12f), context.dp(28f), words)
-            return
-        }
-        scale = fit(places + others.map { it.second } + listOfNotNull(sitePlace()))
-        val step = drawGrid(canvas)
-        drawWay(canvas, places)
-        drawSite(canvas)
-        val marks = track.marks.asReversed().mapNotNull { m -> placeOf(m)?.let { m.text to it } }
-        marks.forEach { (_, place) -> canvas.drawCircle(x(place), y(place), context.dp(7f), mark) }
-        others.forEach { (peer, place) -> drawPeer(canvas, peer, place) }
-        places.lastOrNull()?.let { drawDot(canvas, it) }
-        val caption = context.getString(R.string.track_grid, step)
-        canvas.drawText(caption, context.dp(10f), height - context.dp(10f), words)
-        val room = Labels(width.toFloat(), height.toFloat())
-        room.keepFree(
-            Box(
-                0f,
-                height - context.dp(10f) - words.textSize,
-                context.dp(10f) + words.measureText(caption),
-                height.toFloat(),
-            ),
+        val look = look() ?: return canvas.drawText(
+            context.getString(R.string.track_none),
+            context.dp(12f),
+            context.dp(28f),
+            words,
         )
-        drawLegend(canvas, room)
-        val nodes = others.map { (peer, place) ->
-            context.getString(R.string.track_peer, peer.node, peer.ageS) to place
-        }
-        drawWords(canvas, room, nodes + marks, listOfNotNull(sitePlace(), places.lastOrNull()))
+        if (layer.painted?.isEmpty != false) drawGrid(canvas, look)
+        layer.draw(canvas, look)
+        Drawing(canvas, look).draw()
     }
 
-    /** What stands at its places, the first first, where there is room; nothing covers a symbol. */
-    private fun drawWords(canvas: Canvas, room: Labels, texts: List<Pair<String, Metres>>, bare: List<Metres>) {
-        (texts.map { it.second } + bare).forEach { room.keepFree(symbol(it)) }
-        val letters = words.fontMetrics
-        for ((text, place) in texts) {
-            val box = room.place(symbol(place), words.measureText(text), letters.descent - letters.ascent) ?: continue
-            canvas.drawText(text, box.left, box.top - letters.ascent, words)
-        }
+    /** Lines as far apart as the scale is long, about the first place. */
+    private fun drawGrid(canvas: Canvas, look: Look) {
+        val step = bar(look).px.toFloat()
+        val from = sitePlace() ?: way.firstOrNull() ?: look.middle
+        generateSequence(look.x(from).mod(step)) { it + step }.takeWhile { it < width }
+            .forEach { canvas.drawLine(it, 0f, it, height.toFloat(), grid) }
+        generateSequence(look.y(from).mod(step)) { it + step }.takeWhile { it < height }
+            .forEach { canvas.drawLine(0f, it, width.toFloat(), it, grid) }
     }
 
-    private fun symbol(place: Metres): Box {
-        val half = context.dp(11f) // the largest is a diamond of 10 with its rim
-        return Box(x(place) - half, y(place) - half, x(place) + half, y(place) + half)
-    }
-
-    private fun sitePlace(): Metres? {
-        val lat = track.siteLatDeg ?: return null
-        return track.metres(lat, track.siteLonDeg ?: return null)
-    }
-
-    /** The height of the words at the top and at the bottom. */
-    private val margin get() = context.dp(14f) + words.textSize
-
-    /** All places within the view, with a margin; never closer than 100 m across. */
-    private fun fit(places: List<Metres>): Scale {
-        val west = places.minOf { it.east }
-        val east = places.maxOf { it.east }
-        val south = places.minOf { it.north }
-        val north = places.maxOf { it.north }
-        val metres = maxOf(
-            (east - west) / (width * ROOM),
-            (north - south) / ((height - 2 * margin) * ROOM),
-            LEAST_M / minOf(width, height),
-        )
-        return Scale(Metres((west + east) / 2, (south + north) / 2), metres)
-    }
-
-    private fun x(m: Metres) = (width / 2 + (m.east - scale.middle.east) / scale.metresPerPixel).toFloat()
-
-    private fun y(m: Metres) = (height / 2 - (m.north - scale.middle.north) / scale.metresPerPixel).toFloat()
-
-    private fun drawGrid(canvas: Canvas): Int {
-        val wanted = scale.metresPerPixel * context.dp(64f)
-        val step = STEPS.firstOrNull { it >= wanted } ?: STEPS.last()
-        val pixels = (step / scale.metresPerPixel).toFloat()
-        var gx = x(Metres(Math.floor((scale.middle.east - width / 2 * scale.metresPerPixel) / step) * step, 0.0))
-        while (gx < width) {
-            canvas.drawLine(gx, 0f, gx, height.toFloat(), grid)
-            gx += pixels
-        }
-        var gy = y(Metres(0.0, Math.ceil((scale.middle.north + height / 2 * scale.metresPerPixel) / step) * step))
-        while (gy < height) {
-            canvas.drawLine(0f, gy, width.toFloat(), gy, grid)
-            gy += pixels
-        }
-        return step
-    }
-
-    private fun drawWay(canvas: Canvas, places: List<Metres>) {
-        val most = mostBps ?: 0.0
-        for (i in 1 until places.size) {
-            val bps = track.points[i].run { throughputBps.takeUnless { afterGap } }
-            canvas.drawLine(
-                x(places[i - 1]),
-                y(places[i - 1]),
-                x(places[i]),
-                y(places[i]),
-                if (bps ==
-                    null
-                ) {
-                    unmeasured
-                } else {
-                    measured.apply { color = context.ramp((bps / most.coerceAtLeast(1.0)).toFloat()) }
-                },
-            )
-        }
-    }
+    private fun sitePlace(): Spot? = Spot.of(track.siteLatDeg ?: return null, track.siteLonDeg ?: return null)
 
     private val mostBps get() = track.points.mapNotNull { it.throughputBps }.maxOrNull()
 
-    /** What the colours of the way stand for, at the top. */
-    private fun drawLegend(canvas: Canvas, room: Labels) {
-        val most = mostBps ?: return
-        val edge = context.dp(10f)
-        val base = edge + words.textSize * 0.8f
-        val none = context.bitRate(0.0)
-        val all = context.bitRate(most)
-        val left = edge * 1.5f + words.measureText(none)
-        val wide = context.dp(72f)
-        canvas.drawText(none, edge, base, words)
-        for (i in 0 until STEPS_OF_RAMP) {
-            scaleBar.color = context.ramp(i / (STEPS_OF_RAMP - 1f))
-            val x = left + wide * i / STEPS_OF_RAMP
-            canvas.drawRect(x, base - words.textSize * 0.7f, x + wide / STEPS_OF_RAMP + 1, base, scaleBar)
+    /** One drawing of the track and of all words. */
+    private inner class Drawing(private val canvas: Canvas, private val look: Look) {
+        private val room = Labels(width.toFloat(), height.toFloat())
+        private val edge = context.dp(10f)
+
+        fun draw() {
+            val marks = track.marks.asReversed().mapNotNull { m ->
+                m.latDeg?.let { lat -> m.lonDeg?.let { lon -> m.text to Spot.of(lat, lon) } }
+            }
+            val peers = track.peers.map { it to Spot.of(it.latDeg, it.lonDeg) }
+            drawWay()
+            sitePlace()?.let(::drawSite)
+            marks.forEach { (_, at) -> canvas.drawCircle(look.x(at), look.y(at), context.dp(7f), mark) }
+            peers.forEach { (peer, at) -> drawPeer(peer, at) }
+            way.lastOrNull()?.let(::drawCar)
+            keepControlsFree()
+            drawScale()
+            drawLegend()
+            val told = peers.map { (p, at) -> context.getString(R.string.track_peer, p.node, p.ageS) to at } + marks
+            (
+                told.map {
+                    it.second
+                } + listOfNotNull(sitePlace(), way.lastOrNull())
+                ).forEach { room.keepFree(box(it, 11f)) }
+            told.forEach { (text, at) -> drawBeside(text, box(at, 11f), words) }
+            layer.painted?.names.orEmpty().distinctBy { it.first }.forEach { (text, at) ->
+                drawBeside(text, box(at, 0f), names)
+            }
         }
-        canvas.drawText(all, left + wide + edge / 2, base, words)
-        val right = left + wide + edge / 2 + words.measureText(all)
-        room.keepFree(Box(0f, 0f, right, base + words.fontMetrics.descent))
+
+        private fun drawBeside(text: String, symbol: Box, paint: Paint) {
+            val letters = paint.fontMetrics
+            val box = room.place(symbol, paint.measureText(text), letters.descent - letters.ascent) ?: return
+            drawWords(text, box.left, box.top - letters.ascent, paint)
+        }
+
+        private fun drawWords(text: String, x: Float, y: Float, paint: Paint) {
+            if (layer.painted != null) canvas.drawText(text, x, y, context.halo(paint))
+            canvas.drawText(text, x, y, paint)
+        }
+
+        private fun box(at: Spot, halfDp: Float): Box {
+            val half = context.dp(halfDp)
+            return Box(look.x(at) - half, look.y(at) - half, look.x(at) + half, look.y(at) + half)
+        }
+
+        /** Other views in the same frame lie above this one. */
+        private fun keepControlsFree() {
+            val frame = parent as? ViewGroup ?: return
+            (0 until frame.childCount).map(frame::getChildAt).filter { it !== this@TrackView && it.isShown }.forEach {
+                room.keepFree(
+                    Box(
+                        (it.left - left).toFloat(),
+                        (it.top - top).toFloat(),
+                        (it.right - left).toFloat(),
+                        (it.bottom - top).toFloat(),
+                    ),
+                )
+            }
+        }
+
+        private fun drawWay() {
+            if (way.size < 2) return
+            path.reset()
+            path.moveTo(look.x(way[0]), look.y(way[0]))
+            way.drop(1).forEach { path.lineTo(look.x(it), look.y(it)) }
+            if (layer.painted != null) canvas.drawPath(path, verge)
+            val most = (mostBps ?: 0.0).coerceAtLeast(1.0)
+            for (i in 1 until way.size) {
+                val bps = track.points[i].run { throughputBps.takeUnless { afterGap } }
+                val paint = if (bps == null) unmeasured else measured
+                if (bps != null) measured.color = context.ramp((bps / most).toFloat())
+                canvas.drawLine(look.x(way[i - 1]), look.y(way[i - 1]), look.x(way[i]), look.y(way[i]), paint)
+            }
+        }
+
+        /** How long a round length is, at the bottom. */
+        private fun drawScale() {
+            val bar = bar(look)
+            val y = height - edge
+            val tick = context.dp(5f)
+            val right = edge + bar.px.toFloat()
+            path.reset()
+            path.moveTo(edge, y - tick)
+            path.lineTo(edge, y)
+            path.lineTo(right, y)
+            path.lineTo(right, y - tick)
+            if (layer.painted != null) canvas.drawPath(path, rim.apply { strokeWidth = context.dp(5f) })
+            canvas.drawPath(path, rule)
+            val top = y - tick - words.textSize
+            drawWords("$bar", edge + tick, y - tick, words)
+            room.keepFree(Box(0f, top, maxOf(right, edge + tick + words.measureText("$bar")), height.toFloat()))
+        }
+
+        /** What the colours of the way stand for, at the top. */
+        private fun drawLegend() {
+            val most = mostBps ?: return
+            val base = edge + words.textSize * 0.8f
+            val none = context.bitRate(0.0)
+            val all = context.bitRate(most)
+            val first = edge * 1.5f + words.measureText(none)
+            val wide = context.dp(72f)
+            drawWords(none, edge, base, words)
+            for (i in 0 until STEPS_OF_RAMP) {
+                ramp.color = context.ramp(i / (STEPS_OF_RAMP - 1f))
+                val x = first + wide * i / STEPS_OF_RAMP
+                canvas.drawRect(x, base - words.textSize * 0.7f, x + wide / STEPS_OF_RAMP + 1, base, ramp)
+            }
+            drawWords(all, first + wide + edge / 2, base, words)
+            val right = first + wide + edge / 2 + words.measureText(all)
+            room.keepFree(Box(0f, 0f, right, base + words.fontMetrics.descent))
+        }
+
+        private fun drawSite(at: Spot) {
+            val (left, top, right, bottom) = box(at, 8f)
+            canvas.drawRect(left, top, right, bottom, site)
+        }
+
+        private fun drawPeer(peer: Peer, at: Spot) {
+            val (left, top, right, bottom) = box(at, 10f)
+            path.reset()
+            path.moveTo(look.x(at), top)
+            path.lineTo(right, look.y(at))
+            path.lineTo(look.x(at), bottom)
+            path.lineTo(left, look.y(at))
+            path.close()
+            if (peer.ageS <= FRESH_S) canvas.drawPath(path, node)
+            canvas.drawPath(path, nodeRim)
+        }
+
+        private fun drawCar(at: Spot) {
+            canvas.drawCircle(look.x(at), look.y(at), context.dp(9f), car)
+            canvas.drawCircle(look.x(at), look.y(at), context.dp(9f), rim.apply { strokeWidth = context.dp(3f) })
+        }
     }
 
-    private fun drawSite(canvas: Canvas) {
-        val place = sitePlace() ?: return
-        val half = context.dp(8f)
-        canvas.drawRect(x(place) - half, y(place) - half, x(place) + half, y(place) + half, site)
-    }
-
-    private fun drawPeer(canvas: Canvas, peer: Peer, place: Metres) {
-        val half = context.dp(10f)
-        diamond.reset()
-        diamond.moveTo(x(place), y(place) - half)
-        diamond.lineTo(x(place) + half, y(place))
-        diamond.lineTo(x(place), y(place) + half)
-        diamond.lineTo(x(place) - half, y(place))
-        diamond.close()
-        if (peer.ageS <= FRESH_S) canvas.drawPath(diamond, node)
-        canvas.drawPath(diamond, nodeRim)
-    }
-
-    private fun placeOf(m: Mark): Metres? {
-        return track.metres(m.latDeg ?: return null, m.lonDeg ?: return null)
-    }
-
-    private fun drawDot(canvas: Canvas, place: Metres) {
-        canvas.drawCircle(x(place), y(place), context.dp(9f), car)
-        canvas.drawCircle(x(place), y(place), context.dp(9f), rim)
-    }
-
-    private class Scale(val middle: Metres, val metresPerPixel: Double)
-
-    private companion object {
-        const val ROOM = 0.8
-        const val LEAST_M = 100.0
-        const val STEPS_OF_RAMP = 24
+    companion object {
+        /** How much closer one tap comes. */
+        internal const val STEP = 2.0
+        private const val EDGE = 0.1
+        private const val LEAST_M = 100.0
+        private const val BAR_DP = 96f
+        private const val STEPS_OF_RAMP = 24
 
         /**
          * Above it a diamond is drawn hollow: the node tells its place every ten seconds, so two tellings
          * have been missed.
          */
-        const val FRESH_S = 30L
-        val STEPS = listOf(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+        private const val FRESH_S = 30L
     }
 }

@@ -1,0 +1,98 @@
+package dev.fieldmesh.app.view
+
+import android.graphics.Canvas
+import android.graphics.Paint
+import android.graphics.RectF
+import android.view.View
+import dev.fieldmesh.core.map.Look
+import dev.fieldmesh.core.map.MapException
+import dev.fieldmesh.core.map.MapFault
+import dev.fieldmesh.core.map.PmTiles
+import dev.fieldmesh.core.map.Spot
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
+import java.io.IOException
+
+/**
+ * The map under a track. It is painted beside the main thread, wider than what is seen; until that is done, what was
+ * painted before is moved and enlarged.
+ */
+internal class MapLayer(private val view: View) {
+    private val painter = MapPainter(view.context)
+    private val smooth = Paint(Paint.FILTER_BITMAP_FLAG)
+    private var scope = MainScope()
+    private var isPainting = false
+    private var wanted: Look? = null
+
+    /** For what would hold up the screens. */
+    var worker: CoroutineDispatcher = Dispatchers.Default
+
+    /** Called when there is something new of what follows. */
+    var onPainted: () -> Unit = {}
+    var painted: Painted? = null
+        private set
+    var fault: MapFault? = null
+        private set
+
+    var map: PmTiles? = null
+        set(value) {
+            if (value === field) return
+            field = value
+            painted = null
+            fault = null
+        }
+
+    /** Has this painted, unless it is, or something else is being painted; it is looked at again after that. */
+    fun want(look: Look?) {
+        wanted = look
+        val map = map
+        if (map == null || look == null || isPainting || fault != null || painted?.look?.holds(look) == true) return
+        isPainting = true
+        scope.launch {
+            val result = withContext(worker) { paint(map, look.wider(MARGIN)) }
+            isPainting = false
+            if (map === this@MapLayer.map) take(result)
+            want(wanted)
+        }
+    }
+
+    /** What was painted, or why it could not be. */
+    private fun paint(map: PmTiles, look: Look): Pair<Painted?, MapFault?> = try {
+        painter.paint(map, look) to null
+    } catch (e: MapException) {
+        null to e.fault
+    } catch (_: IOException) {
+        null to MapFault.UNREADABLE
+    }
+
+    private fun take(result: Pair<Painted?, MapFault?>) {
+        painted = result.first
+        fault = result.second
+        view.invalidate()
+        onPainted()
+    }
+
+    fun draw(canvas: Canvas, look: Look) {
+        val done = painted ?: return
+        val first = done.look.spot(0f, 0f)
+        val last = done.look.spot(done.look.width.toFloat(), done.look.height.toFloat())
+        canvas.drawBitmap(done.picture, null, look.frame(first, last), smooth)
+    }
+
+    private fun Look.frame(first: Spot, last: Spot) = RectF(x(first), y(first), x(last), y(last))
+
+    /** Ends what is being painted. */
+    fun leave() {
+        scope.cancel()
+        scope = MainScope()
+        isPainting = false
+    }
+
+    private companion object {
+        const val MARGIN = 0.25
+    }
+}
