@@ -82,12 +82,13 @@ class StreetMap(
     private fun read(uri: Uri): PmTiles {
         val file = resolver.openFileDescriptor(uri, "r") ?: throw IOException("its app has ended")
         val channel = ParcelFileDescriptor.AutoCloseInputStream(file).channel
+        var isMap = false
         try {
-            if (file.statSize < 0) throw IOException("it comes over a network, and cannot be read here and there")
-            return PmTiles(channel)
-        } catch (e: IOException) {
-            channel.close()
-            throw e
+            // What comes over a network cannot be read here and there.
+            if (file.statSize < 0) throw IOException("it is no file on this phone")
+            return PmTiles(channel).also { isMap = true }
+        } finally {
+            if (!isMap) channel.close()
         }
     }
 }

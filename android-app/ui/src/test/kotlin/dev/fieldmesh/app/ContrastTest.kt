@@ -55,16 +55,29 @@ class ContrastTest {
         assertTrue(found >= ratio, "%s on %s: %.1f, least is %.1f".format(name(one), name(other), found, ratio))
     }
 
-    /** On a map what was measured stands out, and who is red-green blind tells much from little by the blue in it. */
+    /** On every ground what was measured stands out, and who is red-green blind tells much from little by its blue. */
     private fun checkRamp() {
         val app = RuntimeEnvironment.getApplication()
-        val ground = app.getColor(R.color.surface)
-        for (i in 0..10) {
-            val found = contrast(app.ramp(i / 10f), ground)
-            assertTrue(found >= 3.0, "at ${i * 10} in 100 of the most: %.1f".format(found))
+        for (ground in MAP + R.color.surface) {
+            for (i in 0..10) {
+                val found = contrast(app.ramp(i / 10f), app.getColor(ground))
+                val name = app.resources.getResourceEntryName(ground)
+                assertTrue(found >= 3.0, "at ${i * 10} in 100 of the most on $name: %.1f".format(found))
+            }
         }
         val blues = (0..10).map { Color.blue(app.ramp(it / 10f)) }
         assertEquals(blues.sorted(), blues)
         assertTrue(blues.last() - blues.first() >= 128, "$blues")
+    }
+
+    private companion object {
+        val MAP = listOf(
+            R.color.map_land,
+            R.color.map_green,
+            R.color.map_water,
+            R.color.map_building,
+            R.color.map_road,
+            R.color.map_line,
+        )
     }
 }

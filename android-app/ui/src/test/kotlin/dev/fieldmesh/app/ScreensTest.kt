@@ -339,7 +339,8 @@ class ScreensTest {
         ),
         "track-map-light" to listOf("© Nobody & contributors made up", "Remove the map"),
         "track-map-elsewhere-light" to listOf(
-            "© Nobody & contributors made up\nThe map has nothing here. It covers latitude 52.49 to 52.51, longitude " +
+            "© Nobody & contributors made up",
+            "The map has nothing here. It covers latitude 52.49 to 52.51, longitude " +
                 "13.39 to 13.41.",
         ),
         "track-map-damaged-tile-light" to listOf(

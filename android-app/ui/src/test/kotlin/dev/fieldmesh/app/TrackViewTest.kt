@@ -2,17 +2,29 @@ package dev.fieldmesh.app
 
 import android.graphics.Bitmap
 import android.graphics.Canvas
+import android.os.Looper
+import android.view.MotionEvent
 import dev.fieldmesh.app.view.TrackView
+import dev.fieldmesh.core.Maps
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.TrackPoint
 import dev.fieldmesh.core.app.TrackState
+import dev.fieldmesh.core.map.MapFault
+import dev.fieldmesh.core.map.PmTiles
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Dispatchers
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import java.io.ByteArrayOutputStream
+import kotlin.coroutines.CoroutineContext
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertNotEquals
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
 
 @RunWith(RobolectricTestRunner::class)
 @Config(application = TestApp::class)
@@ -20,10 +32,15 @@ class TrackViewTest {
     private val app = RuntimeEnvironment.getApplication()
     private val view = TrackView(app, null).apply { layout(0, 0, SIDE, SIDE) }
 
-    private fun drawn(vararg places: TrackPoint): Bitmap {
-        view.show(TrackState(places.toList()), SpeedUnit.KMH)
-        return Bitmap.createBitmap(SIDE, SIDE, Bitmap.Config.ARGB_8888).also { view.draw(Canvas(it)) }
+    private fun drawn() = Bitmap.createBitmap(SIDE, SIDE, Bitmap.Config.ARGB_8888).also { view.draw(Canvas(it)) }
+
+    private fun drawn(vararg places: TrackPoint, unit: SpeedUnit = SpeedUnit.KMH): Bitmap {
+        view.show(TrackState(places.toList()), unit)
+        shadowOf(Looper.getMainLooper()).idle()
+        return drawn()
     }
+
+    private fun Bitmap.colors() = (0 until SIDE).flatMap { x -> (0 until SIDE).map { y -> getPixel(x, y) } }.toSet()
 
     /** The colour half-way between two places. */
     private fun halfWay(afterGap: Boolean): Int =
@@ -45,8 +62,177 @@ class TrackViewTest {
         assertEquals(ends, ends - unmeasured)
     }
 
+    private fun put(map: PmTiles?, worker: CoroutineDispatcher = Dispatchers.Unconfined) {
+        view.layer.worker = worker
+        view.layer.map = map
+        view.changed()
+        shadowOf(Looper.getMainLooper()).idle()
+    }
+
+    private val town get() = Maps.opened(Maps.written("town"))
+
+    /** Along the town's long road. */
+    private val road = arrayOf(TrackPoint(52.499, 13.4, 1e7), TrackPoint(52.503, 13.4, 1e7))
+
+    /** Runs what it is given when it is told to. */
+    private class Later : CoroutineDispatcher() {
+        private val waiting = ArrayDeque<Runnable>()
+
+        override fun dispatch(context: CoroutineContext, block: Runnable) {
+            waiting += block
+        }
+
+        fun run(): Int = waiting.size.also { repeat(it) { waiting.removeFirst().run() } }
+    }
+
+    @Test
+    fun `the map is painted beside the main thread, and the track stands on it`() {
+        val later = Later()
+        drawn(*road)
+        put(town, later)
+        val land = app.getColor(R.color.map_land)
+        assertTrue(land !in drawn().colors(), "it was painted before its turn")
+        assertEquals(1, later.run(), "one at a time")
+        shadowOf(Looper.getMainLooper()).idle()
+        val seen = drawn()
+        val shown = listOf(land, app.getColor(R.color.map_building), app.getColor(R.color.map_road))
+        assertEquals(emptySet(), shown.toSet() - seen.colors())
+        assertEquals(app.getColor(R.color.most), seen.getPixel(SIDE / 2, SIDE / 2))
+        // The long road is below the track, and as wide on both sides.
+        fun roadAt(x: Int) =
+            (-8..8).any { seen.getPixel(SIDE / 2 + x + it, SIDE / 4) == app.getColor(R.color.map_road) }
+        assertTrue(roadAt(0))
+        view.zoom(1.1)
+        shadowOf(Looper.getMainLooper()).idle()
+        assertEquals(0, later.run(), "what was painted is wide enough")
+        view.zoom(4.0)
+        view.zoom(0.01)
+        shadowOf(Looper.getMainLooper()).idle()
+        assertEquals(1, later.run(), "one at a time")
+        shadowOf(Looper.getMainLooper()).idle()
+        assertEquals(1, later.run(), "what was wanted last")
+    }
+
+    @Test
+    fun `where the map has no tile, its coarser one is enlarged`() {
+        val red = ByteArrayOutputStream().also {
+            Bitmap.createBitmap(
+                intArrayOf(RED),
+                1,
+                1,
+                Bitmap.Config.ARGB_8888,
+            ).compress(Bitmap.CompressFormat.PNG, 0, it)
+        }.toByteArray()
+        put(Maps.opened(Maps.made(Maps.entry(1, red.size.toLong()), tiles = red, type = 2)))
+        assertEquals(RED, drawn(TrackPoint(52.5, 13.4)).getPixel(SIDE / 4, SIDE / 4))
+        assertEquals(false, view.layer.painted?.isEmpty)
+    }
+
+    @Test
+    fun `a map of elsewhere leaves the grid, and a damaged one says so`() {
+        put(town)
+        assertTrue(app.getColor(R.color.map_land) !in drawn(TrackPoint(-26.0, 27.0)).colors())
+        assertEquals(true, view.layer.painted?.isEmpty)
+        for (damaged in listOf("no tile", "no picture")) {
+            val isPicture = damaged == "no picture"
+            val tile = if (isPicture) byteArrayOf(1) else Maps.packed(byteArrayOf(1))
+            put(Maps.opened(Maps.made(Maps.entry(1, tile.size.toLong()), tiles = tile, type = if (isPicture) 2 else 1)))
+            assertEquals(MapFault.DAMAGED, view.layer.fault, damaged)
+        }
+        drawn(*road)
+        val closed = town.also { it.close() }
+        put(closed)
+        assertEquals(MapFault.UNREADABLE, view.layer.fault)
+        put(null)
+        assertNull(view.layer.fault)
+    }
+
+    @Test
+    fun `a screen reader has the map's source and the scale in the unit that is set`() {
+        put(town)
+        drawn(*road)
+        val words = view.contentDescription.toString().plain()
+        assertTrue("map: © Nobody & contributors made up" in words && "scale: 100 m" in words, words)
+        drawn(*road, unit = SpeedUnit.MPH)
+        assertTrue("scale: 200 ft" in view.contentDescription.toString().plain(), "${view.contentDescription}")
+    }
+
+    private var clock = 1000L
+
+    private fun touch(vararg events: Triple<Int, Float, Float>) {
+        val down = clock
+        for ((action, x, y) in events) {
+            view.onTouchEvent(MotionEvent.obtain(down, clock, action, x, y, 0))
+            clock += 20
+        }
+    }
+
+    private fun tap(x: Float, y: Float) =
+        touch(Triple(MotionEvent.ACTION_DOWN, x, y), Triple(MotionEvent.ACTION_UP, x, y))
+
+    /** Where the track's first place is drawn, by the end of the way that has another colour. */
+    private fun columnOfWay(): Int {
+        val way = app.getColor(R.color.line)
+        val seen = drawn()
+        return (0 until SIDE).first { x -> (0 until SIDE).count { y -> seen.getPixel(x, y) == way } > SIDE / 4 }
+    }
+
+    @Test
+    fun `fingers move it and come closer, where it is movable`() {
+        val north = arrayOf(TrackPoint(52.499, 13.4), TrackPoint(52.503, 13.4))
+        drawn(*north)
+        val drag = arrayOf(
+            Triple(MotionEvent.ACTION_DOWN, 100f, 100f),
+            Triple(MotionEvent.ACTION_MOVE, 140f, 100f),
+            Triple(MotionEvent.ACTION_MOVE, 180f, 100f),
+            Triple(MotionEvent.ACTION_UP, 180f, 100f),
+        )
+        val still = columnOfWay()
+        touch(*drag)
+        assertEquals(still, columnOfWay())
+        view.isMovable = true
+        view.showWhole()
+        val before = columnOfWay()
+        touch(*drag)
+        assertEquals(before + 80, columnOfWay(), "a drag of 80 pixels")
+        view.showWhole()
+        assertEquals(before, columnOfWay())
+        fun scale() = view.contentDescription.toString().plain().substringAfter("scale: ")
+        assertEquals("100 m", scale())
+        clock += 1000
+        tap(200f, 200f)
+        clock += 60
+        tap(200f, 200f)
+        assertEquals("50 m", scale())
+        pinch(from = 40f, to = 160f)
+        assertTrue(scale() in setOf("10 m", "20 m"), scale())
+    }
+
+    private fun pinch(from: Float, to: Float) {
+        clock += 1000
+        val down = clock
+        val fingers = List(2) { MotionEvent.PointerProperties().apply { id = it } }.toTypedArray()
+        fun event(action: Int, n: Int, apart: Float) {
+            val at = List(2) { i ->
+                MotionEvent.PointerCoords().apply {
+                    x = 200f + if (i == 0) -apart else apart
+                    y = 200f
+                }
+            }.toTypedArray()
+            view.onTouchEvent(MotionEvent.obtain(down, clock, action, n, fingers, at, 0, 0, 1f, 1f, 0, 0, 0, 0))
+            clock += 20
+        }
+        val second = 1 shl MotionEvent.ACTION_POINTER_INDEX_SHIFT
+        event(MotionEvent.ACTION_DOWN, 1, from)
+        event(MotionEvent.ACTION_POINTER_DOWN or second, 2, from)
+        for (i in 1..10) event(MotionEvent.ACTION_MOVE, 2, from + (to - from) * i / 10)
+        event(MotionEvent.ACTION_POINTER_UP or second, 2, to)
+        event(MotionEvent.ACTION_UP, 1, to)
+    }
+
     private companion object {
         const val SIDE = 400
         const val SCALE_Y = 16 // within the scale, which stands at the top
+        const val RED = 0xFFFF0000.toInt()
     }
 }

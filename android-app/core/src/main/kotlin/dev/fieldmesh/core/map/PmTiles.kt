@@ -59,8 +59,9 @@ data class TileAt(val zoom: Int, val x: Int, val y: Int) {
 enum class TileType { MVT, PNG, JPEG, WEBP }
 
 /**
- * An archive of map tiles, read from a file: version 3 of PMTiles (its specification is in github.com/protomaps/PMTiles).
- * The header and the root directory are read at once, everything else when it is asked for. May be used by any thread.
+ * An archive of map tiles, read from a file: version 3 of PMTiles, whose specification is in
+ * github.com/protomaps/PMTiles. The header and the root directory are read at once, everything else when it is asked
+ * for. May be used by any thread.
  */
 class PmTiles(private val file: FileChannel) : Closeable {
     private class Section(val offset: Long, val length: Long)
@@ -224,8 +225,8 @@ class PmTiles(private val file: FileChannel) : Closeable {
     private companion object {
         const val HEADER_BYTES = 127L
 
-        // Bounds of what is read of a file that somebody made to do harm. The archive of the whole Earth, with 16 zooms,
-        // has leaves of some 40,000 entries.
+        // Bounds of what is read of a file that somebody made to do harm. The archive of the whole Earth, with 16
+        // zooms, has leaves of some 40,000 entries.
         const val ROOT_MOST = 16384L - HEADER_BYTES // compressed (section 4)
         const val PACKED_MOST = 2L shl 20 // of anything else, as it lies in the file
         const val UNPACKED_MOST = 4 shl 20

@@ -79,27 +79,24 @@ class TrackScreen(override val view: View, private val actions: MapActions, priv
             map.changed()
         }
         val fault = (now as? MapState.Failed)?.fault ?: map.layer.fault
-        view.findViewById<TextView>(R.id.map_says).apply {
-            text = when {
-                fault != null -> context.getString(FAULTS.getValue(fault))
-                tiles != null -> said(tiles)
-                now == MapState.Opening -> context.getString(R.string.map_opening)
-                else -> context.getString(R.string.map_how)
-            }
-            setTextColor(context.getColor(if (fault == null) R.color.text_soft else R.color.bad))
+        view.tell(
+            R.id.map_lacks,
+            fault?.let { context.getString(FAULTS.getValue(it)) }
+                ?: tiles?.takeIf { map.layer.painted?.isEmpty == true }?.let(::nothingHere),
+        )
+        view.findViewById<TextView>(R.id.map_says).text = when (now) {
+            is MapState.Open -> attributionOf(now.tiles)
+            is MapState.Failed -> ""
+            MapState.Opening -> context.getString(R.string.map_opening)
+            MapState.None -> context.getString(R.string.map_how)
         }
-        view.see(R.id.map_choose, tiles == null && now != MapState.Opening)
-        view.see(R.id.map_remove, tiles != null || now is MapState.Failed)
+        view.see(R.id.map_choose, now is MapState.None || now is MapState.Failed)
+        view.see(R.id.map_remove, now is MapState.Open || now is MapState.Failed)
     }
 
-    /** Of whom the map is, and that it has nothing here. */
-    private fun said(tiles: PmTiles): String {
+    private fun nothingHere(tiles: PmTiles): String {
         val (west, south, east, north) = tiles.bounds
-        val lacks = context.getString(R.string.map_nothing, south, north, west, east)
-        return listOfNotNull(
-            attributionOf(tiles).ifEmpty { null },
-            lacks.takeIf { map.layer.painted?.isEmpty == true },
-        ).joinToString("\n")
+        return context.getString(R.string.map_nothing, south, north, west, east)
     }
 
     private companion object {

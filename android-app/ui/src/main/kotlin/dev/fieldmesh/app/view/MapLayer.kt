@@ -49,8 +49,9 @@ internal class MapLayer(private val view: View) {
     /** Has this painted, unless it is, or something else is being painted; it is looked at again after that. */
     fun want(look: Look?) {
         wanted = look
-        val map = map
-        if (map == null || look == null || isPainting || fault != null || painted?.look?.holds(look) == true) return
+        val map = map ?: return
+        if (look == null || painted?.look?.holds(look) == true) return
+        if (isPainting || fault != null) return
         isPainting = true
         scope.launch {
             val result = withContext(worker) { paint(map, look.wider(MARGIN)) }

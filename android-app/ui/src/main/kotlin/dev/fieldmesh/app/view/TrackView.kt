@@ -4,6 +4,7 @@ import android.content.Context
 import android.graphics.Canvas
 import android.graphics.Paint
 import android.graphics.Path
+import android.graphics.Rect
 import android.util.AttributeSet
 import android.view.GestureDetector
 import android.view.MotionEvent
@@ -41,12 +42,16 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private val mark = context.stroke(R.color.bad, 3f)
     private val words = context.lettering(R.color.text, 14f)
     private val names = context.mapLettering()
+    private val halos = listOf(words, names).associateWith(context::halo)
     private val ramp = context.fill(R.color.text)
     private val rule = context.stroke(R.color.text, 2f)
     private val path = Path()
     private var track = TrackState()
     private var unit = SpeedUnit.KMH
     private var way = emptyList<Spot>()
+
+    /** Of the stretch to each place of the way; null where nothing was measured. */
+    private var colors = emptyList<Int?>()
 
     /** What a person has moved to; null: all of the track. */
     private var chosen: Look? = null
@@ -68,6 +73,10 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         this.track = track
         this.unit = unit
         way = track.points.map { Spot.of(it.latDeg, it.lonDeg) }
+        val most = (mostBps ?: 0.0).coerceAtLeast(1.0)
+        colors = track.points.map { at ->
+            at.throughputBps.takeUnless { at.afterGap }?.let { context.ramp((it / most).toFloat()) }
+        }
         changed()
     }
 
@@ -155,7 +164,10 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
             val (west, south, east, north) = layer.map?.bounds ?: return null
             listOf(Spot.of(north, west), Spot.of(south, east))
         }
-        return Look.at(places, width, height, EDGE * minOf(width, height) + words.textSize, LEAST_M)
+        // The buttons that move it stand at its right.
+        val taken = if (isMovable) context.dp(BUTTONS_DP).toInt() else 0
+        val edge = EDGE * minOf(width, height) + words.textSize
+        return Look.at(places, width - taken, height, edge, LEAST_M).copy(width = width).moved(-taken / 2f, 0f)
     }
 
     private fun bar(look: Look): ScaleBar = look.bar(context.dp(BAR_DP).toDouble(), unit == SpeedUnit.MPH)
@@ -183,7 +195,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
             .forEach { canvas.drawLine(0f, it, width.toFloat(), it, grid) }
     }
 
-    private fun sitePlace(): Spot? = Spot.of(track.siteLatDeg ?: return null, track.siteLonDeg ?: return null)
+    private fun sitePlace(): Spot? {
+        return Spot.of(track.siteLatDeg ?: return null, track.siteLonDeg ?: return null)
+    }
 
     private val mostBps get() = track.points.mapNotNull { it.throughputBps }.maxOrNull()
 
@@ -212,6 +226,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
                 } + listOfNotNull(sitePlace(), way.lastOrNull())
                 ).forEach { room.keepFree(box(it, 11f)) }
             told.forEach { (text, at) -> drawBeside(text, box(at, 11f), words) }
+            keepWayFree()
             layer.painted?.names.orEmpty().distinctBy { it.first }.forEach { (text, at) ->
                 drawBeside(text, box(at, 0f), names)
             }
@@ -224,7 +239,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         }
 
         private fun drawWords(text: String, x: Float, y: Float, paint: Paint) {
-            if (layer.painted != null) canvas.drawText(text, x, y, context.halo(paint))
+            if (layer.painted != null) canvas.drawText(text, x, y, halos.getValue(paint))
             canvas.drawText(text, x, y, paint)
         }
 
@@ -236,15 +251,20 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         /** Other views in the same frame lie above this one. */
         private fun keepControlsFree() {
             val frame = parent as? ViewGroup ?: return
-            (0 until frame.childCount).map(frame::getChildAt).filter { it !== this@TrackView && it.isShown }.forEach {
-                room.keepFree(
-                    Box(
-                        (it.left - left).toFloat(),
-                        (it.top - top).toFloat(),
-                        (it.right - left).toFloat(),
-                        (it.bottom - top).toFloat(),
-                    ),
-                )
+            for (i in frame.indexOfChild(this@TrackView) + 1 until frame.childCount) {
+                val at = Rect().also(frame.getChildAt(i)::getHitRect).apply {
+                    offset(-this@TrackView.left, -this@TrackView.top)
+                }
+                room.keepFree(Box(at.left.toFloat(), at.top.toFloat(), at.right.toFloat(), at.bottom.toFloat()))
+            }
+        }
+
+        /** The names of the map stand beside the way, not on it. */
+        private fun keepWayFree() {
+            if (layer.painted == null) return
+            val cell = context.dp(8f)
+            way.mapTo(HashSet()) { (look.x(it) / cell).toInt() to (look.y(it) / cell).toInt() }.forEach { (x, y) ->
+                room.keepFree(Box(x * cell, y * cell, (x + 1) * cell, (y + 1) * cell))
             }
         }
 
@@ -254,11 +274,8 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
             path.moveTo(look.x(way[0]), look.y(way[0]))
             way.drop(1).forEach { path.lineTo(look.x(it), look.y(it)) }
             if (layer.painted != null) canvas.drawPath(path, verge)
-            val most = (mostBps ?: 0.0).coerceAtLeast(1.0)
             for (i in 1 until way.size) {
-                val bps = track.points[i].run { throughputBps.takeUnless { afterGap } }
-                val paint = if (bps == null) unmeasured else measured
-                if (bps != null) measured.color = context.ramp((bps / most).toFloat())
+                val paint = colors[i]?.let { measured.apply { color = it } } ?: unmeasured
                 canvas.drawLine(look.x(way[i - 1]), look.y(way[i - 1]), look.x(way[i]), look.y(way[i]), paint)
             }
         }
@@ -276,8 +293,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
             path.lineTo(right, y - tick)
             if (layer.painted != null) canvas.drawPath(path, rim.apply { strokeWidth = context.dp(5f) })
             canvas.drawPath(path, rule)
-            val top = y - tick - words.textSize
-            drawWords("$bar", edge + tick, y - tick, words)
+            val base = y - tick * 1.5f
+            val top = base - words.textSize
+            drawWords("$bar", edge + tick, base, words)
             room.keepFree(Box(0f, top, maxOf(right, edge + tick + words.measureText("$bar")), height.toFloat()))
         }
 
@@ -329,6 +347,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         private const val EDGE = 0.1
         private const val LEAST_M = 100.0
         private const val BAR_DP = 96f
+        private const val BUTTONS_DP = 48f
         private const val STEPS_OF_RAMP = 24
 
         /**
