@@ -113,7 +113,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
         private const val LEAST_PX = 256.0
         private const val MOST_PX = 256.0 * (1 shl 24) // 2 mm a pixel at the equator
         private const val NEARLY = 1.3
-        private const val TILES_MOST = 64
+        private const val TILES_MOST = 256
         private val STEPS = (0..4).flatMap { e -> listOf(1, 2, 5).map { it * 10.0.pow(e).toInt() } }
 
         /** All [places] within a view, with [edgePx] around them; never closer than [leastM] across. */

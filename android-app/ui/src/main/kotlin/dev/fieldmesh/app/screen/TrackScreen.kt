@@ -5,7 +5,6 @@ import android.widget.EditText
 import android.widget.TextView
 import dev.fieldmesh.app.R
 import dev.fieldmesh.app.view.TrackView
-import dev.fieldmesh.app.view.attributionOf
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.map.MapFault
@@ -85,7 +84,7 @@ class TrackScreen(override val view: View, private val actions: MapActions, priv
                 ?: tiles?.takeIf { map.layer.painted?.isEmpty == true }?.let(::nothingHere),
         )
         view.findViewById<TextView>(R.id.map_says).text = when (now) {
-            is MapState.Open -> attributionOf(now.tiles)
+            is MapState.Open -> map.layer.attribution
             is MapState.Failed -> ""
             MapState.Opening -> context.getString(R.string.map_opening)
             MapState.None -> context.getString(R.string.map_how)

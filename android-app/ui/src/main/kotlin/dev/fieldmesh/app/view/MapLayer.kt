@@ -3,6 +3,7 @@ package dev.fieldmesh.app.view
 import android.graphics.Canvas
 import android.graphics.Paint
 import android.graphics.RectF
+import android.text.Html
 import android.view.View
 import dev.fieldmesh.core.map.Look
 import dev.fieldmesh.core.map.MapException
@@ -16,6 +17,9 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
 import java.io.IOException
+
+private fun attributionOf(map: PmTiles): String =
+    Html.fromHtml(map.attribution.take(2000), Html.FROM_HTML_MODE_COMPACT).trim().replace(Regex("\\s+"), " ").take(200)
 
 /**
  * The map under a track. It is painted beside the main thread, wider than what is seen; until that is done, what was
@@ -38,10 +42,15 @@ internal class MapLayer(private val view: View) {
     var fault: MapFault? = null
         private set
 
+    /** Of whom the map is, in one line and without markup; empty where its file does not say it. */
+    var attribution = ""
+        private set
+
     var map: PmTiles? = null
         set(value) {
             if (value === field) return
             field = value
+            attribution = value?.let(::attributionOf).orEmpty()
             painted = null
             fault = null
         }

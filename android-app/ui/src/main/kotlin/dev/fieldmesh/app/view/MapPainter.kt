@@ -9,7 +9,6 @@ import android.graphics.Paint
 import android.graphics.Path
 import android.graphics.Rect
 import android.graphics.RectF
-import android.text.Html
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.map.Geometry
 import dev.fieldmesh.core.map.Ground
@@ -28,10 +27,6 @@ import kotlin.math.roundToInt
 
 /** A part of a map, with the names in it, those of places first. [isEmpty]: the map has nothing there. */
 internal class Painted(val look: Look, val picture: Bitmap, val names: List<Pair<String, Spot>>, val isEmpty: Boolean)
-
-/** Of whom a map is, in one line and without markup. */
-internal fun attributionOf(map: PmTiles): String =
-    Html.fromHtml(map.attribution, Html.FROM_HTML_MODE_COMPACT).toString().trim().replace(Regex("\\s+"), " ").take(200)
 
 /** Paints a map in a few quiet colours. Takes its time. */
 internal class MapPainter(private val context: Context) {

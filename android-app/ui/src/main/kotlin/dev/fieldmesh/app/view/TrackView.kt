@@ -144,7 +144,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         }
         return listOfNotNull(
             what,
-            layer.map?.let { context.getString(R.string.track_map, attributionOf(it)) },
+            layer.attribution.ifEmpty { null }?.let { context.getString(R.string.track_map, it) },
             look()?.let { context.getString(R.string.track_scale, bar(it)) },
         ).plus(track.peers.map { context.getString(R.string.track_peer, it.node, it.ageS) }).joinToString("; ")
     }
