@@ -24,6 +24,7 @@ import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFalse
 import kotlin.test.assertIs
+import kotlin.test.assertNotEquals
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
@@ -65,6 +66,16 @@ class MapTest {
         idle()
         assertTrue(said().startsWith("© Nobody & contributors made up"), said())
         assertEquals(listOf(town), kept)
+        fun scale() = activity.findViewById<View>(R.id.map).contentDescription.toString().substringAfter("scale: ")
+        val whole = scale()
+        press(R.id.map_closer)
+        val closer = scale()
+        assertNotEquals(whole, closer)
+        press(R.id.map_closer)
+        press(R.id.map_farther)
+        assertEquals(closer, scale())
+        press(R.id.map_whole)
+        assertEquals(whole, scale())
         assertEquals(15, assertIs<MapState.Open>(opened()).tiles.zooms.last)
         val many = document("many.pmtiles", Maps.written("many"))
         runBlocking { app.map.choose(many) }
