@@ -268,7 +268,8 @@ func (a *Archive) takeFile(p *Archive, rel string) error {
 	case runFile, manifestFile, manifestSignature, planSums, planSignature:
 		return a.takeAs(p, rel, filepath.Join(shardDir(p.info.Shard.Number), rel))
 	}
-	if Derived(rel) || filepath.Dir(rel) == movementDir && a.disk.exists(rel) {
+	same := filepath.Dir(rel) == movementDir || filepath.Dir(rel) == attachmentDir // under that name
+	if Derived(rel) || same && a.disk.exists(rel) {
 		return nil
 	}
 	return a.takeAs(p, rel, rel)

@@ -312,7 +312,7 @@ func ours(rel string) bool {
 	switch parts[0] {
 	case runFile, campaignFile, scheduleFile, JournalFile, cursorFile, planSums, planSignature, manifestSignature:
 		return len(parts) == 1
-	case "between", movementDir:
+	case "between", movementDir, attachmentDir:
 		return len(parts) == 2
 	case "late", shardsDir:
 		return len(parts) == 3

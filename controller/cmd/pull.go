@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
@@ -103,7 +104,7 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 	}
 	bad := 0
 	for _, copied := range []string{dir, second} {
-		findings, err := archive.Verify(copied)
+		findings, err := attached.Verify(copied)
 		if err != nil {
 			return err
 		}

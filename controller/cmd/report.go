@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/cmd/document"
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/export"
@@ -96,7 +97,7 @@ func VerifyCommand() *cobra.Command {
 		if _, err := os.Stat(dir); err != nil {
 			return explainRun(runs, args[0], fmt.Errorf("verify %q: %w", dir, archive.ErrNoRun))
 		}
-		findings, err := archive.Verify(dir)
+		findings, err := attached.Verify(dir)
 		if err != nil {
 			return err
 		}

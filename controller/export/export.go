@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/metrics/places"
 )
@@ -213,8 +214,14 @@ func writeFiles(from lines, dir string, o Options) (files []file, results *resul
 	}
 	if from.redact != nil {
 		for i := range files {
-			files[i].about += " Redacted."
+			files[i].about += " Redacted; photos and recordings of notes are left out."
 		}
+	} else {
+		more, err := attachmentsOf(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, more...)
 	}
 	if o.Captures {
 		more, err := capturesOf(a)
@@ -301,6 +308,33 @@ func createBoth(dir, one, other string, write func(one, other io.Writer) error) 
 	})
 }
 
+// attachmentsOf are the photos and recordings that the archive has.
+func attachmentsOf(a *archive.Archive) (files []file, err error) {
+	notes, err := attached.Notes(a)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		one := file{n.Path(), fmt.Sprintf("What %s noted: %s", n.By, n.Text), n.Attachment.MediaType,
+			func(w io.Writer) error { return copyOf(filepath.Join(a.Dir(), n.Path()), w) }}
+		_, whole := a.FileHeld(n.Path())
+		if whole && !slices.ContainsFunc(files, func(f file) bool { return f.name == one.name }) {
+			files = append(files, one)
+		}
+	}
+	return files, nil
+}
+
+func copyOf(path string, w io.Writer) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = io.Copy(w, f)
+	return err
+}
+
 // capturesOf are the whole captures of all attempts, in pcapng.
 func capturesOf(a *archive.Archive) (files []file, err error) {
 	attempts, err := a.Trials()
@@ -317,14 +351,8 @@ func capturesOf(a *archive.Archive) (files []file, err error) {
 				filepath.Join("captures", fmt.Sprintf("%04d-a%d-%s.pcapng", at.Trial, at.Attempt, node)),
 				fmt.Sprintf("Packets at %s in trial %d, attempt %d.", node, at.Trial, at.Attempt),
 				"application/x-pcapng",
-				func(w io.Writer) (err error) {
-					f, err := a.OpenCapture(at.TrialKey, node)
-					if err != nil {
-						return err
-					}
-					defer func() { err = errors.Join(err, f.Close()) }()
-					_, err = io.Copy(w, f)
-					return err
+				func(w io.Writer) error {
+					return copyOf(filepath.Join(a.Dir(), archive.CapturePath(at.TrialKey, node)), w)
 				},
 			})
 		}

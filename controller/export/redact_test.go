@@ -32,7 +32,8 @@ func texts(path string, v any, do func(path string, text string) string) any {
 // withheld are texts that hold what a person wrote, where somebody is, or what a
 // program printed: none of them may leave, whatever a tag says.
 var withheld = []string{"capture.error", "change.what", "edge.error", "event.text", "iperf3.killed", "iperf3.error",
-	"iperf3.raw_output", "iperf3.output", "machine.alarm", "note.id", "note.text", "note.by", "provenance.addresses",
+	"iperf3.raw_output", "iperf3.output", "machine.alarm", "note.attachment.media_type", "note.attachment.sha256",
+	"note.id", "note.text", "note.by", "provenance.addresses",
 	"provenance.routes", "routing_event.note", "trial.reason", "wall_clock.sync_source"}
 
 // A secret in any text of any kind of record leaves only where the text has the

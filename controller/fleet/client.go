@@ -358,6 +358,26 @@ func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, off
 	return a.body, size, nil
 }
 
+// Attachment asks how much of a note's photo or recording the node has.
+func (c *Client) Attachment(ctx context.Context, sha256 string) (wire.AttachmentHeld, error) {
+	return callInto[wire.AttachmentHeld](ctx, c, call{doing: "ask for attachment " + sha256, method: http.MethodGet,
+		path: "/v1/attachments", query: url.Values{"sha256": {sha256}}, within: callTime})
+}
+
+// AttachmentData reads at most limit bytes of one that is whole, from an offset on.
+func (c *Client) AttachmentData(ctx context.Context, sha256 string, offset int64, limit int) ([]byte, error) {
+	query := url.Values{"sha256": {sha256}, "offset": {strconv.FormatInt(offset, 10)}, "bytes": {strconv.Itoa(limit)}}
+	a, err := c.do(ctx, call{doing: "read attachment " + sha256, method: http.MethodGet, path: "/v1/attachments/data",
+		query: query, within: slowTime})
+	return a.body, err
+}
+
+// Archived tells the node that an archive has a photo or recording.
+func (c *Client) Archived(ctx context.Context, sha256 string) (wire.AttachmentHeld, error) {
+	return send[wire.AttachmentHeld](ctx, c, call{doing: "let attachment " + sha256 + " go", method: http.MethodPost,
+		path: "/v1/attachments/archived", within: callTime}, wire.AttachmentName{SHA256: sha256})
+}
+
 // Confirm tells the node which records of a run are safe elsewhere.
 func (c *Client) Confirm(ctx context.Context, p wire.Confirmation) (wire.SpoolStatus, error) {
 	k := call{doing: fmt.Sprintf("confirm records of run %s up to %d", p.Run, p.Seq), method: http.MethodPost,

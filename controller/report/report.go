@@ -47,6 +47,7 @@ func parts() []part {
 		{"playback", "Playback", viewPlayback},
 		{"calibration", "Calibration passes", viewCalibration},
 		{"verdicts", "Verdicts", viewVerdicts},
+		{"marks", "Noted on the way", viewMarks},
 		{"setup", "What was driven and with what", viewSetup},
 		{"methods", "Methods and definitions", viewMethods},
 	}
@@ -120,8 +121,8 @@ func write(d *evidence.Run, w io.Writer) error {
 	return pages.ExecuteTemplate(w, "frame", out)
 }
 
-// policy lets the page run its own three scripts, by their hashes, and load nothing from
-// anywhere. A text of an archive that got into the page as HTML could do neither.
+// policy lets the page run its own three scripts, by their hashes, and load nothing but photos and
+// recordings from where it lies itself. A text of an archive that got into the page as HTML could do neither.
 func policy(pages *template.Template) (string, error) {
 	allowed := ""
 	for _, name := range []string{"player", "strips", "reader"} {
@@ -133,5 +134,6 @@ func policy(pages *template.Template) (string, error) {
 		sum := sha256.Sum256([]byte(code))
 		allowed += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src" + allowed, nil
+	return "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' file:; media-src 'self' file:; script-src" +
+		allowed, nil
 }

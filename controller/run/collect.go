@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -185,6 +186,9 @@ func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wi
 	}
 	if err := l.s.Archive.Append(name, lines); err != nil {
 		return nil, next, keepError{err}
+	}
+	if slices.ContainsFunc(lines, attached.Named) {
+		l.s.named.Store(true)
 	}
 	if err := l.s.Archive.Reached(name, next); err != nil {
 		return lines, next, keepError{err}

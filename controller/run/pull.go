@@ -33,12 +33,13 @@ func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, erro
 		return found, context.Cause(ctx)
 	}
 	if found.Whole() {
-		return found, r.work(ctx, true)
+		return found, errors.Join(r.work(ctx, true), r.attachments(ctx))
 	}
 	if r.Archive.Finished() {
 		return found, nil
 	}
-	return found, r.copyFrom(ctx, func(node string) bool { return found.Away[node] == nil })
+	err := r.copyFrom(ctx, func(node string) bool { return found.Away[node] == nil })
+	return found, errors.Join(err, r.attachments(ctx))
 }
 
 // Copy copies what the nodes have recorded up to now. It judges nothing and steers no node.

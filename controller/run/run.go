@@ -10,12 +10,15 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -73,6 +76,7 @@ type Runner struct {
 	Watch   func(Progress) // called with every step, by several goroutines; must not block
 	Log     *slog.Logger
 
+	named     atomic.Bool   // whether a note that came has a photo or recording
 	lookEvery time.Duration // how often a trial under way is looked at; 0: every second
 }
 
@@ -92,7 +96,32 @@ type Progress struct {
 
 // Run drives the schedule to its end. On an error, or when ctx ends, nothing
 // that was recorded is lost: run again with the same archive.
-func (r *Runner) Run(ctx context.Context) error { return r.work(ctx, false) }
+func (r *Runner) Run(ctx context.Context) error {
+	resumed := !r.Archive.Empty()
+	err := r.work(ctx, false)
+	if resumed || r.named.Load() {
+		err = errors.Join(err, r.attachments(ctx))
+	}
+	return err
+}
+
+// attachments fetches the photos and recordings of notes, when no attempt is under way any more. What does not come
+// is told, and may be fetched later.
+func (r *Runner) attachments(ctx context.Context) error {
+	for _, lane := range r.Lanes {
+		if ctx.Err() != nil {
+			return nil // the reason is the run's
+		}
+		lacking, err := attached.Fetch(ctx, r.Archive, lane.Nodes)
+		if err != nil {
+			return lane.named(err)
+		}
+		for _, l := range lacking {
+			r.Log.Warn("not in the archive yet; fieldmesh pull "+r.Plan.Run+" fetches it later", "what", l.String())
+		}
+	}
+	return nil
+}
 
 // config is the run as its archive holds it.
 func (r *Runner) config(pullOnly bool) engine.Config {

@@ -375,6 +375,9 @@ func Schema() []Measurement {
 				{"lat_deg", Float, "degree", "latitude of where, WGS 84", ""},
 				{"lon_deg", Float, "degree", "longitude of where, WGS 84", ""},
 			},
+			LeftOut: []LeftOut{
+				{"attachment", "several values; whole in the archive and the report"},
+			},
 		},
 		{
 			Name: "fm_wall_clock", Kind: "wall_clock",

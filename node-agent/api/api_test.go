@@ -47,6 +47,9 @@ func TestRoutesAreThoseOfTheDescription(t *testing.T) {
 	}
 }
 
+// photoSHA256 names the photo of the golden files.
+const photoSHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
 // script is every call once, in an order in which each succeeds.
 func script(t *testing.T) []struct{ method, path, body string } {
 	return []struct{ method, path, body string }{
@@ -65,6 +68,10 @@ func script(t *testing.T) []struct{ method, path, body string } {
 		{"PUT", "/v1/runs/velocity-1/verdicts", golden(t, "verdicts")},
 		{"GET", "/v1/runs/velocity-1/capture?trial=2&attempt=1&offset=4&bytes=3", ""},
 		{"GET", "/v1/records?epoch=e1&after=2&limit=2", ""},
+		{"PUT", "/v1/attachments", golden(t, "attachment_put")},
+		{"GET", "/v1/attachments?sha256=" + photoSHA256, ""},
+		{"GET", "/v1/attachments/data?sha256=" + photoSHA256 + "&offset=4&bytes=3", ""},
+		{"POST", "/v1/attachments/archived", golden(t, "attachment_name")},
 		{"POST", "/v1/records/confirm", `{"run":"r","epoch":"e1","seq":5}`},
 		{"POST", "/v1/runs/velocity-1/end", ""},
 		{"POST", "/v1/restore", ""},
@@ -124,8 +131,9 @@ func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	b := start(t, nil)
 	allowed := map[string]string{
 		wire.RoleApp: "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, GET /v1/runs/velocity-1/schedule, POST " +
-			"/v1/gps, POST /v1/wifi, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET " +
-			"/v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
+			"/v1/gps, POST /v1/wifi, POST /v1/notes, POST /v1/runs/velocity-1/abort, PUT " +
+			"/v1/attachments, GET /v1/attachments?sha256=" + photoSHA256 +
+			", GET /v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
 		wire.RoleNode: "GET /v1/clock",
 	}
 	if r := b.ask(wire.RoleController, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != http.StatusOK {
@@ -178,6 +186,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		{"GET", "/v1/records?wait_ms=30001", 400, ""},
 		{"GET", "/v1/records?epoch=", 400, ""},
 		{"GET", "/v1/records?epoch=a/b", 400, ""},
+		{"GET", "/v1/attachments?sha256=../node", 400, ""},
+		{"GET", "/v1/attachments/data", 400, ""},
 		{"GET", "/v1/records?after=%zz", 400, ""},
 		{"GET", "/v1/runs/velocity-1?known=18446744073709551615", 400, ""},
 		{"GET", "/v1/node?generator=2", 400, ""},

@@ -174,6 +174,23 @@ func (n *fakeNode) Note(context.Context, Peer, wire.Note) (wire.SpoolPosition, e
 	return wire.SpoolPosition{Epoch: "e1", Seq: 5}, nil
 }
 
+// Attachment has held half of whatever is asked for.
+func (n *fakeNode) Attachment(sha256 string) (wire.AttachmentHeld, error) {
+	return wire.AttachmentHeld{SHA256: sha256, Bytes: 10, HeldBytes: 5}, nil
+}
+
+func (n *fakeNode) PutAttachment(sha256 string, offset int, data []byte) (wire.AttachmentHeld, error) {
+	return wire.AttachmentHeld{SHA256: sha256, Bytes: 10, HeldBytes: offset + len(data)}, nil
+}
+
+func (n *fakeNode) AttachmentData(_ string, offset int64, limit int) ([]byte, int64, error) {
+	return n.Capture("", wire.TrialKey{Trial: 2, Attempt: 1}, offset, limit)
+}
+
+func (n *fakeNode) Archived(sha256 string) (wire.AttachmentHeld, error) {
+	return wire.AttachmentHeld{SHA256: sha256, Bytes: 10, Archived: true}, nil
+}
+
 func (n *fakeNode) LetIn(_ Peer, apps wire.Apps) (wire.Apps, error) { return apps, nil }
 
 func (n *fakeNode) Restore(context.Context) (wire.RestoreReport, error) {

@@ -58,6 +58,7 @@ type People interface {
 	Note(ctx context.Context, p Peer, n wire.Note) (wire.SpoolPosition, error)
 	// LetIn replaces the apps that are let in.
 	LetIn(p Peer, apps wire.Apps) (wire.Apps, error)
+	Attachments
 }
 
 // Records is the node's spool, read by offset.

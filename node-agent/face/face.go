@@ -20,6 +20,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/attachments"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
 	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
@@ -64,6 +65,8 @@ type Face struct {
 	engine *trial.Engine
 	notes  notes
 	stored capture.Store
+
+	attachments *attachments.Store
 
 	generator generator
 
@@ -165,7 +168,8 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		return nil, err
 	}
 	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()),
-		stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
+		stored:      capture.NewStore(filepath.Join(cfg.FaceDir(), "captures")),
+		attachments: attachments.NewStore(filepath.Join(cfg.FaceDir(), "attachments"))}
 	f.gps = receiver(cfg.GPSD, f.clk)
 	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent,
 		TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)

@@ -234,7 +234,9 @@ func (f *Face) End(ctx context.Context, p api.Peer, run string) (wire.RestoreRep
 }
 
 // Forget passes on that nobody collects what was recorded of a run.
-func (f *Face) Forget(run string, drop func() error) error { return f.engine.Forget(run, drop) }
+func (f *Face) Forget(run string, drop func() error) error {
+	return f.engine.Forget(run, func() error { return errors.Join(drop(), f.attachments.Forget(run)) })
+}
 
 // Restore puts the machine back.
 func (f *Face) Restore(ctx context.Context) (wire.RestoreReport, error) {

@@ -64,10 +64,15 @@ func (f *Face) recordNote(p api.Peer, n wire.Note) error {
 	if err := f.spool.CheckRoom(1); err != nil {
 		return wire.Errorf(wire.CodeDiskFull, "no room for the note: %v", err)
 	}
+	if n.Attachment != nil {
+		if err := f.attachments.Name(*n.Attachment, h.Run); err != nil {
+			return err
+		}
+	}
 	now := f.clk.BootNs()
 	h.TBootNs = now
 	_, err = f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6),
-		By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg})
+		By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg, Attachment: n.Attachment})
 	return err
 }
 

@@ -20,6 +20,10 @@ import "fmt"
 //	POST /v1/gps                       Fix → GPS; where the configuration says gpsd none
 //	POST /v1/wifi                      WiFiReading → WiFi; by the app that has started the agent
 //	POST /v1/notes                     Note → SpoolPosition
+//	GET  /v1/attachments?sha256=H      AttachmentHeld; busy while an attempt is under way, as the next two
+//	PUT  /v1/attachments               AttachmentPut → AttachmentHeld
+//	GET  /v1/attachments/data?sha256=H&offset=B&bytes=N   part of a whole attachment
+//	POST /v1/attachments/archived      AttachmentName → AttachmentHeld; the node lets it go
 //	GET  /v1/records?epoch=E&after=SEQ&limit=N&wait_ms=M   NDJSON of fsynced records
 //	POST /v1/records/confirm           Confirmation → SpoolStatus
 

@@ -46,6 +46,22 @@ func (x *Apps) bounds(c *checker) {
 	}
 }
 
+func (x *Attachment) bounds(c *checker) {
+	c.oneOf("media_type", x.MediaType, mediaTypes()...)
+	c.integer("bytes", x.Bytes, 1, MaxAttachment)
+	c.match("sha256", x.SHA256, shaForm)
+}
+
+func (x *AttachmentName) bounds(c *checker) {
+	c.match("sha256", x.SHA256, shaForm)
+}
+
+func (x *AttachmentPut) bounds(c *checker) {
+	c.match("sha256", x.SHA256, shaForm)
+	c.integer("offset", x.Offset, 0, MaxAttachment)
+	c.text("data", x.Data, 4, maxPieceText)
+}
+
 func (x *CapturePlan) bounds(c *checker) {
 	c.integer("snap_bytes", x.SnapBytes, SnapBytesMin, SnapBytesMax)
 	if x.Offloads != "" {
@@ -206,6 +222,11 @@ func (x *Note) bounds(c *checker) {
 	}
 	if x.LonDeg != nil {
 		c.number("lon_deg", *x.LonDeg, -180, 180)
+	}
+	if x.Attachment != nil {
+		c.part("attachment")
+		x.Attachment.bounds(c)
+		c.leave()
 	}
 }
 

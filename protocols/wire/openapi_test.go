@@ -42,7 +42,7 @@ func apiTypes() []reflect.Type {
 		reflect.TypeFor[wire.Ability](), reflect.TypeFor[wire.Caps](), reflect.TypeFor[wire.HeardCell](),
 		reflect.TypeFor[wire.Beside](), reflect.TypeFor[wire.TCPInForce](), reflect.TypeFor[wire.Problem](),
 		reflect.TypeFor[wire.Header](), reflect.TypeFor[wire.CapturePlan](), reflect.TypeFor[wire.RoutingNeighbor](),
-		reflect.TypeFor[wire.App](),
+		reflect.TypeFor[wire.App](), reflect.TypeFor[wire.Attachment](),
 	}
 	for _, body := range bodies() {
 		if t := reflect.TypeOf(body).Elem(); t.Kind() == reflect.Struct {

@@ -80,6 +80,8 @@ type Note struct {
 	Attempt int      `json:"attempt,omitempty" min:"0" max:"MaxAttempts"`
 	LatDeg  *float64 `json:"lat_deg,omitempty" min:"-90" max:"90"`
 	LonDeg  *float64 `json:"lon_deg,omitempty" min:"-180" max:"180"`
+	// a photo or a recording, which follows; absent: none, as with every decision
+	Attachment *Attachment `json:"attachment,omitempty"`
 }
 
 // IsMark tells what a person saw from what a person decided.

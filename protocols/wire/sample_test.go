@@ -8,6 +8,12 @@ const sampleEpoch = "5f0c9a7e1b2d4c36"
 
 // bodies are samples of every body of the API, with every field set: the names
 // are those of the golden files.
+// photo is what a note may have with it.
+func photo() *wire.Attachment {
+	return &wire.Attachment{MediaType: "image/jpeg", Bytes: 183214,
+		SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+}
+
 func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000,
@@ -66,7 +72,11 @@ func bodies() map[string]any {
 			LonDeg: p(27.092), AltM: p(1354.2), SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31),
 			HorizErrM: p(3.4), SatellitesUsed: p(11)},
 		"note": &wire.Note{ID: "0b7c-1", Note: "mark", Text: "bus passed", AgeMs: 1500, Run: "velocity-1", Trial: 2,
-			Attempt: 1, LatDeg: p(-26.682), LonDeg: p(27.092)},
+			Attempt: 1, LatDeg: p(-26.682), LonDeg: p(27.092), Attachment: photo()},
+		"attachment_put":  &wire.AttachmentPut{SHA256: photo().SHA256, Offset: 49152, Data: "/9j/2Q=="},
+		"attachment_name": &wire.AttachmentName{SHA256: photo().SHA256},
+		"attachment_held": &wire.AttachmentHeld{SHA256: photo().SHA256, Bytes: 183214, HeldBytes: 49152,
+			Archived: true},
 		"apps": &wire.Apps{Apps: []wire.App{{Name: "phone",
 			Pin: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}}},
 		"error": &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
@@ -258,7 +268,7 @@ func kinds() []wire.Body {
 			CloseBootNs: 7271834512345, WallOffsetOpen: 1767225600123456789, WallOffsetClose: 1767225600123456999,
 			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
 		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone",
-			LatDeg: p(-26.682), LonDeg: p(27.092)},
+			LatDeg: p(-26.682), LonDeg: p(27.092), Attachment: photo()},
 		sampleMachine(), sampleWallClock(),
 		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
 		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, EarlyMs: p(0.75),

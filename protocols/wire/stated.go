@@ -255,6 +255,8 @@ type Noted struct {
 	By          string   `json:"by" influx:"tag"`                 // the peer that sent it, by the name of its key
 	LatDeg      *float64 `json:"lat_deg,omitempty" unit:"degree"` // latitude of where, WGS 84
 	LonDeg      *float64 `json:"lon_deg,omitempty" unit:"degree"` // longitude of where, WGS 84
+	// the photo or recording that belongs to it; absent: none
+	Attachment *Attachment `json:"attachment,omitempty"`
 }
 
 func (*Noted) Kind() string { return "note" }

@@ -44,6 +44,7 @@ func (n Note) Validate() error {
 	c := &checker{}
 	n.bounds(c)
 	c.that(n.IsMark() || n.Run != "", "run", "missing; a decision needs it")
+	c.that(n.IsMark() || n.Attachment == nil, "attachment", "only a mark has one")
 	return c.err()
 }
 

@@ -31,10 +31,12 @@ type Run struct {
 	Warnings []string       // the first events of the nodes above info
 	Warned   int            // how many there are
 	Notes    []archive.JournalEntry
+	Marks    []Mark
 	Altered  []archive.Finding // files that are not as the run wrote them
 	Sealed   archive.Signature // of the plan
 	Signed   archive.Signature // of the run
 	origin   origin
+	marks    marks
 	Stop     *archive.Stop       // nil: the run did not stop by itself
 	Compared *effects.Comparison // once compare was asked
 	Table    []metrics.Row       // of all attempts
@@ -117,6 +119,10 @@ func Gather(a *archive.Archive) (*Run, error) {
 			d.Notes = append(d.Notes, j)
 		}
 	}
+	if err := d.marks.between(a); err != nil {
+		return nil, fmt.Errorf("gather run %q: %w", d.Info.Run, err)
+	}
+	d.Marks = d.marks.all(d.Dir)
 	found, err := archive.Verify(a.Dir())
 	if err != nil {
 		return nil, fmt.Errorf("gather run %q: %w", d.Info.Run, err)
@@ -218,6 +224,7 @@ func (d *Run) add(r *reading) {
 	at := r.Attempt
 	at.Places = placesOf(at.Trial, r.records, &d.origin)
 	for _, one := range r.records {
+		d.marks.add(one)
 		switch b := one.Body.(type) {
 		case *wire.Provenance:
 			at.Node[one.Node] = *b

@@ -155,7 +155,8 @@ func prepare(wireDir, out string, target Target) error {
 var goldenOf = map[string]string{
 	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts",
 	"confirmRecords": "confirmation",
-	"pushFix":        "fix", "pushWiFi": "wifi_reading", "putNote": "note", "putApps": "apps",
+	"pushFix":        "fix", "pushWiFi": "wifi_reading", "putNote": "note", "putAttachment": "attachment_put",
+	"archivedAttachment": "attachment_name", "putApps": "apps",
 }
 
 func addExample(wireDir string, operation object, bodies map[string]any) error {

@@ -24,7 +24,8 @@ var appBodies = []appBody{
 	{"Problem", ""}, {"RestoreReport", ""},
 	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz " +
 		"spool host run clock problems memory_bytes radio"},
-	{"Caps", "beside"}, {"Beside", "interface"}, {"Note", ""},
+	{"Caps", "beside"}, {"Beside", "interface"}, {"Attachment", ""}, {"Note", ""},
+	{"AttachmentPut", ""}, {"AttachmentHeld", ""},
 	{"Fix", "age_ms mode time_utc lat_deg lon_deg speed_mps track_deg speed_err_mps horiz_err_m satellites_used"},
 	{"WiFiReading", ""},
 	{"Schedule", "run campaign attempts_max trials"},

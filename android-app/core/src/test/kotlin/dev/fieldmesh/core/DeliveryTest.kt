@@ -8,6 +8,7 @@ import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.withGaps
 import dev.fieldmesh.core.log.StandaloneLog
+import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Gps
 import dev.fieldmesh.core.wire.Note
@@ -70,6 +71,29 @@ class DeliveryTest {
         assertEquals(listOf("first", "second"), taken.map { it.text })
         assertTrue(taken[0].ageMs in 66_000.0..67_000.0 && taken[1].ageMs in 6_000.0..7_000.0, "$taken")
         assertEquals(emptyList(), Outbox(shelf, clock).pending)
+    }
+
+    @Test
+    fun `a note whose photo comes later is of the moment at which it was begun`() = runTest {
+        val shelf = Memory()
+        val clock = clocks { currentTime * 1_000_000 }
+        val begun = Outbox(shelf, clock).begin(note("a photo"))
+        delay(30_000)
+        val outbox = Outbox(shelf, clock) // the process has ended in between
+        assertEquals(emptyList(), outbox.pending)
+        outbox.add(begun, Attachment("image/jpeg", 3, "abc"))
+        val taken = mutableListOf<Note>()
+        val job = launch {
+            outbox.deliver({ n ->
+                // An older agent knows no photos: it is to have the note at least.
+                if (n.attachment != null) throw AgentException.Refused(WireError("bad_request", "unknown field"))
+                taken += n
+                SpoolPosition("e", 1)
+            }) {}
+        }
+        advanceTimeBy(1000)
+        job.cancel()
+        assertEquals(listOf("a photo" to 30_000.0), taken.map { it.text to it.ageMs })
     }
 
     @Test

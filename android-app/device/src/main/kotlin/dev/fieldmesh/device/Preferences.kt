@@ -2,9 +2,11 @@ package dev.fieldmesh.device
 
 import android.content.Context
 import android.content.SharedPreferences
+import dev.fieldmesh.core.agent.Attachments
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Shelf
 import dev.fieldmesh.core.app.SpeedUnit
+import java.io.File
 
 /** What the app keeps over the end of its process. */
 class Preferences(context: Context) {
@@ -60,6 +62,12 @@ class Preferences(context: Context) {
 
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = shelf("notes")
+
+    /** The note whose photo is being taken; empty: none is. */
+    val photo: Shelf = shelf("photo")
+
+    /** Photos and recordings that the node does not have yet. */
+    val attachments = Attachments(File(context.noBackupFilesDir, "attachments"))
 
     /** An experimenter's controller, choice and wishes; written at once, too. */
     val experiment: Shelf = shelf("experiment")

@@ -9,6 +9,7 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.WiFiFound
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
@@ -17,10 +18,12 @@ import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.AbortRequest
+import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.BufferOverflow
 import kotlinx.coroutines.channels.Channel
@@ -145,13 +148,21 @@ class Session(
 
     /** What the experimenter saw. */
     fun mark(text: String) {
+        instrument.mark(outbox.add(noted(text)).toMark(saved = false))
+    }
+
+    /** What is seen now, whose photo or recording comes later: then [attached] has it as a mark. */
+    fun begin(text: String): String = outbox.begin(noted(text))
+
+    fun attached(begun: String, attachment: Attachment) =
+        instrument.mark(outbox.add(begun, attachment).toMark(saved = false))
+
+    /** A note of this moment and place. */
+    private fun noted(text: String): (id: String) -> Note {
         val key = state.value.drive.key
         val fix = received.replayCache.lastOrNull()?.takeIf { it.hasPosition && nowNs() - it.bootNs <= PLACE_NS }
         val run = state.value.campaign?.run
-        val note = outbox.add { id ->
-            Note(id, MARK, text, 0.0, run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg)
-        }
-        instrument.mark(note.toMark(saved = false))
+        return { id -> Note(id, MARK, text, 0.0, run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg) }
     }
 
     /** What the experimenter decides on a run's trial: accept, repeat or skip. */
@@ -184,6 +195,9 @@ class Session(
             launch { follow(node).collect(instrument::heard) }
             launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
             launch { caller.seek(with, away, ::moved) }
+            launch(Dispatchers.IO) {
+                preferences.attachments.deliver(node) { Seeker.mayMeasure(state.value.drive, nowNs()) }
+            }
             launch { outbox.deliver(node, tooLate::trySend) { if (it.note == MARK) saved(it) } }
         }
     }

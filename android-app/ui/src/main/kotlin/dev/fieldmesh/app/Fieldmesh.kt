@@ -35,17 +35,20 @@ import dev.fieldmesh.device.Awake
 import dev.fieldmesh.device.BackCamera
 import dev.fieldmesh.device.LocalWifi
 import dev.fieldmesh.device.LocationHost
+import dev.fieldmesh.device.MicrophoneRecorder
 import dev.fieldmesh.device.Need
 import dev.fieldmesh.device.NodeHost
 import dev.fieldmesh.device.NsdFinder
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
+import dev.fieldmesh.device.Recorder
 import dev.fieldmesh.device.RunHost
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.StreetMap
+import dev.fieldmesh.device.TakenPhoto
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
 import dev.fieldmesh.device.lastEnd
@@ -287,6 +290,14 @@ open class Fieldmesh :
     open val worker: CoroutineDispatcher = Dispatchers.Default
     val map by lazy { StreetMap(contentResolver, preferences, worker) }
     open val pictures: Pictures by lazy { BackCamera(getSystemService(CameraManager::class.java)) }
+
+    protected open val recorder: Recorder by lazy(::MicrophoneRecorder)
+
+    /** Photos and recordings of marks. */
+    open val attaching by lazy { attach(scope) }
+
+    protected fun attach(scope: CoroutineScope) =
+        Attaching(scope, worker, TakenPhoto.file(this), preferences.photo, recorder, preferences.attachments, ::session)
 
     open fun identity(): Identity = keystoreIdentity()
 }

@@ -21,6 +21,8 @@ import android.view.WindowManager.LayoutParams.FLAG_KEEP_SCREEN_ON
 import android.widget.EditText
 import android.widget.TextView
 import android.widget.Toast
+import dev.fieldmesh.app.screen.AttachActions
+import dev.fieldmesh.app.screen.AttachRow
 import dev.fieldmesh.app.screen.Battery
 import dev.fieldmesh.app.screen.CampaignScreen
 import dev.fieldmesh.app.screen.Choices
@@ -57,6 +59,7 @@ import dev.fieldmesh.device.LocationService
 import dev.fieldmesh.device.NodeService
 import dev.fieldmesh.device.RunService
 import dev.fieldmesh.device.SharedFiles
+import dev.fieldmesh.device.TakenPhoto
 import dev.fieldmesh.device.VoiceState
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -128,6 +131,9 @@ class MainActivity : Activity() {
             launch { app.experiment.state.collect { show(app.session.state.value) } }
             launch { app.experiment.fetched.collect(::onFetched) }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
+            launch { app.attaching.faults.collect { tell(getString(R.string.attach_failed, it.message.orEmpty())) } }
+            launch { app.attaching.recordedS.collect { show(app.session.state.value) } }
+            launch { app.preferences.attachments.waiting.collect { show(app.session.state.value) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
             launch {
                 app.working.collect { works ->
@@ -139,7 +145,14 @@ class MainActivity : Activity() {
         look()
     }
 
+    override fun onResume() {
+        super.onResume()
+        app.attaching.takeUp()
+    }
+
     override fun onStop() {
+        // Android gives the microphone to no app that is not seen.
+        if (!isChangingConfigurations) app.attaching.endVoice()
         showing?.cancel()
         showing = null
         looking?.cancel()
@@ -200,7 +213,7 @@ class MainActivity : Activity() {
         Tab.EXPERIMENT -> ExperimentScreen(view, experimenting())
         Tab.DRIVE -> DriveScreen(view, driveSetting(), ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, app.preferences::speedUnit, ::onTrial)
-        Tab.TRACK -> TrackScreen(view, mapping(), app.session::mark)
+        Tab.TRACK -> AttachRow(TrackScreen(view, mapping(), app.session::mark), attach)
         Tab.NODE -> NodeScreen(view, app.nowNs, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
         Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
@@ -328,6 +341,7 @@ class MainActivity : Activity() {
             } else {
                 tell(getString(R.string.scan_denied))
             }
+            ASK_PHOTO, ASK_VOICE -> attach.answered(code, granted.isNotEmpty())
         }
     }
 
@@ -365,6 +379,45 @@ class MainActivity : Activity() {
             .setPositiveButton(R.string.open_settings) { _, _ -> startActivity(where) }
             .setNegativeButton(R.string.not_now, null)
             .show()
+    }
+
+    private val attach = object : AttachActions {
+        private var text = "" // of the note for which a permission is asked
+
+        private fun has(feature: String) = packageManager.hasSystemFeature(feature)
+        override val canPhoto get() = has(PackageManager.FEATURE_CAMERA_ANY)
+        override val canRecord get() = has(PackageManager.FEATURE_MICROPHONE)
+        override val recordedS get() = app.attaching.recordedS.value
+        override val waiting get() = app.preferences.attachments.waiting.value
+
+        override fun photo(text: String) = granted(text, Manifest.permission.CAMERA, ASK_PHOTO)
+
+        override fun voice(text: String) = granted(text, Manifest.permission.RECORD_AUDIO, ASK_VOICE)
+
+        private fun granted(text: String, permission: String, code: Int) {
+            this.text = text
+            if (checkSelfPermission(permission) == PackageManager.PERMISSION_GRANTED) return answered(code, true)
+            requestPermissions(arrayOf(permission), code)
+        }
+
+        fun answered(code: Int, may: Boolean) = when {
+            code == ASK_VOICE && may -> app.attaching.toggleVoice(text)
+            code == ASK_VOICE -> tell(getString(R.string.attach_voice_denied))
+            may -> ask()
+            else -> tell(getString(R.string.attach_camera_denied))
+        }
+
+        private fun ask() {
+            app.attaching.beginPhoto(text)
+            try {
+                startActivityForResult(TakenPhoto.ask(this@MainActivity), TAKE_PHOTO)
+            } catch (_: ActivityNotFoundException) {
+                app.attaching.noPhoto()
+                tell(getString(R.string.attach_no_camera))
+            }
+        }
+
+        fun came(taken: Boolean) = if (taken) app.attaching.takePhoto() else app.attaching.noPhoto()
     }
 
     private fun experimenting() = object : ExperimentActions {
@@ -434,6 +487,7 @@ class MainActivity : Activity() {
     }
 
     override fun onActivityResult(code: Int, result: Int, data: Intent?) {
+        if (code == TAKE_PHOTO) attach.came(result == RESULT_OK)
         if (result != RESULT_OK) return
         when (code) {
             ASK_LOG -> data?.data?.let { scope.launch { saveLog(it) } }
@@ -629,6 +683,9 @@ class MainActivity : Activity() {
         const val ASK_LOG = 3
         const val ASK_NOTIFY = 4
         const val ASK_MAP = 5
+        const val ASK_PHOTO = 6
+        const val ASK_VOICE = 7
+        const val TAKE_PHOTO = 8
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

@@ -51,11 +51,12 @@ class LifeTest {
     }
 
     @Test
-    fun `a phone without a receiver, a camera or Wi-Fi takes the app, for a node has its own`() {
+    fun `a phone without a receiver, a camera, a microphone or Wi-Fi takes the app, for a node has its own`() {
         val own = app.packageManager.getPackageInfo(app.packageName, PackageManager.GET_CONFIGURATIONS)
         val asked = own.reqFeatures.orEmpty().associate { it.name to (it.flags and FeatureInfo.FLAG_REQUIRED) }
         assertEquals(emptyMap(), asked.filterValues { it != 0 })
-        val implied = listOf("camera", "camera.autofocus", "location", "location.gps", "location.network", "wifi")
+        val implied =
+            listOf("camera", "camera.autofocus", "location", "location.gps", "location.network", "microphone", "wifi")
         assertEquals(implied.map { "android.hardware.$it" }, asked.keys.sortedBy { it })
     }
 

@@ -13,6 +13,8 @@ import android.widget.ListView
 import android.widget.ScrollView
 import android.widget.TextView
 import dev.fieldmesh.app.MainActivity.Tab
+import dev.fieldmesh.app.screen.AttachActions
+import dev.fieldmesh.app.screen.AttachRow
 import dev.fieldmesh.app.screen.Battery
 import dev.fieldmesh.app.screen.CampaignScreen
 import dev.fieldmesh.app.screen.Choices
@@ -346,6 +348,10 @@ class ScreensTest {
         "track-map-damaged-tile-light" to listOf(
             "The map’s file is damaged. “pmtiles verify” may say more; copy it to this phone again.",
         ),
+        "track-recording-light" to listOf(
+            "Stop, 47 s",
+            "2 photos and recordings wait: they are delivered between trials.",
+        ),
         "drive-armed-too-slow-light" to listOf("faster: 33.1 of 50.0 km/h"),
         "drive-running-light" to listOf("Signal, last 30 s: -55 dBm"),
         "drive-running-phone-light" to listOf("Access point by Android, last 30 s: -48 dBm"),
@@ -445,13 +451,24 @@ class ScreensTest {
         Tab.DRIVE -> DriveScreen(view, Setting()) {}
         Tab.NODE -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone())
         Tab.CAMPAIGN -> CampaignScreen(view, { unit }) {}
-        Tab.TRACK -> TrackScreen(view, Mapped()) {}
+        Tab.TRACK -> AttachRow(TrackScreen(view, Mapped()) {}, attach)
         Tab.PAIR -> PairScreen(view, Paired(scene.experiment.controller))
         Tab.SCAN -> scanning(view, scene.state.node != null)
         Tab.SETTINGS -> SettingsScreen(view, Setting())
     }
 
     /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
+    private val attach = object : AttachActions {
+        override val canPhoto = true
+        override val canRecord = true
+        override val recordedS get() = scene.recordedS
+        override val waiting get() = scene.waiting
+
+        override fun photo(text: String) = Unit
+
+        override fun voice(text: String) = Unit
+    }
+
     private fun scanning(view: View, works: Boolean) = ScanScreen(view) {}.also { screen ->
         runBlocking {
             screen.look(

@@ -3,6 +3,7 @@ package dev.fieldmesh.app
 import dev.fieldmesh.app.MainActivity.Tab
 import dev.fieldmesh.core.Maps
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.AttachmentsWaiting
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
@@ -413,6 +414,8 @@ data class Scene(
     val map: MapState = MapState.None,
     /** What was typed on the Pair screen and taken. */
     val typed: String? = null,
+    val recordedS: Int? = null,
+    val waiting: AttachmentsWaiting = AttachmentsWaiting(),
 )
 
 /** Every state that a screen may be in, by the name of its picture. */
@@ -600,6 +603,8 @@ object States {
     private val track: Map<String, Scene> = mapOf(
         "none" to Scene(drive.getValue("lost")),
         "way" to Scene(ready),
+        "recording" to Scene(ready, recordedS = 47, waiting = AttachmentsWaiting(2)),
+        "full" to Scene(ready, waiting = AttachmentsWaiting(1, nodeIsFull = true)),
         "unmeasured" to Scene(ready.copy(track = way.copy(points = way.points.map { it.copy(throughputBps = null) }))),
         "map" to Scene(ready.copy(track = street), map = townMap),
         "map-alone" to Scene(drive.getValue("lost"), map = townMap),

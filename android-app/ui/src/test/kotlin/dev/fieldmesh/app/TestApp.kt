@@ -14,6 +14,7 @@ import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.WiFiReading
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Pictures
+import dev.fieldmesh.device.Recorder
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.Shot
 import kotlinx.coroutines.Dispatchers
@@ -23,6 +24,7 @@ import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.emptyFlow
 import java.io.File
+import java.io.IOException
 
 /** The app with a key from the JDK's keytool: there is no Android Keystore on a desk. */
 class TestApp : Fieldmesh() {
@@ -60,12 +62,31 @@ class TestApp : Fieldmesh() {
     override val session get() = living ?: begin(scope).also { living = it }
     override val log get() = kept ?: PhoneLog(File(filesDir, "logs")).also { kept = it }
 
+    /** What its microphone records; null: another app has it. */
+    var spoken: ByteArray? = null
+
+    /** Has the recording break off. */
+    var stuck: () -> Unit = {}
+
+    override val recorder = object : Recorder {
+        override fun begin(to: File, stuck: () -> Unit) {
+            to.writeBytes(spoken ?: throw IOException("another app has the microphone"))
+            this@TestApp.stuck = stuck
+        }
+
+        override fun end() = true
+    }
+
+    private var taking: Attaching? = null
+    override val attaching get() = taking ?: attach(scope).also { taking = it }
+
     /** Ends all that lives as long as the process. Nobody is told, and what was not on the disk is lost. */
     fun die() {
         process.cancel()
         process = MainScope()
         living = null
         kept = null
+        taking = null
         gpsRuns.value = false
     }
 

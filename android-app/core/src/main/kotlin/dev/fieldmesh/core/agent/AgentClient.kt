@@ -1,6 +1,8 @@
 package dev.fieldmesh.core.agent
 
 import dev.fieldmesh.core.wire.AbortRequest
+import dev.fieldmesh.core.wire.AttachmentHeld
+import dev.fieldmesh.core.wire.AttachmentPut
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.ClockReply
 import dev.fieldmesh.core.wire.Gps
@@ -29,7 +31,8 @@ class AgentClient(
 ) : NodeApi,
     FixSink,
     WiFiSink,
-    NoteSink {
+    NoteSink,
+    AttachmentSink {
     private val calls = Calls(pairing, identity, io, way, timeout)
 
     override suspend fun status(): NodeStatus = calls.call(calls.get("v1/node"))
@@ -62,6 +65,13 @@ class AgentClient(
 
     override suspend fun note(note: Note): SpoolPosition = calls.call(calls.post("v1/notes", note))
 
+    override suspend fun attachment(sha256: String): AttachmentHeld =
+        calls.call(calls.get("v1/attachments", mapOf("sha256" to sha256)))
+
+    /** A piece takes three seconds at 200 kbit/s. */
+    override suspend fun putAttachment(piece: AttachmentPut): AttachmentHeld =
+        calls.call(calls.put("v1/attachments", piece), PIECE_MS)
+
     override suspend fun records(after: SpoolPosition?, limit: Int, waitMs: Long): RecordPage {
         val place = if (after == null) emptyMap() else mapOf("epoch" to after.epoch, "after" to "${after.seq}")
         val request = calls.get("v1/records", place + mapOf("limit" to "$limit", "wait_ms" to "$waitMs"))
@@ -76,6 +86,7 @@ class AgentClient(
 
     private companion object {
         const val RESTORE_MS = 60_000L
+        const val PIECE_MS = 10_000L
         val PUSH: Duration = Duration.ofSeconds(1)
     }
 }

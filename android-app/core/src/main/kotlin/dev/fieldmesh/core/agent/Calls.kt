@@ -79,6 +79,9 @@ internal class Calls(
     inline fun <reified T> post(path: String, body: T): Request =
         post(path, WireJson.encodeToString(serializer<T>(), body).toByteArray().toRequestBody(JSON))
 
+    inline fun <reified T> put(path: String, body: T): Request =
+        post(path, body).run { newBuilder().put(checkNotNull(this.body)).build() }
+
     fun post(path: String, body: RequestBody): Request =
         Request.Builder().url(base.newBuilder().addPathSegments(path).build()).post(body).build()
 

@@ -1,5 +1,6 @@
 package dev.fieldmesh.core.agent
 
+import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireJson
@@ -50,13 +51,25 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
     val pending: List<Note> get() = waiting.map { it.note }
 
     /** Takes a note; [make] gets an id of its own. */
-    fun add(make: (id: String) -> Note): Note {
-        val note = make(UUID.randomUUID().toString())
-        waiting.addLast(WaitingNote(note, clocks.bootNs(), clocks.utcMs(), clocks.boot()))
+    fun add(make: (id: String) -> Note): Note = take(now(make))
+
+    /** A note of this moment, as a text: [add] takes it, also after the process has ended, once its file is there. */
+    fun begin(make: (id: String) -> Note): String = WireJson.encodeToString(WaitingNote.serializer(), now(make))
+
+    fun add(begun: String, attachment: Attachment): Note {
+        val of = WireJson.decodeFromString(WaitingNote.serializer(), begun)
+        return take(of.copy(note = of.note.copy(attachment = attachment)))
+    }
+
+    private fun now(make: (id: String) -> Note) =
+        WaitingNote(make(UUID.randomUUID().toString()), clocks.bootNs(), clocks.utcMs(), clocks.boot())
+
+    private fun take(noted: WaitingNote): Note {
+        waiting.addLast(noted)
         while (waiting.size > MOST) waiting.removeFirst()
         save()
         woken.trySend(Unit)
-        return note
+        return noted.note
     }
 
     /**
@@ -76,7 +89,7 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
                 sent(first.note)
             } catch (e: AgentException.Refused) {
                 when (e.error.code) {
-                    "bad_request" -> done(first) // it never will be taken
+                    "bad_request" -> misfit(first)
                     "conflict" -> {
                         done(first)
                         refused(first.note)
@@ -98,6 +111,13 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
             maxOf(w.notedUtcMs?.let { clocks.utcMs() - it }?.toDouble() ?: 0.0, nowNs / 1e6)
         }
         return ageMs.coerceIn(0.0, MOST_AGE_MS)
+    }
+
+    /** It never will be taken; but an older agent, which knows no photos, takes it without. */
+    private fun misfit(w: WaitingNote) {
+        if (w.note.attachment == null) return done(w)
+        waiting[waiting.indexOf(w)] = w.copy(note = w.note.copy(attachment = null))
+        save()
     }
 
     private fun done(w: WaitingNote) {

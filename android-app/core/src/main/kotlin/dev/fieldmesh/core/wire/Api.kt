@@ -160,6 +160,10 @@ data class Caps(val beside: Beside? = null)
 @Serializable
 data class Beside(@SerialName("interface") val interfaceName: String)
 
+/** A photo or a recording that belongs to a note. Its bytes travel apart from the note, in pieces. */
+@Serializable
+data class Attachment(@SerialName("media_type") val mediaType: String, val bytes: Int, val sha256: String)
+
 /** What a person saw, or decided about an attempt. */
 @Serializable
 data class Note(
@@ -172,6 +176,20 @@ data class Note(
     val attempt: Int? = null,
     @SerialName("lat_deg") val latDeg: Double? = null,
     @SerialName("lon_deg") val lonDeg: Double? = null,
+    val attachment: Attachment? = null,
+)
+
+/** The next bytes of an attachment that a note has named. */
+@Serializable
+data class AttachmentPut(val sha256: String, val offset: Int, val data: String)
+
+/** How much of an attachment a node holds. */
+@Serializable
+data class AttachmentHeld(
+    val sha256: String,
+    val bytes: Int,
+    @SerialName("held_bytes") val heldBytes: Int,
+    val archived: Boolean,
 )
 
 /** What a phone's receiver said, pushed by the app. Without a position, mode is 1. */

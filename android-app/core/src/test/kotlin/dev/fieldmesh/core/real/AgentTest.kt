@@ -3,6 +3,8 @@ package dev.fieldmesh.core.real
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.AttachmentSink
+import dev.fieldmesh.core.agent.Attachments
 import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
@@ -18,6 +20,8 @@ import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.AbortRequest
+import dev.fieldmesh.core.wire.AttachmentHeld
+import dev.fieldmesh.core.wire.AttachmentPut
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.Verdict
 import kotlinx.coroutines.CoroutineScope
@@ -31,6 +35,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 import java.io.File
+import java.nio.file.Files
 import java.util.concurrent.Executors
 import kotlin.test.AfterTest
 import kotlin.test.Test
@@ -92,7 +97,7 @@ class AgentTest {
         }
 
         firstTrial(client)
-        killedInTheSecond()
+        killedInTheSecond(client)
         networkGoneInTheThird(client)
     }
 
@@ -107,6 +112,7 @@ class AgentTest {
         assertContains(said, Cue.GO)
         awaitSaid(Cue.DONE)
         marks(client)
+        photo(client)
     }
 
     private suspend fun firstAttempt(attempt: Int): AppState {
@@ -162,10 +168,47 @@ class AgentTest {
         )
     }
 
-    private suspend fun killedInTheSecond() {
+    private val photo = String(CharArray(1_000_000) { 'a' + it * 7 % 26 })
+
+    /** A photo reaches the node whole over a control link that is cut in the middle of it. */
+    private suspend fun photo(client: AgentClient) {
+        val folder = Files.createTempDirectory("photo").toFile()
+        val waiting = Attachments(File(folder, "waiting"))
+        val taken = waiting.add(File(folder, "taken").apply { writeText(photo) }, "image/jpeg")
+        client.note(Note("photo-1", "mark", "the antenna", 0.0, "app-test", 1, 1, attachment = taken))
+        var isCut = false
+        val cutting = object : AttachmentSink by client {
+            override suspend fun putAttachment(piece: AttachmentPut): AttachmentHeld {
+                if (piece.offset > 400_000 && !isCut) {
+                    isCut = true
+                    field.cut("car")
+                    scope.launch {
+                        delay(1000)
+                        field.mend("car")
+                    }
+                }
+                return client.putAttachment(piece)
+            }
+        }
+        val delivering = scope.launch { waiting.deliver(cutting) { false } }
+        withTimeout(PATIENCE_MS) { waiting.waiting.first { it.count == 0 } }
+        delivering.cancel()
+        assertTrue(isCut)
+        val path = "/v1/attachments/data?sha256=${taken.sha256}"
+        assertEquals(photo, field.call("car", "GET", path), "the controller gets what the camera took")
+        folder.deleteRecursively()
+    }
+
+    private suspend fun noPhotoNow(client: AgentClient) {
+        val refused = assertFailsWith<AgentException.Refused> { client.attachment("0".repeat(64)) }
+        assertEquals("busy", refused.error.code)
+    }
+
+    private suspend fun killedInTheSecond(client: AgentClient) {
         speed = 5.0
         arm(2)
         reach("trial 2 is armed") { it.drive.phase == Phase.ARMED && it.drive.key?.trial == 2 }
+        noPhotoNow(client)
         field.killFace("car")
         // It may be back before anybody has missed it; that it is missed is shown below.
         val back = reach("it is back, the attempt interrupted") {

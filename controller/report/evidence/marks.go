@@ -1,0 +1,93 @@
+package evidence
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Mark is what a person noted on the way, by the phone's app.
+type Mark struct {
+	wire.Header
+	wire.Noted
+	Wall time.Time // by the node's clock; zero: not known
+	Here bool      // its photo or recording, if it has one, is in the run's folder
+}
+
+// marks gathers them. What the clock of the day was is told by the same nodes' records.
+type marks struct {
+	found []Mark
+	walls map[string]int64 // of a node's boot: its clock of the day minus its boot clock
+	seen  map[string]bool
+}
+
+func (m *marks) add(r wire.Record) {
+	switch b := r.Body.(type) {
+	case *wire.WallClock:
+		if m.walls == nil {
+			m.walls = map[string]int64{}
+		}
+		m.walls[r.Node+"/"+r.Epoch] = b.OwnWallOffsetNs
+	case *wire.Noted:
+		if b.Note != "mark" || m.seen[r.Node+"/"+b.ID] {
+			return
+		}
+		if m.seen == nil {
+			m.seen = map[string]bool{}
+		}
+		m.seen[r.Node+"/"+b.ID] = true
+		one := Mark{Header: r.Header, Noted: *b}
+		if b.Attachment != nil && b.Attachment.Validate() != nil {
+			one.Attachment = nil
+		}
+		m.found = append(m.found, one)
+	}
+}
+
+// between adds what lies outside of attempts.
+func (m *marks) between(a *archive.Archive) error {
+	err := a.EachLine(wire.TrialKey{}, func(line []byte) error {
+		if !bytes.HasPrefix(line, []byte(`{"kind":"note"`)) && !bytes.HasPrefix(line, []byte(`{"kind":"wall_clock"`)) {
+			return nil
+		}
+		var r wire.Record
+		if r.UnmarshalJSON(line) == nil { // `fieldmesh verify` names one that is damaged
+			m.add(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read notes: %w", err)
+	}
+	return nil
+}
+
+// all are in the order of the time that is known; the others come last.
+func (m *marks) all(dir string) []Mark {
+	for i := range m.found {
+		one := &m.found[i]
+		if offset, known := m.walls[one.Node+"/"+one.Epoch]; known {
+			one.Wall = time.Unix(0, one.NotedBootNs+offset)
+		}
+		if one.Attachment != nil {
+			_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(one.Attachment.Path())))
+			one.Here = err == nil
+		}
+	}
+	slices.SortStableFunc(m.found, func(x, y Mark) int {
+		switch {
+		case x.Wall.IsZero() == y.Wall.IsZero():
+			return x.Wall.Compare(y.Wall)
+		case x.Wall.IsZero():
+			return 1
+		}
+		return -1
+	})
+	return m.found
+}
