@@ -97,7 +97,7 @@ func copyable(from, to string) error {
 func halfCopied(left []os.DirEntry) bool {
 	for _, e := range left {
 		if name := e.Name(); !ours(name) && name != manifestFile && name != "trials" && name != "between" &&
-			name != "late" && name != movementDir && name != shardsDir && !Derived(name) {
+			name != "late" && name != attachmentDir && name != movementDir && name != shardsDir && !Derived(name) {
 			return false
 		}
 	}

@@ -67,6 +67,37 @@ func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
 	}
 }
 
+// A copy that was cut off after any of its files is continued, in a run with a photo, too.
+func TestACopyIsContinuedWhereverItWasCutOff(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "today")
+	finishedRun(t, dir)
+	a, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const photo, sha = "attachments/photo.jpg", "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
+	if err := errors.Join(a.AppendFile(photo, []byte("x")), a.CloseFile(photo, sha), a.Finish(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := disk{root: dir}.walk(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range files {
+		second := filepath.Join(t.TempDir(), "today")
+		for _, rel := range files[:n+1] {
+			if err := copyFile(disk{root: dir}, disk{root: second}, rel); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Copy(dir, second); err != nil {
+			t.Errorf("cut off after %s: %v", files[n], err)
+		} else if findings, err := Verify(second); err != nil || len(findings) != 0 {
+			t.Errorf("cut off after %s: %v, %v", files[n], findings, err)
+		}
+	}
+}
+
 // A run that was damaged since does not take its whole copy with it.
 func TestADamagedRunDoesNotReplaceItsCopy(t *testing.T) {
 	dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
