@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,8 +29,10 @@ type fakeNode struct {
 	away     error
 }
 
-func (f *fakeNode) sha() string {
-	sum := sha256.Sum256(f.photo)
+func (f *fakeNode) sha() string { return shaOf(f.photo) }
+
+func shaOf(photo []byte) string {
+	sum := sha256.Sum256(photo)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -65,18 +69,19 @@ func newRun(t *testing.T, f *fakeNode) (*archive.Archive, string) {
 	}
 	t.Cleanup(func() { _ = a.Close() }) // again, where the test has closed it
 	for seq := range uint64(2) {
-		add(t, a, f, "1", seq+1)
+		add(t, a, "car", f.photo, "1", seq+1)
 	}
 	return a, dir
 }
 
-func add(t *testing.T, a *archive.Archive, f *fakeNode, id string, seq uint64) {
+// add adds a note of a node's phone that names a photo.
+func add(t *testing.T, a *archive.Archive, node string, photo []byte, id string, seq uint64) {
 	t.Helper()
-	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: seq, Run: "synthetic-4"},
+	line, err := wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: seq, Run: "synthetic-4"},
 		Body: &wire.Noted{ID: id, Note: "mark", Text: "bus", By: "phone", Attachment: &wire.Attachment{
-			MediaType: "image/jpeg", Bytes: len(f.photo), SHA256: f.sha()}}}.MarshalJSON()
+			MediaType: "image/jpeg", Bytes: len(photo), SHA256: shaOf(photo)}}}.MarshalJSON()
 	if err == nil {
-		err = a.Append("car", [][]byte{line})
+		err = a.Append(node, [][]byte{line})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +90,16 @@ func add(t *testing.T, a *archive.Archive, f *fakeNode, id string, seq uint64) {
 
 func fetched(t *testing.T, a *archive.Archive, f *fakeNode) []Lacking {
 	t.Helper()
-	lacking, err := fetch(t.Context(), a, map[string]*fakeNode{"car": f}, 20*time.Millisecond)
+	return fetch(t.Context(), a, notesOf(t, a), map[string]*fakeNode{"car": f}, 20*time.Millisecond, time.Minute)
+}
+
+func notesOf(t *testing.T, a *archive.Archive) []Note {
+	t.Helper()
+	notes, err := Notes(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lacking
+	return notes
 }
 
 func TestAPhotoComesWholeOverACut(t *testing.T) {
@@ -101,9 +111,9 @@ func TestAPhotoComesWholeOverACut(t *testing.T) {
 	f.away, f.held = nil, 50 // the phone is just giving the rest
 	cut := errors.New("cut")
 	node := cutNode{f, &cut}
-	if got, err := fetch(t.Context(), a, map[string]cutNode{"car": node}, 20*time.Millisecond); err != nil ||
-		len(got) != 1 || !errors.Is(got[0].Err, cut) {
-		t.Fatalf("a cut: %v, %v", got, err)
+	got := fetch(t.Context(), a, notesOf(t, a), map[string]cutNode{"car": node}, 20*time.Millisecond, time.Minute)
+	if len(got) != 1 || !errors.Is(got[0].Err, cut) {
+		t.Fatalf("a cut: %v", got)
 	}
 	if f.archived {
 		t.Fatal("the node lets go what the archive does not have")
@@ -147,13 +157,13 @@ func TestAPhoneThatIsAwayIsWaitedForOnce(t *testing.T) {
 	a, _ := newRun(t, f)
 	for i := range byte(4) {
 		f.photo = []byte{'1' + i}
-		add(t, a, f, string(f.photo)+"a", uint64(10+i))
+		add(t, a, "car", f.photo, string(f.photo)+"a", uint64(10+i))
 	}
 	const wait = 200 * time.Millisecond
 	begun := time.Now()
-	got, err := fetch(t.Context(), a, map[string]silentNode{"car": {f}}, wait)
-	if err != nil || len(got) != 5 || !errors.Is(got[0].Err, errNotDelivered) {
-		t.Errorf("nothing was delivered: %v, %v", got, err)
+	got := fetch(t.Context(), a, notesOf(t, a), map[string]silentNode{"car": {f}}, wait, time.Minute)
+	if len(got) != 5 || !errors.Is(got[0].Err, errNotDelivered) {
+		t.Errorf("nothing was delivered: %v", got)
 	}
 	if took := time.Since(begun); took < wait || took > 3*wait {
 		t.Errorf("it took %v", took)
@@ -187,7 +197,7 @@ func TestVerifyTellsOfPhotos(t *testing.T) {
 		}
 		return found
 	}
-	if got := verified(); len(got) != 1 || got[0].Problem != archive.Unfinished ||
+	if got := verified(); len(got) != 1 || got[0].Problem != Awaited || len(Wrong(got)) != 0 ||
 		!strings.Contains(got[0].Detail, "photo \"bus\" has not come from node car") {
 		t.Errorf("a photo that has not come: %v", got)
 	}
@@ -210,7 +220,169 @@ func TestVerifyTellsOfPhotos(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat([]byte("JPEG"), 25), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Verify(dir); err != nil || len(got) != 1 || got[0].Problem != archive.Changed {
+	if got, err := Verify(dir); err != nil || len(Wrong(got)) != 1 || got[0].Problem != archive.Changed {
 		t.Errorf("a photo that was changed: %v, %v", got, err)
+	}
+}
+
+// mapNode has whole photos by their SHA-256.
+type mapNode struct {
+	mu       sync.Mutex
+	photos   map[string][]byte
+	archived map[string]bool
+	refuses  error // every question
+	deaf     error // to what the archive has
+	asked    int
+	grows    bool // what it holds of a photo, without an end
+}
+
+func newMapNode(photos ...string) *mapNode {
+	m := &mapNode{photos: map[string][]byte{}, archived: map[string]bool{}}
+	for _, p := range photos {
+		m.photos[shaOf([]byte(p))] = []byte(p)
+	}
+	return m
+}
+
+func (m *mapNode) Attachment(ctx context.Context, sha string) (wire.AttachmentHeld, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	photo, has := m.photos[sha]
+	switch {
+	case ctx.Err() != nil:
+		return wire.AttachmentHeld{}, ctx.Err()
+	case m.refuses != nil:
+		return wire.AttachmentHeld{}, m.refuses
+	case m.grows:
+		return wire.AttachmentHeld{HeldBytes: 100 + m.asked}, nil
+	case !has && !m.archived[sha]:
+		return wire.AttachmentHeld{}, &wire.Error{Code: wire.CodeNotFound}
+	}
+	return wire.AttachmentHeld{HeldBytes: len(photo), Archived: m.archived[sha]}, nil
+}
+
+func (m *mapNode) AttachmentData(_ context.Context, sha string, offset int64, _ int) ([]byte, error) {
+	m.mu.Lock()
+	photo := m.photos[sha]
+	m.mu.Unlock()
+	time.Sleep(time.Millisecond) // so that another's piece comes between two
+	return photo[offset:min(offset+16, int64(len(photo)))], nil
+}
+
+func (m *mapNode) Archived(_ context.Context, sha string) (wire.AttachmentHeld, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.deaf == nil {
+		m.archived[sha] = true
+		delete(m.photos, sha)
+	}
+	return wire.AttachmentHeld{}, m.deaf
+}
+
+// newNotes is an archive whose notes of the car name so many photos: 1, 2, ...
+func newNotes(t *testing.T, photos int) *archive.Archive {
+	t.Helper()
+	a, _ := newRun(t, &fakeNode{photo: []byte("1")})
+	for i := 2; i <= photos; i++ {
+		add(t, a, "car", fmt.Append(nil, i), fmt.Sprint(i), uint64(10+i))
+	}
+	return a
+}
+
+// A node that does not answer, is busy, or gets more without an end, ends its own turn and nothing else.
+func TestANodesTroubleEndsItsTurn(t *testing.T) {
+	for name, node := range map[string]*mapNode{"unreachable": {refuses: errors.New("no route")},
+		"busy": {refuses: &wire.Error{Code: wire.CodeBusy, Message: "a trial"}}} {
+		a := newNotes(t, 40)
+		add(t, a, "road", []byte("r"), "r", 1)
+		nodes := map[string]*mapNode{"car": node, "road": newMapNode("r")}
+		got := fetch(t.Context(), a, notesOf(t, a), nodes, 20*time.Millisecond, time.Minute)
+		if len(got) != 1 || got[0].More != 39 || node.asked != 1 ||
+			!strings.Contains(got[0].String(), `the photo "bus" and 39 more of node car: `+node.refuses.Error()) {
+			t.Errorf("%s: asked %d times; %v", name, node.asked, got)
+		}
+		if !nodes["road"].archived[shaOf([]byte("r"))] {
+			t.Errorf("%s: the other node's photo is left", name)
+		}
+	}
+	grows := &mapNode{grows: true}
+	a := newNotes(t, 3)
+	begun := time.Now()
+	got := fetch(t.Context(), a, notesOf(t, a), map[string]*mapNode{"car": grows}, time.Second, 300*time.Millisecond)
+	if took := time.Since(begun); len(got) != 1 || got[0].More != 2 || !errors.Is(got[0].Err, errTurn) ||
+		took > 2*time.Second {
+		t.Errorf("more without an end: %v after %v", got, took)
+	}
+}
+
+// What concerns one photo leaves the others.
+func TestWhatConcernsOnePhotoLeavesTheOthers(t *testing.T) {
+	a := newNotes(t, 3)
+	node := newMapNode("3")
+	node.archived[shaOf([]byte("2"))] = true // 1 was never named there
+	got := fetch(t.Context(), a, notesOf(t, a), map[string]*mapNode{"car": node}, 20*time.Millisecond, time.Minute)
+	if len(got) != 2 || !errors.Is(got[1].Err, errElsewhere) || !node.archived[shaOf([]byte("3"))] {
+		t.Errorf("%v", got)
+	}
+}
+
+// Two phones gave the same file to two nodes, or one of them did not.
+func TestNodesWithTheSamePhoto(t *testing.T) {
+	same := strings.Repeat("same", 20)
+	for range 5 {
+		a := newNotes(t, 0)
+		add(t, a, "car", []byte(same), "car", 11)
+		add(t, a, "road", []byte(same), "road", 1)
+		nodes := map[string]*mapNode{"car": newMapNode("1", same), "road": newMapNode(same), "other": newMapNode()}
+		got := fetch(t.Context(), a, notesOf(t, a), nodes, 20*time.Millisecond, time.Minute)
+		if got != nil || !nodes["car"].archived[shaOf([]byte(same))] || !nodes["road"].archived[shaOf([]byte(same))] {
+			t.Fatalf("both have it: %v", got)
+		}
+	}
+	a := newNotes(t, 0)
+	add(t, a, "car", []byte(same), "car", 11)
+	add(t, a, "road", []byte(same), "road", 1)
+	nodes := map[string]*mapNode{"car": newMapNode("1", same), "road": newMapNode()}
+	got := fetch(t.Context(), a, notesOf(t, a), nodes, 20*time.Millisecond, time.Minute)
+	if got != nil {
+		t.Errorf("one has it: %v", got)
+	}
+}
+
+// The node keeps its copy unless the archive has it as it was named.
+func TestANodeIsToldOfWhatIsIntact(t *testing.T) {
+	a := newNotes(t, 1)
+	node := newMapNode("1")
+	node.deaf = errors.New("no route")
+	fetching := func() []Lacking {
+		return fetch(t.Context(), a, notesOf(t, a), map[string]*mapNode{"car": node}, 20*time.Millisecond, time.Minute)
+	}
+	got := fetching()
+	if len(got) != 1 || !strings.Contains(got[0].String(), "it is in the archive, and the node was not told: no route") {
+		t.Errorf("the word was lost: %v", got)
+	}
+	node.deaf = nil
+	path := filepath.Join(a.Dir(), notesOf(t, a)[0].Path())
+	for _, damaged := range []string{"", "2", "12"} {
+		node.photos[shaOf([]byte("1"))], node.archived = []byte("1"), map[string]bool{}
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := fetching()
+		if data, err := os.ReadFile(path); got != nil || err != nil || string(data) != "1" ||
+			!node.archived[shaOf([]byte("1"))] {
+			t.Errorf("damaged to %q, it becomes %q: %v, %v", damaged, data, got, err)
+		}
+	}
+	node.photos = map[string][]byte{} // nobody has it whole
+	if err := os.WriteFile(path, []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := fetching(); len(got) != 1 || !errors.Is(got[0].Err, errElsewhere) {
+		t.Errorf("a damaged one that the node has no more: %v", got)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "2" {
+		t.Errorf("what is left of it: %q, %v", data, err)
 	}
 }

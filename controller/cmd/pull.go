@@ -76,7 +76,7 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	accepted, givenUp, left := r.Counts()
 	switch {
 	case !found.Whole() && s.archive.Finished():
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s is complete, and nothing was collected: %s\n", s.plan.Run,
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s is complete, and no records were collected: %s\n", s.plan.Run,
 			found.Missing())
 		return err
 	case !found.Whole():
@@ -86,7 +86,7 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 			"`fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
 		return err
 	}
-	return s.archive.Finish()
+	return nil
 }
 
 // secondCopy makes the second copy, if one is wanted, and says what both are worth.
@@ -113,7 +113,7 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 				return err
 			}
 		}
-		bad += len(findings)
+		bad += len(attached.Wrong(findings))
 	}
 	if bad > 0 {
 		return unmet{fmt.Errorf("verify both copies: %s; stay until this succeeds", words.Count(bad, "finding"))}

@@ -78,7 +78,7 @@ func RehearseCommand() *cobra.Command {
 			shown := progress.New(c.ErrOrStderr(), lanes)
 			s.announce(shown, f.fields)
 			err = s.inFields(c.Context(), f, shown.Step)
-			if c.Context().Err() != nil && !s.refused() {
+			if c.Context().Err() != nil && !s.refused() && !s.complete {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
 			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), to.give(s.archive.Dir()))

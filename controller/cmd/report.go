@@ -102,7 +102,7 @@ func VerifyCommand() *cobra.Command {
 			return err
 		}
 		var signed []string
-		if len(archive.Altered(findings)) == 0 {
+		if len(archive.Altered(attached.Wrong(findings))) == 0 {
 			var more []archive.Finding
 			if signed, more, err = signers(dir, fleets); err != nil {
 				return err
@@ -110,7 +110,7 @@ func VerifyCommand() *cobra.Command {
 			findings = append(findings, more...)
 		}
 		if asJSON {
-			err = document.Write(c.OutOrStdout(), document.Verify{Run: dir, OK: len(findings) == 0,
+			err = document.Write(c.OutOrStdout(), document.Verify{Run: dir, OK: len(attached.Wrong(findings)) == 0,
 				Findings: document.Findings(findings), Signed: signed})
 		} else {
 			err = writeFindings(c.OutOrStdout(), signed, findings)
@@ -118,8 +118,8 @@ func VerifyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(findings) > 0 {
-			return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
+		if n := len(attached.Wrong(findings)); n > 0 {
+			return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(n, "finding"))}
 		}
 		if asJSON {
 			return nil

@@ -29,7 +29,7 @@ func RunCommand() *cobra.Command {
 				return err
 			}
 			err = s.onFleet(c, fleetFile, flags)
-			if c.Context().Err() != nil && !s.refused() {
+			if c.Context().Err() != nil && !s.refused() && !s.complete {
 				c.PrintErrf("the nodes continue with the run by themselves: `fieldmesh run --resume %s` resumes it "+
 					"here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
 			}

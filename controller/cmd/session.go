@@ -359,6 +359,9 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 		s.complete = err == nil
 	}
 	err = errors.Join(err, tail())
+	if s.complete {
+		err = errors.Join(err, r.Attachments(ctx))
+	}
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,10 @@ type fakeNode struct {
 	told        []byte  // what the records say of it, where that is something else
 	asked       []int64 // from which bytes it was read
 	confirmed   wire.Confirmation
+	holds       string // the run; empty: today
+	photo       []byte // of its note; nil: it has none
+	askedPhoto  int
+	away        bool
 }
 
 // newLane starts a field's nodes and gives the lane that drives them.
@@ -113,13 +117,16 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	n.field.mu.Lock()
 	defer n.field.mu.Unlock()
+	if n.away {
+		panic(http.ErrAbortHandler)
+	}
 	var answer any = n.view()
 	switch route := r.Method + " " + r.URL.Path; route {
 	case "PUT /v1/lease":
 		n.read(body, &n.lease)
 		answer = n.lease
 	case "GET /v1/node":
-		answer = wire.NodeStatus{Node: n.name, Run: "today"}
+		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today")}
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":
@@ -131,6 +138,22 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST /v1/records/confirm":
 		n.read(body, &n.confirmed)
 		answer = wire.SpoolStatus{}
+	case "GET /v1/attachments":
+		n.askedPhoto++
+		if n.photo == nil {
+			w.WriteHeader(http.StatusNotFound)
+			answer = wire.Error{Code: wire.CodeNotFound, Message: "no note has named it"}
+		} else {
+			answer = wire.AttachmentHeld{Bytes: len(n.photo), HeldBytes: len(n.photo)}
+		}
+	case "GET /v1/attachments/data":
+		w.Header().Set("Fieldmesh-Size", strconv.Itoa(len(n.photo)))
+		if _, err := w.Write(n.photo); err != nil {
+			n.field.t.Error(err)
+		}
+		return
+	case "POST /v1/attachments/archived":
+		answer = wire.AttachmentHeld{Archived: true}
 	case "PUT /v1/runs/today":
 		n.plan = &wire.RunPlan{}
 		n.read(body, n.plan)

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Pulled is what a pull found at the nodes.
@@ -26,20 +27,27 @@ func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
 // themselves, and drives nothing. When no trial is left it ends the run, so
 // that the nodes put everything back; otherwise it lets them go on. A node that
 // does not answer within patience is away: the others are read all the same, unless the
-// archive is finished, which could not be finished again by them.
+// archive is finished, which could not be finished again by them. Last of all it fetches photos and recordings,
+// also into an archive that is finished, and from nodes that hold another run.
 func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, error) {
 	found := r.muster(ctx, patience)
 	if err := ctx.Err(); err != nil {
 		return found, context.Cause(ctx)
 	}
-	if found.Whole() {
-		return found, errors.Join(r.work(ctx, true), r.attachments(ctx))
+	reached := func(node string) bool { return found.Away[node] == nil }
+	var err error
+	switch {
+	case found.Whole():
+		err = r.work(ctx, true)
+	case !r.Archive.Finished():
+		err = r.copyFrom(ctx, reached)
 	}
-	if r.Archive.Finished() {
-		return found, nil
+	if _, _, left := r.Counts(); err != nil || left > 0 && r.Plan.Control == wire.ControlMesh {
+		return found, err // its packets would be measured
+	} else if left == 0 && found.Whole() {
+		err = r.Archive.Finish()
 	}
-	err := r.copyFrom(ctx, func(node string) bool { return found.Away[node] == nil })
-	return found, errors.Join(err, r.attachments(ctx))
+	return found, errors.Join(err, r.attachments(ctx, reached))
 }
 
 // Copy copies what the nodes have recorded up to now. It judges nothing and steers no node.

@@ -1,8 +1,13 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -65,5 +70,51 @@ func TestARunThatIsEndedKeepsWhatWasDecided(t *testing.T) {
 	vs := r.Archive.Decisions()
 	if len(vs) == 0 || vs[0].TrialKey != first || vs[0].Word == nil || vs[0].Word.Decision != "repeat" {
 		t.Errorf("decided %+v", vs)
+	}
+}
+
+// notes has a phone note that it took a photo.
+func (n *fakeNode) notes(photo []byte) wire.Attachment {
+	sum := sha256.Sum256(photo)
+	a := wire.Attachment{MediaType: "image/jpeg", Bytes: len(photo), SHA256: hex.EncodeToString(sum[:])}
+	n.record(wire.TrialKey{}, &wire.Noted{ID: "p", Note: "mark", Text: "bus", By: "phone", Attachment: &a})
+	return a
+}
+
+// The run is finished without its photo, which comes when one node holds another run and the other is off.
+func TestAPhotoIsFetchedIntoAFinishedRun(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 1, 1, lane)
+	car, road, photo := field.nodes["car"], field.nodes["road"], []byte("a bus")
+	var a wire.Attachment
+	field.armed = func() { a = car.notes(photo) }
+	if err := errors.Join(r.Run(within(t)), r.Archive.Finish(), r.Attachments(within(t))); err != nil {
+		t.Fatal(err)
+	}
+	if car.askedPhoto == 0 || !r.Archive.Finished() {
+		t.Errorf("asked %d times, finished %v", car.askedPhoto, r.Archive.Finished())
+	}
+	car.photo, car.holds, road.away = photo, "tomorrow", true
+	before := road.askedPhoto
+	found, err := r.Pull(within(t), 0)
+	if err != nil || found.Away["road"] == nil || found.Other["car"] != "tomorrow" || road.askedPhoto != before {
+		t.Errorf("found %+v, %v; the node that is off was asked %d times", found, err, road.askedPhoto-before)
+	}
+	got, err := os.ReadFile(filepath.Join(r.Archive.Dir(), a.Path()))
+	if err != nil || !bytes.Equal(got, photo) || !r.Archive.Finished() {
+		t.Errorf("the archive has %q, %v; finished: %v", got, err, r.Archive.Finished())
+	}
+}
+
+// A photo would be measured where the mesh carries control and nodes go on by themselves.
+func TestAPullLeavesPhotosOnAMeshThatIsMeasured(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 1, 1, lane)
+	r.Plan.Control = wire.ControlMesh
+	car := field.nodes["car"]
+	car.photo = []byte("a bus")
+	field.loaded = func() { car.notes(car.photo) }
+	if found, err := r.Pull(within(t), time.Second); err != nil || !found.Whole() || car.askedPhoto != 0 {
+		t.Errorf("found %+v, %v; asked %d times", found, err, car.askedPhoto)
 	}
 }

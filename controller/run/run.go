@@ -10,9 +10,9 @@ package run
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -85,7 +85,7 @@ type Progress struct {
 	Lane    string
 	Trial   *wire.Trial
 	Attempt int
-	Phase   string // placing | arming | armed | running | settling | judged | waiting | looked | catching up
+	Phase   string // placing | arming | armed | running | settling | judged | waiting | looked | catching up | fetching
 	Detail  string
 	Live    *wire.Live
 	Verdict *wire.Verdict
@@ -97,28 +97,44 @@ type Progress struct {
 // Run drives the schedule to its end. On an error, or when ctx ends, nothing
 // that was recorded is lost: run again with the same archive.
 func (r *Runner) Run(ctx context.Context) error {
-	resumed := !r.Archive.Empty()
-	err := r.work(ctx, false)
-	if resumed || r.named.Load() {
-		err = errors.Join(err, r.attachments(ctx))
+	if !r.Archive.Empty() {
+		r.named.Store(true) // it may be
 	}
-	return err
+	return r.work(ctx, false)
 }
 
-// attachments fetches the photos and recordings of notes, when no attempt is under way any more. What does not come
-// is told, and may be fetched later.
-func (r *Runner) attachments(ctx context.Context) error {
+// Attachments fetches the photos and recordings of notes when the run is over.
+func (r *Runner) Attachments(ctx context.Context) error {
+	if !r.named.Load() {
+		return nil
+	}
+	return r.attachments(ctx, func(string) bool { return true })
+}
+
+// attachments fetches them from some nodes, when no attempt is under way any more. What does not come is told, and may
+// be fetched later. An archive that was finished is finished again.
+func (r *Runner) attachments(ctx context.Context, which func(node string) bool) error {
+	notes, err := attached.Notes(r.Archive)
+	if err != nil || len(notes) == 0 {
+		return err
+	}
+	finished := r.Archive.Finished()
 	for _, lane := range r.Lanes {
+		if r.Watch != nil {
+			r.Watch(r.counted(Progress{Lane: lane.Name, Phase: "fetching", Detail: fmt.Sprintf(
+				"photos and recordings, at most %.0f s", attached.Turn.Seconds())}))
+		}
+		nodes := maps.Clone(lane.Nodes)
+		maps.DeleteFunc(nodes, func(name string, _ *fleet.Client) bool { return !which(name) })
+		for _, l := range attached.Fetch(ctx, r.Archive, notes, nodes) {
+			r.Log.Warn("photos and recordings: fieldmesh pull "+r.Plan.Run+" asks for them again", "lacking", l.String())
+		}
 		if ctx.Err() != nil {
-			return nil // the reason is the run's
+			break
 		}
-		lacking, err := attached.Fetch(ctx, r.Archive, lane.Nodes)
-		if err != nil {
-			return lane.named(err)
-		}
-		for _, l := range lacking {
-			r.Log.Warn("not in the archive yet; fieldmesh pull "+r.Plan.Run+" fetches it later", "what", l.String())
-		}
+	}
+	if finished {
+		return r.Archive.Finish()
 	}
 	return nil
 }
