@@ -10,13 +10,14 @@ import (
 type markView struct {
 	When, Where, Text, By string
 	Path                  string // of its photo or recording, from the run's folder; empty: none
-	Photo, Here           bool
+	Photo, Here, Alone    bool   // Alone: the report is not in that folder
 }
 
 func viewMarks(d *evidence.Run) (any, error) {
 	var out []markView
 	for _, m := range d.Marks {
-		v := markView{When: "–", Where: "between attempts", Text: m.Text, By: m.By + ", " + m.Node, Here: m.Here}
+		v := markView{When: "–", Where: "between attempts", Text: m.Text, By: m.By + ", " + m.Node, Here: m.Here,
+			Alone: d.Alone}
 		if !m.Wall.IsZero() {
 			v.When = m.Wall.UTC().Format("15:04:05")
 		}

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"image"
 	"image/jpeg"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -60,5 +62,12 @@ func TestWhatWasNotedIsListed(t *testing.T) {
 		`<a href="`+path+`"><img src="`+path+`"`, `<audio controls preload="none" src="`+spoken+`">`,
 		"Its photo is not in the archive")
 	hasNot(t, html, "<b>bus")
+	var alone strings.Builder
+	if _, err := report.WriteAlone(a, &alone); err != nil {
+		t.Fatal(err)
+	}
+	has(t, alone.String(), "Its photo is in the run's folder on the controller", "Its recording is in the run's folder",
+		"Its photo is not in the archive")
+	hasNot(t, alone.String(), "<img", "<audio")
 	hasNot(t, written(t, synthetic.Options{Seed: 1, Speeds: []float64{5.6}, Repetitions: 1}), "Noted on the way")
 }

@@ -69,11 +69,17 @@ type whole struct {
 
 // Write writes the report of a run, and returns the rows that it is made of,
 // those of metrics.Table. The archive is only read.
-func Write(a *archive.Archive, w io.Writer) (Result, error) {
+func Write(a *archive.Archive, w io.Writer) (Result, error) { return writeOf(a, w, false) }
+
+// WriteAlone does so for whoever gets the report without the run's folder.
+func WriteAlone(a *archive.Archive, w io.Writer) (Result, error) { return writeOf(a, w, true) }
+
+func writeOf(a *archive.Archive, w io.Writer, alone bool) (Result, error) {
 	d, err := evidence.Gather(a)
 	if err != nil {
 		return Result{}, err
 	}
+	d.Alone = alone
 	if err := write(d, w); err != nil {
 		return Result{}, fmt.Errorf("write report of %q: %w", d.Info.Run, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
@@ -118,7 +119,7 @@ func (s *Server) share(c *call) (dir string, err error) {
 }
 
 // reached tells how far a run has come: its decisions, how much was recorded of what they
-// decide, of which more may be pulled later, and whether it is over; where nobody drives it,
+// decide, of which more may be pulled later, as photos may, and whether it is over; where nobody drives it,
 // also how much of what is not decided. Empty: there is nothing yet.
 func (s *Server) reached(a *archive.Archive, name string) (string, error) {
 	rec, err := readRecord(s.board.dir, name)
@@ -143,8 +144,13 @@ func (s *Server) reached(a *archive.Archive, name string) (string, error) {
 			return "", err
 		}
 	}
+	var photos time.Time // when the last one came
+	if info, err := os.Stat(filepath.Join(a.Dir(), "attachments")); err == nil {
+		photos = info.ModTime()
+	}
 	h := fnv.New128a()
-	err = json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, a.Decisions(), recorded, a.Stopped(), a.Finished()})
+	err = json.NewEncoder(h).Encode([]any{a.Info().CreatedWall, a.Decisions(), recorded, a.Stopped(), a.Finished(),
+		photos})
 	return fmt.Sprintf("%x", h.Sum(nil)), err
 }
 
@@ -230,7 +236,7 @@ func (s *Server) places(c *call) (any, error) {
 
 func writeReport(a *archive.Archive, path string) error {
 	var text bytes.Buffer
-	if _, err := report.Write(a, &text); err != nil {
+	if _, err := report.WriteAlone(a, &text); err != nil {
 		return err
 	}
 	return keys.WriteFile(path, text.Bytes(), 0o644)

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -526,6 +528,36 @@ func TestRunsOfOthersAreShown(t *testing.T) {
 			t.Errorf("%s: %d bytes of %d, %v", f.Name, len(data), f.Bytes, err)
 		}
 	}
+}
+
+// A photo that comes after the run is told of in the report, which is made again for it.
+func TestAReportThatIsSharedKnowsOfLatePhotos(t *testing.T) {
+	b := newBench(t)
+	a, err := synthetic.Build(filepath.Join(b.runs(), "rehearsed-1"), synthetic.Options{Seed: 1, Repetitions: 1,
+		Speeds: []float64{2.8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("x"))
+	photo := wire.Attachment{MediaType: "image/jpeg", Bytes: 1, SHA256: hex.EncodeToString(sum[:])}
+	err = synthetic.Store(a, "car", []wire.Record{{Header: wire.Header{Node: "car", Epoch: "notes", Seq: 1,
+		Run: a.Info().Run}, Body: &wire.Noted{ID: "1", Note: "mark", Text: "bus", By: "phone", Attachment: &photo}}})
+	if err := errors.Join(err, a.Finish()); err != nil {
+		t.Fatal(err)
+	}
+	says := func(want string) {
+		t.Helper()
+		page, err := b.do(b.phone, http.MethodGet, "/v1/runs/rehearsed-1/files/report.html", "")
+		if err != nil || !strings.Contains(string(page), want) || strings.Contains(string(page), "<img") {
+			t.Errorf("the report does not say %q: %v", want, err)
+		}
+	}
+	says("Its photo is not in the archive")
+	if err := errors.Join(a.AppendFile(photo.Path(), []byte("x")), a.CloseFile(photo.Path(), photo.SHA256),
+		a.Finish()); err != nil {
+		t.Fatal(err)
+	}
+	says("Its photo is in the run's folder on the controller")
 }
 
 // What was logged by place is told and shared also of a run that was ended in its first attempt.

@@ -25,6 +25,7 @@ import (
 type Run struct {
 	Info     archive.RunInfo
 	Dir      string         // its folder
+	Alone    bool           // the report goes where that is not: no photo is beside it
 	Campaign *plan.Campaign // nil: a log of phones has none, and one of an older format claims nothing
 	Attempts []Attempt      // all, in the order of the schedule
 	Nodes    []string       // of the plan, in its order
