@@ -53,17 +53,21 @@ func NewStore(dir string) *Store { return &Store{dir: dir, most: Most, mostNamed
 
 func (s *Store) path(sha, suffix string) string { return filepath.Join(s.dir, sha+suffix) }
 
-// Name notes, durably, that a note has named an attachment, whose bytes may come from now on.
+// Name notes, durably, that a note has named an attachment, whose bytes may come from now on. What an earlier note has
+// said of one stays when its bytes were checked; else it may have been wrong, and they come again.
 func (s *Store) Name(a wire.Attachment, run string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.named(a.SHA256); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if n, err := s.named(a.SHA256); err == nil {
+		if n.Archived || n.Attachment == a || s.size(a.SHA256, "") > 0 {
+			return nil
+		}
+		if err := s.drop(a.SHA256); err != nil {
+			return err
+		}
+	} else if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("name attachment: %w", err)
-	}
-	if err := s.makePlace(); err != nil {
+	} else if err := s.makePlace(); err != nil {
 		return fmt.Errorf("name attachment: %w", err)
 	}
 	return s.write(named{Attachment: a, Run: run})
@@ -80,24 +84,33 @@ func (s *Store) write(n named) error {
 	return nil
 }
 
-// makePlace forgets the oldest that has no bytes here, when too many are named.
+// makePlace forgets one when too many are named: the oldest that is archived, or else the oldest that has no bytes here.
 func (s *Store) makePlace() error {
 	all, err := s.names()
 	if err != nil || len(all) < s.mostNamed {
 		return err
 	}
-	oldest, at := "", time.Time{}
+	first, archived, at := "", false, time.Time{}
 	for _, sha := range all {
-		st, err := os.Stat(s.path(sha, namedSuffix))
-		if err == nil && s.heldBytes(sha) == 0 && (oldest == "" || st.ModTime().Before(at)) {
-			oldest, at = sha, st.ModTime()
+		n, err := s.named(sha)
+		st, serr := os.Stat(s.path(sha, namedSuffix))
+		if err != nil || serr != nil || s.heldBytes(sha) > 0 || archived && !n.Archived {
+			continue
+		}
+		if first == "" || n.Archived && !archived || st.ModTime().Before(at) {
+			first, archived, at = sha, n.Archived, st.ModTime()
 		}
 	}
-	if oldest == "" {
-		return nil
+	if first == "" {
+		return &wire.Error{Code: wire.CodeDiskFull, Message: fmt.Sprintf("no place for the name of an attachment: the "+
+			"node has bytes of %d", len(all)), Cure: collect}
 	}
-	return os.Remove(s.path(oldest, namedSuffix))
+	return os.Remove(s.path(first, namedSuffix))
 }
+
+// collect is what makes room.
+const collect = "have the controller collect them: fieldmesh pull RUN, or, where the run's archive is gone, drop them: " +
+	"fieldmesh nodes forget RUN"
 
 // names are what notes have named.
 func (s *Store) names() (out []string, err error) {
@@ -206,7 +219,7 @@ func (s *Store) room(begun named) error {
 	}
 	return &wire.Error{Code: wire.CodeDiskFull, Message: fmt.Sprintf("no room for an attachment of %d bytes: the node "+
 		"keeps at most %d MiB of them", begun.Attachment.Bytes, s.most>>20),
-		Cure: "have the controller collect them: fieldmesh pull"}
+		Cure: collect}
 }
 
 // append writes bytes at an offset, and throws away what a write that failed has left beyond it.

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -138,13 +140,79 @@ func TestAttachmentsAreBounded(t *testing.T) {
 func TestWhatIsNamedIsBounded(t *testing.T) {
 	s := NewStore(t.TempDir())
 	s.mostNamed = 5
-	for i := range 8 {
-		a, _ := photo(i+1, 7)
-		if err := s.Name(a, ""); err != nil {
+	var all []wire.Attachment
+	name := func(size int) error {
+		a, _ := photo(size, 7)
+		err := s.Name(a, "")
+		if err == nil {
+			all = append(all, a)
+			at := time.Unix(int64(1000+len(all)), 0)
+			err = os.Chtimes(filepath.Join(s.dir, a.SHA256+namedSuffix), at, at)
+		}
+		return err
+	}
+	left := func(want ...int) {
+		t.Helper()
+		for i, a := range all {
+			if _, err := s.Held(a.SHA256); (err == nil) != slices.Contains(want, i) {
+				t.Errorf("number %d: %v; want %v left", i, err, want)
+			}
+		}
+	}
+	for i := range 5 {
+		if err := name(i + 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if all, err := s.names(); err != nil || len(all) != s.mostNamed {
-		t.Errorf("%d are named, %v", len(all), err)
+	put(t, s, all[0].SHA256, 0, []byte{7}) // whole
+	for _, i := range []int{4, 3} {
+		if _, err := s.Archived(all[i].SHA256); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(2000+i), 0)
+		if err := os.Chtimes(filepath.Join(s.dir, all[i].SHA256+namedSuffix), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range [][]int{{0, 1, 2, 4, 5}, {0, 1, 2, 5, 6}, {0, 2, 5, 6, 7}} { // archived, archived, oldest
+		if err := name(10 + i); err != nil {
+			t.Fatal(err)
+		}
+		left(want...)
+	}
+	for _, i := range []int{2, 5, 6, 7} {
+		put(t, s, all[i].SHA256, 0, []byte{7})
+	}
+	refusedAs(t, name(20), wire.CodeDiskFull)
+	left(0, 2, 5, 6, 7)
+}
+
+// A note that was wrong about a file does not keep a right one from coming.
+func TestWhatANoteSaidWronglyIsReplaced(t *testing.T) {
+	a, data := photo(100, 1)
+	wrong := a
+	wrong.Bytes = 200
+	s := NewStore(t.TempDir())
+	if err := s.Name(wrong, ""); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, a.SHA256, 0, make([]byte, 150))
+	if err := s.Name(a, "monday-1"); err != nil {
+		t.Fatal(err)
+	}
+	if h := put(t, s, a.SHA256, 0, data[:40]); h.HeldBytes != 40 || h.Bytes != 100 {
+		t.Errorf("said rightly: %+v", h)
+	}
+	if err := s.Name(a, "monday-1"); err != nil { // the note is sent again
+		t.Fatal(err)
+	}
+	if h := put(t, s, a.SHA256, 40, data[40:]); h.HeldBytes != 100 {
+		t.Errorf("whole: %+v", h)
+	}
+	if err := s.Name(wrong, ""); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := s.Held(a.SHA256); err != nil || h.HeldBytes != 100 || h.Bytes != 100 {
+		t.Errorf("said wrongly of what was checked: %+v, %v", h, err)
 	}
 }
