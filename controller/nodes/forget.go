@@ -18,7 +18,8 @@ import (
 // forgotten; what was written has said which.
 var ErrNotForgotten = errors.New("the run was not forgotten everywhere")
 
-// Forget has nodes drop, once they need the room, what they recorded of a run and no controller has collected.
+// Forget has nodes drop, once they need the room, what they recorded of a run and no controller has collected, and its
+// photos and recordings at once.
 func Forget(ctx context.Context, clients []*fleet.Client, run string, out io.Writer) error {
 	said, done, errs := make([]string, len(clients)), make([]bool, len(clients)), make([]error, len(clients))
 	var asked sync.WaitGroup
@@ -45,14 +46,20 @@ func forget(ctx context.Context, c *fleet.Client, run string) (said string, done
 	if err != nil {
 		return "", false, err
 	}
-	if waiting := st.Spool.UnconfirmedRuns; !slices.Contains(waiting, run) {
-		said = fmt.Sprintf("has nothing of run %s that is not collected", run)
-		if len(waiting) > 0 {
-			said += ", but of " + strings.Join(waiting, ", ")
-		}
-		return said, false, nil
+	// No seq: nobody has any of them. The node refuses while the run is under way there. It is asked also where it has
+	// no such records: photos and recordings of the run may be left.
+	if _, err := c.Confirm(ctx, wire.Confirmation{Run: run, Epoch: st.Spool.Newest.Epoch, Over: true}); err != nil {
+		return "", false, err
 	}
-	// No seq: nobody has any of them. The node refuses while the run is under way there.
-	_, err = c.Confirm(ctx, wire.Confirmation{Run: run, Epoch: st.Spool.Newest.Epoch, Over: true})
-	return fmt.Sprintf("drops the records of run %s when it needs the room", run), err == nil, err
+	waiting := st.Spool.UnconfirmedRuns
+	if slices.Contains(waiting, run) {
+		return fmt.Sprintf("drops the records of run %s when it needs the room, and its photos and recordings at once",
+			run), true, nil
+	}
+	said = fmt.Sprintf("has nothing of run %s that is not collected, unless photos and recordings were left, which it "+
+		"has dropped", run)
+	if len(waiting) > 0 {
+		said += "; it has records of " + strings.Join(waiting, ", ")
+	}
+	return said, false, nil
 }

@@ -65,7 +65,7 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 	for _, refuses := range []*wire.Error{nil, {Code: wire.CodeBusy, Message: "run r is under way at node car",
 		Cure: "wait for its end"}} {
 		node := standIn{refuses: refuses}
-		says := "car: drops the records of run r when it needs the room\n"
+		says := "car: drops the records of run r when it needs the room, and its photos and recordings at once\n"
 		if refuses != nil {
 			says = "forget run r: run r is under way at node car (busy): wait for its end\n"
 		}
@@ -78,5 +78,17 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrNotForgotten) {
 			t.Error(err)
 		}
+	}
+}
+
+// A node is told of a run of which it has no records: photos may be left of it.
+func TestPhotosOfARunAreForgottenWithoutItsRecords(t *testing.T) {
+	var node standIn
+	var out strings.Builder
+	err := Forget(t.Context(), []*fleet.Client{node.client(t)}, "s", &out)
+	if !errors.Is(err, ErrNotForgotten) || len(node.over) != 1 || node.over[0] != "s" ||
+		!strings.Contains(out.String(), "car: has nothing of run s that is not collected, unless photos and recordings") ||
+		!strings.Contains(out.String(), "; it has records of r\n") {
+		t.Errorf("over %v, %v: %s", node.over, err, out.String())
 	}
 }
