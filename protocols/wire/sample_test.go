@@ -6,14 +6,14 @@ func p[T any](v T) *T { return &v }
 
 const sampleEpoch = "5f0c9a7e1b2d4c36"
 
-// bodies are samples of every body of the API, with every field set: the names
-// are those of the golden files.
 // photo is what a note may have with it.
 func photo() *wire.Attachment {
 	return &wire.Attachment{MediaType: "image/jpeg", Bytes: 183214,
 		SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
 }
 
+// bodies are samples of every body of the API, with every field set: the names
+// are those of the golden files.
 func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000,

@@ -146,8 +146,12 @@ func TestAPhotoReachesTheArchive(t *testing.T) {
 					broken = true
 					text := pieceOf(t, a.SHA256, photo, h.HeldBytes)
 					cut := io.MultiReader(strings.NewReader(text[:len(text)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))
+					held := h.HeldBytes
 					if p.call("PUT", "/v1/attachments", cut, &h) == nil {
 						t.Error("half of a piece is taken")
+					}
+					if h, err := p.held(a.SHA256); err == nil && h.HeldBytes != held {
+						t.Errorf("after half of a piece, %d bytes are held, and were %d", h.HeldBytes, held)
 					}
 					continue
 				}
