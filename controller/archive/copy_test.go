@@ -75,8 +75,10 @@ func TestACopyIsContinuedWhereverItWasCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const photo, sha = "attachments/photo.jpg", "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
-	if err := errors.Join(a.AppendFile(photo, []byte("x")), a.CloseFile(photo, sha), a.Finish(), a.Close()); err != nil {
+	const photo = "attachments/photo.jpg"
+	const sha = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
+	err = errors.Join(a.AppendFile(photo, []byte("x")), a.CloseFile(photo, sha), a.Finish(), a.Close())
+	if err != nil {
 		t.Fatal(err)
 	}
 	files, err := disk{root: dir}.walk(".")

@@ -359,7 +359,8 @@ func TestANodeIsToldOfWhatIsIntact(t *testing.T) {
 		return fetch(t.Context(), a, notesOf(t, a), map[string]*mapNode{"car": node}, 20*time.Millisecond, time.Minute)
 	}
 	got := fetching()
-	if len(got) != 1 || !strings.Contains(got[0].String(), "it is in the archive, and the node was not told: no route") {
+	const says = "it is in the archive, and the node was not told: no route"
+	if len(got) != 1 || !strings.Contains(got[0].String(), says) {
 		t.Errorf("the word was lost: %v", got)
 	}
 	node.deaf = nil

@@ -37,7 +37,8 @@ func TestAPhotoThatNeverComesFailsNoVerification(t *testing.T) {
 	const awaited = `the photo "bus" has not come from node car`
 	var out strings.Builder
 	err = pullFlags{copyTo: t.TempDir(), verify: true}.secondCopy(&out, a.Dir())
-	if err != nil || strings.Count(out.String(), awaited) != 2 || !strings.Contains(out.String(), "both copies verified") {
+	if err != nil || strings.Count(out.String(), awaited) != 2 ||
+		!strings.Contains(out.String(), "both copies verified") {
 		t.Errorf("two copies: %v\n%s", err, out.String())
 	}
 	out.Reset()

@@ -81,13 +81,13 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A node is told of a run of which it has no records: photos may be left of it.
+// A node is asked to forget a run, too, of which it has no records: photos may be left of it.
 func TestPhotosOfARunAreForgottenWithoutItsRecords(t *testing.T) {
 	var node standIn
 	var out strings.Builder
 	err := Forget(t.Context(), []*fleet.Client{node.client(t)}, "s", &out)
 	if !errors.Is(err, ErrNotForgotten) || len(node.over) != 1 || node.over[0] != "s" ||
-		!strings.Contains(out.String(), "car: has nothing of run s that is not collected, unless photos and recordings") ||
+		!strings.Contains(out.String(), "car: has nothing of run s that is not collected, unless photos") ||
 		!strings.Contains(out.String(), "; it has records of r\n") {
 		t.Errorf("over %v, %v: %s", node.over, err, out.String())
 	}

@@ -127,7 +127,8 @@ func (r *Runner) attachments(ctx context.Context, which func(node string) bool) 
 		nodes := maps.Clone(lane.Nodes)
 		maps.DeleteFunc(nodes, func(name string, _ *fleet.Client) bool { return !which(name) })
 		for _, l := range attached.Fetch(ctx, r.Archive, notes, nodes) {
-			r.Log.Warn("photos and recordings: fieldmesh pull "+r.Plan.Run+" asks for them again", "lacking", l.String())
+			r.Log.Warn("photos and recordings: fieldmesh pull "+r.Plan.Run+" asks for them again",
+				"lacking", l.String())
 		}
 		if ctx.Err() != nil {
 			break

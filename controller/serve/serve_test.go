@@ -530,7 +530,7 @@ func TestRunsOfOthersAreShown(t *testing.T) {
 	}
 }
 
-// A photo that comes after the run is told of in the report, which is made again for it.
+// A photo that comes after the run is in the report that is shared, which is made again for it.
 func TestAReportThatIsSharedKnowsOfLatePhotos(t *testing.T) {
 	b := newBench(t)
 	a, err := synthetic.Build(filepath.Join(b.runs(), "rehearsed-1"), synthetic.Options{Seed: 1, Repetitions: 1,

@@ -84,7 +84,8 @@ func (s *Store) write(n named) error {
 	return nil
 }
 
-// makePlace forgets one when too many are named: the oldest that is archived, or else the oldest that has no bytes here.
+// makePlace forgets one when too many are named: the oldest that is archived, or else the oldest that has no bytes
+// here.
 func (s *Store) makePlace() error {
 	all, err := s.names()
 	if err != nil || len(all) < s.mostNamed {
@@ -109,8 +110,8 @@ func (s *Store) makePlace() error {
 }
 
 // collect is what makes room.
-const collect = "have the controller collect them: fieldmesh pull RUN, or, where the run's archive is gone, drop them: " +
-	"fieldmesh nodes forget RUN"
+const collect = "have the controller collect them: fieldmesh pull RUN, or, where the run's archive is gone, drop " +
+	"them: fieldmesh nodes forget RUN"
 
 // names are what notes have named.
 func (s *Store) names() (out []string, err error) {
