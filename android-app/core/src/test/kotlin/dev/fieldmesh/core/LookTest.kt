@@ -8,6 +8,8 @@ import dev.fieldmesh.core.map.TileAt
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFalse
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
 class LookTest {
@@ -68,14 +70,21 @@ class LookTest {
         val (west, north) = look.spot(0f, 0f)
         val (east, south) = look.spot(400f, 600f)
         for (zooms in listOf(0..15, 0..22, 17..22)) {
-            val all = look.tiles(zooms, 256.0)
+            val all = assertNotNull(look.tiles(zooms, 256.0))
             val side = (1 shl all.first().zoom).toDouble()
             assertTrue(all.minOf { it.x } / side <= west && (all.maxOf { it.x } + 1) / side >= east)
             assertTrue(all.minOf { it.y } / side <= north && (all.maxOf { it.y } + 1) / side >= south)
             assertTrue(all.all { it.zoom in zooms })
         }
         assertEquals(listOf(TileAt(0, 0, 0)), look.zoomed(1e-12).tiles(0..15, 256.0))
-        assertEquals(emptyList(), look.zoomed(1e-12).tiles(14..15, 256.0), "too many to read")
+        assertNull(look.zoomed(1e-12).tiles(14..15, 256.0), "too many to read")
+    }
+
+    @Test
+    fun `what a map does not cover is not met`() {
+        assertTrue(look.meets(listOf(13.0, 52.0, 14.0, 53.0)) && look.meets(listOf(13.401, 52.4, 13.41, 52.51)))
+        assertFalse(look.meets(listOf(13.41, 52.0, 14.0, 53.0)) || look.meets(listOf(13.0, 52.52, 14.0, 53.0)))
+        assertTrue(look.meets(List(4) { 0.0 }), "a map that does not say it")
     }
 
     @Test
@@ -97,5 +106,7 @@ class LookTest {
             told.map { it.number to it.unit },
         )
         assertEquals(80.0, bar(100.0, false).px, 1e-6)
+        val svalbard = Look.at(listOf(Spot.of(84.0, 20.0)), 400, 400, 0.0, 0.01)
+        assertTrue(svalbard.zoomed(1e9).bar(96.0, true).px <= 96.0)
     }
 }

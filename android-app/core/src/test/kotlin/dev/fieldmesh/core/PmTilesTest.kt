@@ -142,6 +142,13 @@ class PmTilesTest {
     }
 
     @Test
+    fun `a map that does not say whose it is is read`() {
+        for (metadata in listOf("{}", "", """{"attribution": null}""")) {
+            assertEquals("", opened(made(entry(1, 4), metadata = metadata)).attribution, metadata)
+        }
+    }
+
+    @Test
     fun `whatever the file is, it is read within bounds, seed 20261129`() {
         val random = Random(20261129)
         repeat(3000) {

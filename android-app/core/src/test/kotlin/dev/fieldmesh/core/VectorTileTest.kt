@@ -30,6 +30,9 @@ class VectorTileTest {
             bytes(5 shl 3, 128, 32, 15 shl 3, 2),
     )
 
+    /** As many empty fields as the largest tile has room for. */
+    private fun pairs(key: Int) = ByteArray((4 shl 20) - 16) { if (it % 2 == 0) key.toByte() else 0 }
+
     private fun parts(tile: ByteArray) =
         Layer.read(tile).flatMap { it.features }.flatMap { it.parts() }.map { it.toList() }
 
@@ -83,11 +86,38 @@ class VectorTileTest {
             "a place far outside" to tile(Geometry.LINES, 9, 254, 255, 255, 255, 15, 0),
             "a layer without any width" to field(3, bytes(5 shl 3, 0)),
             "a layer of more than a width" to field(3, bytes(5 shl 3, 255, 255, 255, 127)),
+            "layers that fill the memory" to pairs(3 shl 3 or 2),
+            "features that fill the memory" to field(3, pairs(2 shl 3 or 2)),
+            "names of properties that fill the memory" to field(3, pairs(3 shl 3 or 2)),
+            "values that fill the memory" to field(3, pairs(4 shl 3 or 2)),
+            "places that fill the memory" to tile(
+                Geometry.POINTS,
+                *numbers(1_000_000L shl 3 or 1).map { it.toInt() }.toIntArray(),
+                *IntArray(2_000_000),
+            ),
         )
         for ((name, tile) in damaged) assertFailsWith<MapException>(name) { parts(tile) }
         val feature = field(2, bytes(7, 0, 0, 9)) + field(4, bytes(9, 0, 0))
         val tagless = Layer.read(field(3, field(2, feature) + field(3, "kind".encodeToByteArray())))
         assertNull(tagless.single().features.single().text("kind"), "tags that there are not")
+    }
+
+    /** A layer with one feature that has this name. */
+    private fun named(layer: String, name: String) = Layer.read(
+        field(
+            3,
+            field(1, layer.encodeToByteArray()) +
+                field(2, field(2, bytes(0, 0))) +
+                field(3, "name".encodeToByteArray()) +
+                field(4, field(1, name.encodeToByteArray())),
+        ),
+    ).single().features.single()
+
+    @Test
+    fun `a name is of one line, and no longer than is read at a glance`() {
+        val told = mapOf("New\nTown\u0007" to "NewTown", "n".repeat(200) to "n".repeat(80), "\n" to null)
+        for ((name, shown) in told) assertEquals(shown, Ground.nameOf("places", named("places", name)))
+        assertNull(named("places", "n".repeat(10_000)).text("name"), "read for each feature that has it")
     }
 
     @Test

@@ -4,6 +4,7 @@ import android.content.ContentResolver
 import android.content.Intent
 import android.net.Uri
 import android.os.ParcelFileDescriptor
+import dev.fieldmesh.core.map.Look
 import dev.fieldmesh.core.map.MapException
 import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.core.map.PmTiles
@@ -26,7 +27,7 @@ sealed interface MapState {
 
 /**
  * The map that a person chose. It is read where it lies, since a copy would take its room twice; Android lets the app
- * read it until it is moved or deleted, or another is chosen.
+ * read it until it is moved or deleted, or another is chosen. Called on the main thread; what reads runs on [worker].
  */
 class StreetMap(
     private val resolver: ContentResolver,
@@ -36,23 +37,36 @@ class StreetMap(
     private val now = MutableStateFlow<MapState>(MapState.None)
     val state: StateFlow<MapState> = now
 
+    /** What a person has moved it to; null: all of the track. */
+    var look: Look? = null
+
+    /** Goes up with each choice: what was being opened for the former one is closed again. */
+    private var choice = 0
+
     /** Takes another map, or none. */
     suspend fun choose(uri: Uri?) {
         val former = preferences.map
         preferences.map = uri?.toString()
         if (uri != null) mayRead(uri, isTo = true)
         if (former != null && former != uri?.toString()) mayRead(Uri.parse(former), isTo = false)
-        (now.value as? MapState.Open)?.tiles?.close()
+        val open = now.value as? MapState.Open
+        choice++
         now.value = MapState.None
+        open?.tiles?.close()
         open()
     }
 
     /** Opens the map that was chosen; again, if that failed. */
     suspend fun open() {
         val uri = preferences.map ?: return
-        if (now.value is MapState.Open) return
+        if (now.value is MapState.Open || now.value is MapState.Opening) return
+        val wanted = choice
         now.value = MapState.Opening
-        now.value = withContext(NonCancellable + worker) { opened(Uri.parse(uri)) }
+        withContext(NonCancellable) {
+            // the screen that asks may go meanwhile
+            val found = withContext(worker) { opened(Uri.parse(uri)) }
+            if (choice == wanted) now.value = found else (found as? MapState.Open)?.tiles?.close()
+        }
     }
 
     private fun mayRead(uri: Uri, isTo: Boolean) = try {
@@ -75,7 +89,7 @@ class StreetMap(
         MapState.Failed(e.fault)
     } catch (_: IOException) {
         MapState.Failed(MapFault.UNREADABLE)
-    } catch (_: SecurityException) {
+    } catch (_: RuntimeException) { // Android hands on what the app that has the file throws
         MapState.Failed(MapFault.UNREADABLE)
     }
 

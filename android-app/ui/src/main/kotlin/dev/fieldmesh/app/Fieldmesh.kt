@@ -288,7 +288,10 @@ open class Fieldmesh :
 
     /** For what would hold up the screens. */
     open val worker: CoroutineDispatcher = Dispatchers.Default
-    val map by lazy { StreetMap(contentResolver, preferences, worker) }
+
+    /** For what waits for another app or a file. */
+    open val reader: CoroutineDispatcher = Dispatchers.IO
+    val map by lazy { StreetMap(contentResolver, preferences, reader) }
     open val pictures: Pictures by lazy { BackCamera(getSystemService(CameraManager::class.java)) }
 
     protected open val recorder: Recorder by lazy(::MicrophoneRecorder)

@@ -466,15 +466,20 @@ class MainActivity : Activity() {
     private fun mapping() = object : MapActions {
         override val unit get() = app.preferences.speedUnit
         override val state get() = app.map.state.value
+        override var look by app.map::look
         override val worker get() = app.worker
 
         // Android has no media type for such a file.
-        override fun choose() = startActivityForResult(
-            Intent(Intent.ACTION_OPEN_DOCUMENT).addCategory(Intent.CATEGORY_OPENABLE).setType("*/*"),
-            ASK_MAP,
-        )
+        override fun choose() = try {
+            startActivityForResult(
+                Intent(Intent.ACTION_OPEN_DOCUMENT).addCategory(Intent.CATEGORY_OPENABLE).setType("*/*"),
+                ASK_MAP,
+            )
+        } catch (_: ActivityNotFoundException) {
+            tell(getString(R.string.map_no_chooser))
+        }
 
-        override fun remove() {
+        override fun remove(button: TextView) = twice(button, R.string.map_remove, R.string.map_remove_sure) {
             scope.launch { app.map.choose(null) }
         }
     }

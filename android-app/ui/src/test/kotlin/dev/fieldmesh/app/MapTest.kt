@@ -1,7 +1,10 @@
 package dev.fieldmesh.app
 
 import android.app.Activity
+import android.content.ContentProvider
+import android.content.ContentValues
 import android.content.Intent
+import android.content.pm.ProviderInfo
 import android.net.Uri
 import android.os.Looper
 import android.view.View
@@ -11,7 +14,10 @@ import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.device.MapState
 import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.StreetMap
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
@@ -19,7 +25,10 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowContentResolver
+import org.robolectric.shadows.ShadowToast
 import java.io.File
+import kotlin.coroutines.CoroutineContext
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFalse
@@ -27,6 +36,19 @@ import kotlin.test.assertIs
 import kotlin.test.assertNotEquals
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
+
+/** Runs what it is given when it is told to. */
+internal class Later : CoroutineDispatcher() {
+    private val waiting = ArrayDeque<Runnable>()
+
+    override fun dispatch(context: CoroutineContext, block: Runnable) {
+        waiting += block
+    }
+
+    fun run(): Int = waiting.size.also { repeat(it) { waiting.removeFirst().run() } }
+
+    fun runLast() = waiting.removeLast().run()
+}
 
 /** The map under the track, from the choice of a file to the end of the process. */
 @RunWith(RobolectricTestRunner::class)
@@ -82,6 +104,9 @@ class MapTest {
         assertEquals(listOf(many), kept)
         press(R.id.map_remove)
         idle()
+        assertIs<MapState.Open>(app.map.state.value)
+        press(R.id.map_remove)
+        idle()
         assertTrue("pmtiles extract" in said(), said())
         assertEquals(emptyList(), kept)
         assertNull(app.preferences.map)
@@ -105,5 +130,119 @@ class MapTest {
         runBlocking { app.map.choose(Uri.parse("content://of.nobody/map")) }
         assertEquals(MapFault.UNREADABLE, assertIs<MapState.Failed>(app.map.state.value).fault)
         assertFalse(gone in kept)
+    }
+
+    private val later = Later()
+    private val slow = StreetMap(app.contentResolver, app.preferences, later)
+    private val scope = CoroutineScope(Dispatchers.Unconfined)
+
+    /** How often the process has a file open. */
+    private fun opens(name: String) =
+        File("/proc/self/fd").listFiles().orEmpty().count { it.canonicalPath.endsWith("/$name") }
+
+    @Test
+    fun `of two maps that are opened at once the one chosen last stays, and the other is closed`() {
+        app.preferences.map = document("first.pmtiles", Maps.written("many")).toString()
+        scope.launch { slow.open() }
+        scope.launch { slow.choose(document("second.pmtiles", Maps.written("town"))) }
+        later.runLast()
+        later.run()
+        assertEquals(15, assertIs<MapState.Open>(slow.state.value).tiles.zooms.last)
+        assertEquals(0 to 1, opens("first.pmtiles") to opens("second.pmtiles"))
+        scope.launch { slow.choose(null) }
+        assertEquals(0, opens("second.pmtiles"))
+    }
+
+    @Test
+    fun `a map that is being opened can be removed, and no other opens it again meanwhile`() {
+        app.preferences.map = document("third.pmtiles", Maps.written("town")).toString()
+        repeat(2) { scope.launch { slow.open() } }
+        assertIs<MapState.Opening>(slow.state.value)
+        scope.launch { slow.choose(null) }
+        assertEquals(1, later.run(), "opened once")
+        assertIs<MapState.None>(slow.state.value)
+        assertEquals(0, opens("third.pmtiles"))
+    }
+
+    @Test
+    fun `a map is opened though the screen that asked for it has gone`() {
+        app.preferences.map = document("fourth.pmtiles", Maps.written("town")).toString()
+        val turned = scope.launch { slow.open() }
+        turned.cancel()
+        later.run()
+        assertIs<MapState.Open>(slow.state.value)
+    }
+
+    @Test
+    fun `whatever another app answers, the map is unreadable, and the app lives`() {
+        val answers = listOf(
+            IllegalArgumentException("no such row"),
+            IllegalStateException(),
+            UnsupportedOperationException(),
+            NullPointerException(),
+            SecurityException(),
+        )
+        var asked = 0
+        for (answer in answers) {
+            val provider = object : ContentProvider() {
+                override fun onCreate() = true
+                override fun openFile(uri: Uri, mode: String) = throw answer.also { asked++ }
+                override fun getType(uri: Uri) = null
+                override fun query(u: Uri, p: Array<String>?, s: String?, a: Array<String>?, o: String?) = null
+                override fun insert(uri: Uri, values: ContentValues?) = null
+                override fun delete(uri: Uri, selection: String?, arguments: Array<String>?) = 0
+                override fun update(uri: Uri, v: ContentValues?, s: String?, a: Array<String>?) = 0
+            }
+            provider.attachInfo(
+                app,
+                ProviderInfo().apply {
+                    authority = "of.another"
+                    exported = true
+                },
+            )
+            ShadowContentResolver.registerProviderInternal("of.another", provider)
+            app.preferences.map = "content://of.another/map"
+            assertEquals(MapFault.UNREADABLE, assertIs<MapState.Failed>(opened()).fault, "$answer")
+        }
+        assertEquals(answers.size, asked)
+    }
+
+    @Test
+    fun `a phone on which nothing chooses files says so`() {
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        val activity = controller.get()
+        activity.findViewById<View>(R.id.tab_track).performClick()
+        shadowOf(app).checkActivities(true)
+        activity.findViewById<View>(R.id.map_choose).performClick()
+        assertEquals(app.getString(R.string.map_no_chooser), ShadowToast.getTextOfLatestToast())
+        shadowOf(app).checkActivities(false)
+        controller.pause().stop().destroy()
+    }
+
+    @Test
+    fun `where a person moved the map to is found again after another tab and a turn of the phone`() {
+        runBlocking { app.map.choose(document("fifth.pmtiles", Maps.written("town"))) }
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        fun press(id: Int) = controller.get().findViewById<View>(id).performClick()
+        fun scale() = controller.get().findViewById<View>(R.id.map).contentDescription.toString()
+            .substringAfter("scale: ").also { idle() }
+        press(R.id.tab_track)
+        idle()
+        val whole = scale()
+        press(R.id.map_closer)
+        val closer = scale()
+        assertNotEquals(whole, closer)
+        press(R.id.tab_node)
+        press(R.id.tab_track)
+        idle()
+        assertEquals(closer, scale())
+        controller.recreate()
+        idle()
+        assertEquals(closer, scale())
+        press(R.id.map_whole)
+        controller.recreate()
+        idle()
+        assertEquals(whole, scale())
+        controller.pause().stop().destroy()
     }
 }

@@ -46,6 +46,7 @@ import dev.fieldmesh.core.drive.SpeedSource
 import dev.fieldmesh.core.experiment.ControllerLink
 import dev.fieldmesh.core.experiment.Hindrance
 import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.map.Look
 import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.device.CameraException
 import dev.fieldmesh.device.MapState
@@ -340,6 +341,7 @@ class ScreensTest {
                 "from then on.",
         ),
         "track-map-light" to listOf("© Nobody & contributors made up", "Remove the map"),
+        "track-map-opening-light" to listOf("Opening the map…", "Remove the map"),
         "track-map-elsewhere-light" to listOf(
             "© Nobody & contributors made up",
             "The map has nothing here. It covers latitude 52.49 to 52.51, longitude " +
@@ -521,11 +523,12 @@ class ScreensTest {
     private inner class Mapped : MapActions {
         override val unit = this@ScreensTest.unit
         override val state = scene.map
+        override var look: Look? = null
         override val worker = Dispatchers.Unconfined
 
         override fun choose() = Unit
 
-        override fun remove() = Unit
+        override fun remove(button: TextView) = Unit
     }
 
     private class Paired(override val controller: Pairing?) : PairActions {

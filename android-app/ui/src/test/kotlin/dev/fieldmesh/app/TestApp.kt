@@ -32,6 +32,7 @@ class TestApp : Fieldmesh() {
     var seen: Flow<Shot> = emptyFlow()
     override val pictures = Pictures { seen }
     override val worker = Dispatchers.Unconfined
+    override val reader = Dispatchers.Unconfined
 
     /** Where it finds what it is to start; empty at first, as in a build without a node. */
     public override val programs by lazy { File(filesDir, "programs") }

@@ -4,13 +4,17 @@ import android.graphics.Bitmap
 import android.graphics.Canvas
 import android.os.Looper
 import android.view.MotionEvent
+import dev.fieldmesh.app.view.MapPainter
 import dev.fieldmesh.app.view.TrackView
 import dev.fieldmesh.core.Maps
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.TrackPoint
 import dev.fieldmesh.core.app.TrackState
+import dev.fieldmesh.core.map.Look
 import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.core.map.PmTiles
+import dev.fieldmesh.core.map.Spot
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
 import org.junit.runner.RunWith
@@ -19,10 +23,13 @@ import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import java.io.ByteArrayOutputStream
-import kotlin.coroutines.CoroutineContext
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
 import kotlin.test.Test
 import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
 import kotlin.test.assertNotEquals
+import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
@@ -74,17 +81,6 @@ class TrackViewTest {
     /** Along the town's long road. */
     private val road = arrayOf(TrackPoint(52.499, 13.4, 1e7), TrackPoint(52.503, 13.4, 1e7))
 
-    /** Runs what it is given when it is told to. */
-    private class Later : CoroutineDispatcher() {
-        private val waiting = ArrayDeque<Runnable>()
-
-        override fun dispatch(context: CoroutineContext, block: Runnable) {
-            waiting += block
-        }
-
-        fun run(): Int = waiting.size.also { repeat(it) { waiting.removeFirst().run() } }
-    }
-
     @Test
     fun `the map is painted beside the main thread, and the track stands on it`() {
         val later = Later()
@@ -98,10 +94,6 @@ class TrackViewTest {
         val shown = listOf(land, app.getColor(R.color.map_building), app.getColor(R.color.map_road))
         assertEquals(emptySet(), shown.toSet() - seen.colors())
         assertEquals(app.getColor(R.color.most), seen.getPixel(SIDE / 2, SIDE / 2))
-        // The long road is below the track, and as wide on both sides.
-        fun roadAt(x: Int) =
-            (-8..8).any { seen.getPixel(SIDE / 2 + x + it, SIDE / 4) == app.getColor(R.color.map_road) }
-        assertTrue(roadAt(0))
         view.zoom(1.1)
         shadowOf(Looper.getMainLooper()).idle()
         assertEquals(0, later.run(), "what was painted is wide enough")
@@ -113,16 +105,87 @@ class TrackViewTest {
         assertEquals(1, later.run(), "what was wanted last")
     }
 
+    /** The middle of the long road as it is drawn, by the columns that it fills in most rows. */
+    private fun middleOfRoad(): Float {
+        val seen = drawn()
+        val near = view.look()!!.x(Spot.of(52.5, 13.4)).toInt()
+        val columns = (10 until SIDE / 3).map { y ->
+            (near - 40..near + 40).filter { seen.getPixel(it, y) == app.getColor(R.color.map_road) }
+        }.groupingBy { it.firstOrNull() to it.lastOrNull() }.eachCount().maxBy { it.value }.key
+        return (assertNotNull(columns.first) + assertNotNull(columns.second) + 1) / 2f
+    }
+
+    private fun assertRoadLiesWhereTheTrackDoes(moment: String) =
+        assertEquals(view.look()!!.x(Spot.of(52.5, 13.4)), middleOfRoad(), 1f, moment)
+
+    @Test
+    fun `a road of the map lies where the track on it does`() {
+        val later = Later()
+        put(town, later)
+        view.isMovable = true
+        drawn(TrackPoint(52.50162, 13.4)) // between two roads that cross it
+        fun painted() = assertEquals(1, later.run()).also { shadowOf(Looper.getMainLooper()).idle() }
+        painted()
+        assertRoadLiesWhereTheTrackDoes("painted")
+        view.zoom(4.0, 150f, 100f)
+        shadowOf(Looper.getMainLooper()).idle()
+        painted()
+        assertRoadLiesWhereTheTrackDoes("painted closer")
+        clock += 1000
+        touch(
+            Triple(MotionEvent.ACTION_DOWN, 160f, 100f),
+            Triple(MotionEvent.ACTION_MOVE, 140f, 100f),
+            Triple(MotionEvent.ACTION_MOVE, 100f, 100f),
+            Triple(MotionEvent.ACTION_UP, 100f, 100f),
+        )
+        shadowOf(Looper.getMainLooper()).idle()
+        assertRoadLiesWhereTheTrackDoes("moved")
+        assertEquals(0, later.run(), "it was painted again")
+    }
+
+    @Test
+    fun `a bad tile leaves the others, and is forgotten where it is not seen`() {
+        // North-west of the middle of the Earth there are pictures, elsewhere there are none.
+        val tiles = red + byteArrayOf(1)
+        val root = Maps.numbers(2, 1, 1, 1, 3, red.size.toLong(), 1, 1, 0)
+        put(Maps.opened(Maps.made(root, tiles = tiles, type = 2)))
+        assertEquals(RED, drawn(TrackPoint(0.0, 0.0)).getPixel(SIDE / 4, SIDE / 4))
+        assertEquals(MapFault.DAMAGED, view.layer.fault)
+        assertEquals(RED, drawn(TrackPoint(1.0, -1.0)).getPixel(SIDE / 4, SIDE / 4))
+        assertNull(view.layer.fault)
+    }
+
+    @Test
+    fun `painting ends where nobody waits for it, and says where there is too much to paint`() {
+        val look = Look.at(listOf(Spot.of(52.5, 13.4)), SIDE, SIDE, 0.0, 100.0)
+        assertFailsWith<CancellationException> {
+            MapPainter(app).paint(town, look) { throw CancellationException("nobody waits") }
+        }
+        assertNull(MapPainter(app).paint(town, look) {}.fault)
+        assertEquals(MapFault.TOO_MUCH, MapPainter(app).paint(town, look.zoomed(1e-9)) {}.fault)
+    }
+
+    @Test
+    fun `a map of elsewhere has nothing here, though its coarse tiles are of all the Earth`() {
+        fun isEmptyAt(lonDeg: Double): Boolean? {
+            val bounds = mapOf(102 to 13, 106 to 52, 110 to 14, 114 to 53)
+            val made = ByteBuffer.wrap(Maps.made(Maps.entry(1, red.size.toLong()), tiles = red, type = 2))
+                .order(ByteOrder.LITTLE_ENDIAN)
+            for ((at, degrees) in bounds) made.putInt(at, degrees * 10_000_000)
+            put(Maps.opened(made.array()))
+            assertEquals(RED, drawn(TrackPoint(52.5, lonDeg)).getPixel(SIDE / 4, SIDE / 4))
+            return view.layer.painted?.isEmpty
+        }
+        assertEquals(listOf<Boolean?>(false, true), listOf(isEmptyAt(13.4), isEmptyAt(14.4)))
+    }
+
+    private val red = ByteArrayOutputStream().also {
+        Bitmap.createBitmap(intArrayOf(RED), 1, 1, Bitmap.Config.ARGB_8888)
+            .compress(Bitmap.CompressFormat.PNG, 0, it)
+    }.toByteArray()
+
     @Test
     fun `where the map has no tile, its coarser one is enlarged`() {
-        val red = ByteArrayOutputStream().also {
-            Bitmap.createBitmap(
-                intArrayOf(RED),
-                1,
-                1,
-                Bitmap.Config.ARGB_8888,
-            ).compress(Bitmap.CompressFormat.PNG, 0, it)
-        }.toByteArray()
         put(Maps.opened(Maps.made(Maps.entry(1, red.size.toLong()), tiles = red, type = 2)))
         assertEquals(RED, drawn(TrackPoint(52.5, 13.4)).getPixel(SIDE / 4, SIDE / 4))
         assertEquals(false, view.layer.painted?.isEmpty)

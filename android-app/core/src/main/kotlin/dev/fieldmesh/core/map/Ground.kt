@@ -33,9 +33,11 @@ enum class Ground {
             else -> null
         }
 
-        /** The name that stands on a map: of a place, or of a road. */
-        fun nameOf(layer: String, feature: Layer.Feature): String? =
-            if (layer in PLACES || layer in NAMED_ROADS && kind(feature) in ROADS) feature.text("name") else null
+        /** The name that stands on a map, in one line: of a place, or of a road. */
+        fun nameOf(layer: String, feature: Layer.Feature): String? {
+            if (layer !in PLACES && (layer !in NAMED_ROADS || kind(feature) !in ROADS)) return null
+            return feature.text("name")?.filterNot(Char::isISOControl)?.take(NAME_MOST)?.ifBlank { null }
+        }
 
         fun isPlace(layer: String) = layer in PLACES
 
@@ -43,6 +45,7 @@ enum class Ground {
         private fun kind(feature: Layer.Feature) =
             listOf("kind", "pmap:kind", "class").firstNotNullOfOrNull(feature::text)
 
+        private const val NAME_MOST = 80
         private val PLACES = setOf("places", "place")
         private val NAMED_ROADS = setOf("roads", "transportation_name")
         private val GREENS = setOf(

@@ -59,7 +59,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
     /** Closer by [factor]; what is at ([x], [y]) stays there. */
     fun zoomed(factor: Double, x: Float = width / 2f, y: Float = height / 2f): Look {
         val at = spot(x, y)
-        val px = (mapPx * factor).coerceIn(LEAST_PX, MOST_PX)
+        val px = (mapPx * factor).coerceIn(LEAST_PX, at.onEarth().metresOfMap / LEAST_M_PER_PX)
         val there = copy(middle = at, mapPx = px)
         return there.copy(middle = there.spot(width - x, height - y).onEarth())
     }
@@ -81,8 +81,20 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
             south <= last.y
     }
 
-    /** The tiles that are seen, at the zoom at which they are about [tilePx] wide, if the map has that. */
-    fun tiles(zooms: IntRange, tilePx: Double): List<TileAt> {
+    /** Whether anything is seen of what lies between these degrees: west, south, east and north. */
+    fun meets(bounds: List<Double>): Boolean {
+        val (west, south, east, north) = bounds
+        if (west >= east || south >= north) return true // the map does not say it
+        val first = Spot.of(north, west)
+        val last = Spot.of(south, east)
+        return x(first) < width && x(last) > 0 && y(first) < height && y(last) > 0
+    }
+
+    /**
+     * The tiles that are seen, at the zoom at which they are about [tilePx] wide, if the map has that; null if they
+     * are too many to be drawn.
+     */
+    fun tiles(zooms: IntRange, tilePx: Double): List<TileAt>? {
         val zoom = log2(mapPx / tilePx).roundToInt().coerceIn(zooms)
         val side = 2.0.pow(zoom)
         fun range(first: Double, last: Double) =
@@ -91,7 +103,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
         val to = spot(width.toFloat(), height.toFloat())
         val rows = range(from.y, to.y)
         val columns = range(from.x, to.x)
-        if (rows.count().toLong() * columns.count() > TILES_MOST) return emptyList()
+        if ((rows.last - rows.first + 1L) * (columns.last - columns.first + 1L) > TILES_MOST) return null
         return rows.flatMap { y -> columns.map { x -> TileAt(zoom, x, y) } }
     }
 
@@ -111,7 +123,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
 
     companion object {
         private const val LEAST_PX = 256.0
-        private const val MOST_PX = 256.0 * (1 shl 24) // 2 mm a pixel at the equator
+        private const val LEAST_M_PER_PX = 0.02 // so that a scale bar has room for a metre
         private const val NEARLY = 1.3
         private const val TILES_MOST = 256
         private val STEPS = (0..4).flatMap { e -> listOf(1, 2, 5).map { it * 10.0.pow(e).toInt() } }
@@ -126,7 +138,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
             fun room(px: Int, span: Double) = (px - 2 * edgePx).coerceAtLeast(1.0) / abs(span).coerceAtLeast(1e-12)
             val closest = minOf(width, height) * middle.metresOfMap / leastM
             val px = minOf(room(width, east - west), room(height, south - north), closest)
-            return Look(middle, px.coerceIn(LEAST_PX, MOST_PX), width, height)
+            return Look(middle, px.coerceIn(LEAST_PX, middle.metresOfMap / LEAST_M_PER_PX), width, height)
         }
     }
 }

@@ -15,7 +15,16 @@ import java.util.zip.GZIPInputStream
 import java.util.zip.ZipException
 
 /** Why a map's file cannot be drawn; a person is told what to do about each. */
-enum class MapFault { OTHER_FORMAT, OTHER_VERSION, OTHER_COMPRESSION, OTHER_TILES, TOO_SHORT, DAMAGED, UNREADABLE }
+enum class MapFault {
+    OTHER_FORMAT,
+    OTHER_VERSION,
+    OTHER_COMPRESSION,
+    OTHER_TILES,
+    TOO_SHORT,
+    DAMAGED,
+    TOO_MUCH,
+    UNREADABLE,
+}
 
 /** [message] says where in the file it is. */
 class MapException(val fault: MapFault, message: String, cause: Throwable? = null) : IOException(message, cause)
@@ -89,13 +98,13 @@ class PmTiles(private val file: FileChannel) : Closeable {
     private class Directory(val ids: LongArray, val runs: LongArray, val parts: List<Section>)
 
     @Serializable
-    private class Told(val attribution: String = "")
+    private class Told(val attribution: String? = null)
 
     private val size = file.size()
     private val header = readHeader()
     private val root = directory(header.root, ROOT_MOST)
     private val leaves = Kept<Long, Directory>(LEAVES_KEPT) { 1 }
-    private val tiles = Kept<TileAt, ByteArray>(TILE_BYTES_KEPT) { it.size }
+    private val tiles = Kept<TileAt, ByteArray>(TILE_BYTES_KEPT) { it.size + ENTRY_BYTES }
 
     val type get() = header.type
     val zooms get() = header.zooms
@@ -105,7 +114,8 @@ class PmTiles(private val file: FileChannel) : Closeable {
 
     /** Of whom the map is, in their own words and markup; empty where the archive does not say it. */
     val attribution = try {
-        WireJson.decodeFromString(Told.serializer(), bytes(header.metadata, header.packed).decodeToString()).attribution
+        val told = if (header.metadata.length == 0L) "" else bytes(header.metadata, header.packed).decodeToString()
+        WireJson.decodeFromString(Told.serializer(), told.ifBlank { "{}" }).attribution.orEmpty()
     } catch (e: SerializationException) {
         damaged("its metadata is no JSON: ${e.message}", e)
     }
@@ -235,6 +245,7 @@ class PmTiles(private val file: FileChannel) : Closeable {
         const val ZOOM_MOST = 26 // whose numbers fit everything here
         const val LEAVES_KEPT = 4
         const val TILE_BYTES_KEPT = 8 shl 20
+        const val ENTRY_BYTES = 64 // which even an empty tile takes
         const val CHUNK_BYTES = 1 shl 14
     }
 }

@@ -11,6 +11,8 @@ class Layer internal constructor(
     private val keys: List<String>,
     private val values: List<Wire>,
 ) {
+    private val pieces get() = bodies.size + keys.size + values.size
+
     /** One after another, so that not all of them are in memory. */
     val features: Sequence<Feature> get() = bodies.asSequence().map { Feature(it.again()) }
 
@@ -30,13 +32,13 @@ class Layer internal constructor(
             }
         }
 
-        /** A property; null if the feature has none of that name, or none that is a text. */
+        /** A property; null if the feature has none of that name, or none that is a text, or a long one. */
         fun text(key: String): String? {
             val all = tags?.again() ?: return null
             while (all.left > 0) {
                 val name = keys.getOrNull(all.varint().toIndex())
                 val value = values.getOrNull(all.varint().toIndex())
-                if (name == key) return value?.again()?.let(::textOf)
+                if (name == key) return value?.takeIf { it.left <= TEXT_MOST }?.again()?.let(::textOf)
             }
             return null
         }
@@ -53,6 +55,11 @@ class Layer internal constructor(
     companion object {
         private const val EXTENT_MOST = 1L shl 16
 
+        // Bounds of what a tile that somebody made to do harm takes of memory, and of time for each feature.
+        private const val LAYERS_MOST = 256
+        private const val PIECES_MOST = 1 shl 17 // features, names of properties and values, of all layers
+        private const val TEXT_MOST = 256 // bytes
+
         /**
          * The layers of a vector tile: version 2 of Mapbox's specification (github.com/mapbox/vector-tile-spec, 2.1).
          * What they and their properties mean is for others.
@@ -60,11 +67,16 @@ class Layer internal constructor(
         fun read(tile: ByteArray): List<Layer> {
             val all = Wire(tile)
             val layers = mutableListOf<Layer>()
-            while (all.next()) if (all.number == 3) all.inside?.let { layers += layer(it) }
+            var left = PIECES_MOST
+            while (all.next()) {
+                val layer = all.inside.takeIf { all.number == 3 } ?: continue
+                if (layers.size == LAYERS_MOST) damaged("a tile has more than $LAYERS_MOST layers")
+                layers += layer(layer, left).also { left -= it.pieces }
+            }
             return layers
         }
 
-        private fun layer(text: Wire): Layer {
+        private fun layer(text: Wire, most: Int): Layer {
             var name = ""
             var extent = 4096L
             val bodies = mutableListOf<Wire>()
@@ -80,6 +92,7 @@ class Layer internal constructor(
                     text.number == 3 -> keys += inside.text()
                     text.number == 4 -> values += inside
                 }
+                if (bodies.size + keys.size + values.size > most) damaged("a tile has more than $PIECES_MOST pieces")
             }
             if (extent !in 1..EXTENT_MOST) damaged("a tile is $extent steps wide")
             return Layer(name, extent.toInt(), bodies, keys, values)
@@ -126,6 +139,7 @@ private class Pen(private val text: Wire) {
     }
 
     private fun end() {
+        if (parts.size == PARTS_MOST) damaged("a feature has more than $PARTS_MOST parts")
         if (n > 0) parts += part.copyOf(n)
         n = 0
     }
@@ -143,5 +157,6 @@ private class Pen(private val text: Wire) {
         const val LINE_TO = 2
         const val CLOSE_PATH = 7
         const val FAR_MOST = 1L shl 20 // steps from the corner
+        const val PARTS_MOST = 1 shl 16
     }
 }

@@ -23,7 +23,8 @@ internal fun View.see(id: Int, it: Boolean) {
 
 /** Shows a text, or no line at all. */
 internal fun View.tell(id: Int, words: String?) {
-    findViewById<TextView>(id).text = words.orEmpty()
+    val line = findViewById<TextView>(id)
+    if (line.text.toString() != words.orEmpty()) line.text = words.orEmpty() // a screen reader says it only once
     see(id, words != null)
 }
 

@@ -7,6 +7,7 @@ import dev.fieldmesh.app.R
 import dev.fieldmesh.app.view.TrackView
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.map.Look
 import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.core.map.PmTiles
 import dev.fieldmesh.device.MapState
@@ -17,12 +18,15 @@ interface MapActions {
     val unit: SpeedUnit
     val state: MapState
 
+    /** What a person has moved the map to; null: all of the track. */
+    var look: Look?
+
     /** For what would hold up the screen. */
     val worker: CoroutineDispatcher
 
     fun choose()
 
-    fun remove()
+    fun remove(button: TextView)
 }
 
 /** The way so far on a map, and the marks that the experimenter drops on it. */
@@ -38,13 +42,15 @@ class TrackScreen(override val view: View, private val actions: MapActions, priv
         }
         view.findViewById<View>(R.id.mark_drop).setOnClickListener { dropOwn() }
         map.isMovable = true
+        map.chosen = actions.look
+        map.onChosen = { actions.look = it }
         map.layer.worker = actions.worker
         map.layer.onPainted = ::showMap
         view.findViewById<View>(R.id.map_closer).setOnClickListener { map.zoom(TrackView.STEP) }
         view.findViewById<View>(R.id.map_farther).setOnClickListener { map.zoom(1 / TrackView.STEP) }
         view.findViewById<View>(R.id.map_whole).setOnClickListener { map.showWhole() }
         view.findViewById<View>(R.id.map_choose).setOnClickListener { actions.choose() }
-        view.findViewById<View>(R.id.map_remove).setOnClickListener { actions.remove() }
+        view.findViewById<TextView>(R.id.map_remove).setOnClickListener { actions.remove(it as TextView) }
     }
 
     private fun dropOwn() {
@@ -89,8 +95,8 @@ class TrackScreen(override val view: View, private val actions: MapActions, priv
             MapState.Opening -> context.getString(R.string.map_opening)
             MapState.None -> context.getString(R.string.map_how)
         }
-        view.see(R.id.map_choose, now is MapState.None || now is MapState.Failed)
-        view.see(R.id.map_remove, now is MapState.Open || now is MapState.Failed)
+        view.see(R.id.map_choose, now is MapState.None || fault != null)
+        view.see(R.id.map_remove, now !is MapState.None)
     }
 
     private fun nothingHere(tiles: PmTiles): String {
@@ -106,6 +112,7 @@ class TrackScreen(override val view: View, private val actions: MapActions, priv
             MapFault.OTHER_TILES to R.string.map_other_tiles,
             MapFault.TOO_SHORT to R.string.map_too_short,
             MapFault.DAMAGED to R.string.map_damaged,
+            MapFault.TOO_MUCH to R.string.map_too_much,
             MapFault.UNREADABLE to R.string.map_unreadable,
         )
     }

@@ -20,13 +20,23 @@ import dev.fieldmesh.core.map.PmTiles
 import dev.fieldmesh.core.map.Spot
 import dev.fieldmesh.core.map.TileAt
 import dev.fieldmesh.core.map.TileType
+import java.io.IOException
 import java.util.EnumMap
 import kotlin.math.hypot
 import kotlin.math.pow
 import kotlin.math.roundToInt
 
-/** A part of a map, with the names in it, those of places first. [isEmpty]: the map has nothing there. */
-internal class Painted(val look: Look, val picture: Bitmap, val names: List<Pair<String, Spot>>, val isEmpty: Boolean)
+/**
+ * A part of a map, with the names in it, those of places first. [isEmpty]: the map has nothing there. [fault]: why not
+ * all of it could be painted; without a [picture], nothing could.
+ */
+internal class Painted(
+    val look: Look,
+    val picture: Bitmap? = null,
+    val names: List<Pair<String, Spot>> = emptyList(),
+    val isEmpty: Boolean = true,
+    val fault: MapFault? = null,
+)
 
 /** Paints a map in a few quiet colours. Takes its time. */
 internal class MapPainter(private val context: Context) {
@@ -52,40 +62,46 @@ internal class MapPainter(private val context: Context) {
         pathEffect = DashPathEffect(floatArrayOf(context.dp(on), context.dp(off)), 0f)
     }
 
-    /** Where the map has no tile of the zoom that suits, the coarser one is enlarged. */
+    /**
+     * Where the map has no tile of the zoom that suits, the coarser one is enlarged. Calls [goOn] often; what that
+     * throws ends the painting.
+     */
     @Synchronized
-    fun paint(map: PmTiles, look: Look): Painted {
+    fun paint(map: PmTiles, look: Look, goOn: () -> Unit): Painted {
         val picture = Bitmap.createBitmap(look.width, look.height, Bitmap.Config.ARGB_8888)
         val canvas = Canvas(picture)
         val places = mutableListOf<Pair<String, Spot>>()
         val roads = mutableListOf<Pair<String, Spot>>()
         var isEmpty = true
-        for (at in look.tiles(
-            map.zooms,
-            context.dp(
-                if (map.type ==
-                    TileType.MVT
-                ) {
-                    VECTOR_DP
-                } else {
-                    PICTURE_DP
-                },
-            ).toDouble(),
-        )) {
-            val (from, text) = map.cover(at) ?: continue
+        val tilePx = context.dp(if (map.type == TileType.MVT) VECTOR_DP else PICTURE_DP).toDouble()
+        val tiles = look.tiles(map.zooms, tilePx)
+        var fault = if (tiles == null) MapFault.TOO_MUCH else null
+        // So many names are kept: those near the middle first.
+        for (at in tiles.orEmpty().sortedBy { frameOf(look, it).awayFrom(look) }) {
+            goOn()
             val frame = Rect().also { frameOf(look, at).round(it) } // so that no seam is between two tiles
-            isEmpty = false
             canvas.save()
             canvas.clipRect(frame)
-            val within = frameOf(look, from)
-            when (map.type) {
-                TileType.MVT -> Streets(canvas, look, frame, within, places, roads).draw(Layer.read(text))
-                else -> drawPicture(canvas, within, text)
+            try {
+                val (from, text) = map.cover(at) ?: continue
+                val within = frameOf(look, from)
+                when (map.type) {
+                    TileType.MVT -> Streets(canvas, look, frame, within, places, roads, goOn).draw(Layer.read(text))
+                    else -> drawPicture(canvas, within, text)
+                }
+                isEmpty = false
+            } catch (e: MapException) {
+                fault = e.fault
+            } catch (_: IOException) {
+                fault = MapFault.UNREADABLE
+            } finally {
+                canvas.restore()
             }
-            canvas.restore()
         }
-        return Painted(look, picture, places + roads, isEmpty)
+        return Painted(look, picture, places + roads, isEmpty || !look.meets(map.bounds), fault)
     }
+
+    private fun RectF.awayFrom(look: Look) = hypot(centerX() - look.width / 2f, centerY() - look.height / 2f)
 
     private fun frameOf(look: Look, at: TileAt): RectF {
         val side = 2.0.pow(at.zoom)
@@ -112,12 +128,18 @@ internal class MapPainter(private val context: Context) {
         private val within: RectF,
         private val places: MutableList<Pair<String, Spot>>,
         private val roads: MutableList<Pair<String, Spot>>,
+        private val goOn: () -> Unit,
     ) {
         private val paths = EnumMap<Ground, Path>(Ground::class.java)
 
         fun draw(layers: List<Layer>) {
             canvas.drawColor(land)
-            for (layer in layers) for (feature in layer.features) add(layer, feature)
+            for (layer in layers) {
+                layer.features.forEachIndexed { i, feature ->
+                    if (i % FEATURES_AT_ONCE == 0) goOn()
+                    add(layer, feature)
+                }
+            }
             for ((ground, path) in paths) (fills[ground] ?: thin[ground])?.let { canvas.drawPath(path, it) }
             for ((ground, dp) in ROADS) {
                 edge.strokeWidth = context.dp(2f) + wide(dp)
@@ -189,6 +211,7 @@ internal class MapPainter(private val context: Context) {
         const val PICTURE_MOST_PX = 1024
         const val SPREAD_DP = 12f // the half of the widest line
         const val NAMES_MOST = 100
+        const val FEATURES_AT_ONCE = 256
         val ROADS = mapOf(Ground.MINOR to 3f, Ground.MAJOR to 5f, Ground.HIGHWAY to 7f)
     }
 }

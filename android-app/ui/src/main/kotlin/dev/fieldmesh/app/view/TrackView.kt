@@ -54,7 +54,15 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private var colors = emptyList<Int?>()
 
     /** What a person has moved to; null: all of the track. */
-    private var chosen: Look? = null
+    var chosen: Look? = null
+        set(value) {
+            field = value
+            onChosen(value)
+            changed()
+        }
+
+    /** Called with [chosen], whenever it changes. */
+    var onChosen: (Look?) -> Unit = {}
 
     /** What lies below the track. */
     internal val layer = MapLayer(this)
@@ -90,12 +98,10 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     /** Closer by [factor], about what is at ([x], [y]). */
     fun zoom(factor: Double, x: Float = width / 2f, y: Float = height / 2f) {
         chosen = look()?.zoomed(factor, x, y) ?: return
-        changed()
     }
 
     fun showWhole() {
         chosen = null
-        changed()
     }
 
     override fun onSizeChanged(width: Int, height: Int, formerWidth: Int, formerHeight: Int) = changed()
@@ -117,7 +123,6 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
 
         override fun onScroll(from: MotionEvent?, to: MotionEvent, distanceX: Float, distanceY: Float): Boolean {
             chosen = look()?.moved(-distanceX, -distanceY) ?: return false
-            changed()
             return true
         }
 
@@ -149,7 +154,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         ).plus(track.peers.map { context.getString(R.string.track_peer, it.node, it.ageS) }).joinToString("; ")
     }
 
-    private fun look(): Look? = if (width == 0 ||
+    internal fun look(): Look? = if (width == 0 ||
         height == 0
     ) {
         null
@@ -227,16 +232,21 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
                 ).forEach { room.keepFree(box(it, 11f)) }
             told.forEach { (text, at) -> drawBeside(text, box(at, 11f), words) }
             keepWayFree()
-            layer.painted?.names.orEmpty().distinctBy { it.first }.forEach { (text, at) ->
-                drawBeside(text, box(at, 0f), names)
+            val drawn = HashSet<String>()
+            layer.painted?.names.orEmpty().filter { isSeen(it.second) }.forEach { (text, at) ->
+                if (text !in drawn && drawBeside(text, box(at, 0f), names)) drawn += text
             }
         }
 
-        private fun drawBeside(text: String, symbol: Box, paint: Paint) {
+        /** False where no room is. */
+        private fun drawBeside(text: String, symbol: Box, paint: Paint): Boolean {
             val letters = paint.fontMetrics
-            val box = room.place(symbol, paint.measureText(text), letters.descent - letters.ascent) ?: return
+            val box = room.place(symbol, paint.measureText(text), letters.descent - letters.ascent) ?: return false
             drawWords(text, box.left, box.top - letters.ascent, paint)
+            return true
         }
+
+        private fun isSeen(at: Spot) = look.x(at) in 0f..width.toFloat() && look.y(at) in 0f..height.toFloat()
 
         private fun drawWords(text: String, x: Float, y: Float, paint: Paint) {
             if (layer.painted != null) canvas.drawText(text, x, y, halos.getValue(paint))
@@ -263,7 +273,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         private fun keepWayFree() {
             if (layer.painted == null) return
             val cell = context.dp(8f)
-            way.mapTo(HashSet()) { (look.x(it) / cell).toInt() to (look.y(it) / cell).toInt() }.forEach { (x, y) ->
+            val cells = way.filter(::isSeen)
+                .mapTo(HashSet()) { (look.x(it) / cell).toInt() to (look.y(it) / cell).toInt() }
+            for ((x, y) in cells) {
                 room.keepFree(Box(x * cell, y * cell, (x + 1) * cell, (y + 1) * cell))
             }
         }
