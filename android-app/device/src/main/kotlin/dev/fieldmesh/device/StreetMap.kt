@@ -56,10 +56,12 @@ class StreetMap(
         open()
     }
 
-    /** Opens the map that was chosen; again, if that failed. */
+    /** Opens the map that was chosen; again, if that failed, or if it cannot be read any more. */
     suspend fun open() {
         val uri = preferences.map ?: return
-        if (now.value is MapState.Open || now.value is MapState.Opening) return
+        val open = now.value as? MapState.Open
+        if (now.value is MapState.Opening || open?.tiles?.isLost == false) return
+        open?.tiles?.close()
         val wanted = choice
         now.value = MapState.Opening
         withContext(NonCancellable) {

@@ -11,6 +11,7 @@ import android.view.View
 import android.widget.TextView
 import dev.fieldmesh.core.Maps
 import dev.fieldmesh.core.map.MapFault
+import dev.fieldmesh.core.map.TileAt
 import dev.fieldmesh.device.MapState
 import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.StreetMap
@@ -28,13 +29,17 @@ import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowContentResolver
 import org.robolectric.shadows.ShadowToast
 import java.io.File
+import java.io.IOException
 import kotlin.coroutines.CoroutineContext
 import kotlin.test.Test
 import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
 import kotlin.test.assertFalse
 import kotlin.test.assertIs
 import kotlin.test.assertNotEquals
+import kotlin.test.assertNotNull
 import kotlin.test.assertNull
+import kotlin.test.assertSame
 import kotlin.test.assertTrue
 
 /** Runs what it is given when it is told to. */
@@ -171,6 +176,19 @@ class MapTest {
         turned.cancel()
         later.run()
         assertIs<MapState.Open>(slow.state.value)
+    }
+
+    @Test
+    fun `a map that cannot be read any more is opened again when the app is`() {
+        runBlocking { app.map.choose(document("sixth.pmtiles", Maps.written("town"))) }
+        val first = assertIs<MapState.Open>(app.map.state.value).tiles
+        runBlocking { app.map.open() }
+        assertSame(first, assertIs<MapState.Open>(app.map.state.value).tiles)
+        first.close()
+        val at = TileAt(15, 17603, 10747)
+        assertFailsWith<IOException> { first.tile(at) }
+        runBlocking { app.map.open() }
+        assertNotNull(assertIs<MapState.Open>(app.map.state.value).tiles.tile(at))
     }
 
     @Test

@@ -121,9 +121,9 @@ class TrackViewTest {
     @Test
     fun `a road of the map lies where the track on it does`() {
         val later = Later()
-        put(town, later)
         view.isMovable = true
         drawn(TrackPoint(52.50162, 13.4)) // between two roads that cross it
+        put(town, later)
         fun painted() = assertEquals(1, later.run()).also { shadowOf(Looper.getMainLooper()).idle() }
         painted()
         assertRoadLiesWhereTheTrackDoes("painted")

@@ -100,6 +100,11 @@ class PmTiles(private val file: FileChannel) : Closeable {
     @Serializable
     private class Told(val attribution: String? = null)
 
+    /** Whether the file could not be read when that was tried last. */
+    @Volatile
+    var isLost = false
+        private set
+
     private val size = file.size()
     private val header = readHeader()
     private val root = directory(header.root, ROOT_MOST)
@@ -227,7 +232,9 @@ class PmTiles(private val file: FileChannel) : Closeable {
         if (at.offset < 0 || at.length !in 0..PACKED_MOST) damaged("a part has ${at.length.toULong()} bytes")
         val into = ByteBuffer.allocate(at.length.toInt())
         var n = if (at.offset > size - at.length) -1 else 0
+        isLost = true
         while (n >= 0 && into.hasRemaining()) n = file.read(into, at.offset + into.position())
+        isLost = false
         if (into.hasRemaining()) refuse(MapFault.TOO_SHORT, "it has $size bytes, which is not all of it")
         return into.array()
     }
