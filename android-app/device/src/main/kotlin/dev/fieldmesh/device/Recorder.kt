@@ -25,10 +25,12 @@ interface Recorder {
 class MicrophoneRecorder : Recorder {
     private var running: MediaRecorder? = null
 
+    @Suppress("TooGenericExceptionCaught") // MediaRecorder throws nothing narrower: in a call, or without a microphone
     override fun begin(to: File, stuck: () -> Unit) {
-        @Suppress("DEPRECATION") // what replaces it came with Android 12
-        val recorder = MediaRecorder()
+        var begun: MediaRecorder? = null
         try {
+            @Suppress("DEPRECATION") // what replaces it came with Android 12
+            val recorder = MediaRecorder().also { begun = it }
             recorder.setAudioSource(MediaRecorder.AudioSource.MIC)
             recorder.setOutputFormat(MediaRecorder.OutputFormat.MPEG_4)
             recorder.setAudioEncoder(MediaRecorder.AudioEncoder.AAC)
@@ -39,14 +41,14 @@ class MicrophoneRecorder : Recorder {
             recorder.setOnErrorListener { _, _, _ -> stuck() }
             recorder.prepare()
             recorder.start()
-        } catch (e: IllegalStateException) {
-            recorder.release()
-            throw IOException("record: ${e.message}", e) // another app has the microphone
+            running = recorder
+        } catch (e: RuntimeException) {
+            begun?.release()
+            throw IOException("record: ${e.message}", e)
         } catch (e: IOException) {
-            recorder.release()
+            begun?.release()
             throw e
         }
-        running = recorder
     }
 
     override fun end(): Boolean {
