@@ -4,17 +4,27 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AttachmentSink
 import dev.fieldmesh.core.agent.Attachments
 import dev.fieldmesh.core.agent.AttachmentsWaiting
+import dev.fieldmesh.core.agent.Clocks
+import dev.fieldmesh.core.agent.Taken
+import dev.fieldmesh.core.agent.UnusableException
+import dev.fieldmesh.core.agent.WaitingNote
+import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.AttachmentHeld
 import dev.fieldmesh.core.wire.AttachmentPut
+import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
+import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runTest
+import java.io.ByteArrayOutputStream
 import java.io.File
 import java.io.IOException
 import java.nio.file.Files
+import java.security.MessageDigest
 import java.util.Base64
 import kotlin.random.Random
 import kotlin.test.AfterTest
@@ -29,46 +39,66 @@ class AttachmentsTest {
     private val folder = Files.createTempDirectory("attachments").toFile()
     private val photo = Random(1).nextBytes(150_000)
 
-    /** A node that keeps what it is given, and refuses or fails as [fault] says. */
-    private class Node(val bytes: Int) : AttachmentSink {
-        val held = java.io.ByteArrayOutputStream()
+    private val left get() = folder.list().orEmpty().sorted()
+
+    /** A node that knows of the files whose notes it has had. */
+    private open class Node : AttachmentSink {
+        val notes = mutableListOf<Note>()
+        val held = mutableMapOf<String, ByteArrayOutputStream>()
         val offsets = mutableListOf<Int>()
         var asked = 0
-        var archived = false
-        var fault: (offset: Int?) -> AgentException? = { null }
+        var fault: (offset: Int?) -> Exception? = { null }
 
-        private fun told() = AttachmentHeld("", bytes, held.size(), archived)
+        override suspend fun note(note: Note): SpoolPosition {
+            notes += note
+            return SpoolPosition("e", 1)
+        }
+
+        private fun told(sha256: String): AttachmentHeld {
+            val named = notes.firstNotNullOfOrNull { n -> n.attachment?.takeIf { it.sha256 == sha256 } }
+                ?: throw refused("not_found")
+            return AttachmentHeld(sha256, named.bytes, held[sha256]?.size() ?: 0, false)
+        }
 
         override suspend fun attachment(sha256: String): AttachmentHeld {
             asked++
             fault(null)?.let { throw it }
-            return told()
+            return told(sha256)
         }
 
         override suspend fun putAttachment(piece: AttachmentPut): AttachmentHeld {
             offsets += piece.offset
             fault(piece.offset)?.let { throw it }
-            held.write(Base64.getDecoder().decode(piece.data))
-            return told()
+            held.getOrPut(piece.sha256, ::ByteArrayOutputStream).write(Base64.getDecoder().decode(piece.data))
+            return told(piece.sha256)
         }
     }
 
-    private fun file(bytes: ByteArray) = File(folder, "new").apply { writeBytes(bytes) }
+    private fun begin() = Attachments(folder)
 
-    private fun begin() = Attachments(File(folder, "waiting"))
+    private fun taken(id: String, mediaType: String = "image/jpeg") =
+        Taken(WaitingNote(Note(id, "mark", "words", 0.0), 0, 0, 1), mediaType)
+
+    /** A file that is as it is to be delivered; those that come later are newer. */
+    private fun Attachments.take(id: String, bytes: ByteArray = photo): Note {
+        val taken = taken(id)
+        begin(taken)
+        part(taken).writeBytes(bytes)
+        close(taken)
+        return ready(taken).note.also { File(folder, "$id.json").setLastModified(1000L * folder.list().orEmpty().size) }
+    }
 
     private fun TestScope.deliver(
         all: Attachments,
-        node: Node,
+        node: AttachmentSink,
         forMs: Long = 20_000,
         isMeasured: () -> Boolean = { false },
     ) {
-        val job = launch { all.deliver(node, isMeasured) }
+        val clocks = Clocks({ currentTime * 1_000_000 }, { currentTime }, { 1 })
+        val job = launch { all.deliver(node, clocks, isMeasured) }
         advanceTimeBy(forMs)
         job.cancel()
     }
-
-    private fun refused(code: String) = AgentException.Refused(WireError(code, "no"))
 
     @AfterTest
     fun clean() {
@@ -77,9 +107,10 @@ class AttachmentsTest {
 
     @Test
     fun `a file goes on where it was cut, also after the end of the process`() = runTest {
-        val attachment = begin().add(file(photo), "image/jpeg")
-        assertEquals(150_000, attachment.bytes)
-        val node = Node(photo.size)
+        val note = begin().take("1")
+        val sum = MessageDigest.getInstance("SHA-256").digest(photo).joinToString("") { "%02x".format(it) }
+        assertEquals(Attachment("image/jpeg", 150_000, sum), note.attachment)
+        val node = Node()
         node.fault = { if (it == 49_152) AgentException.Unreachable(IOException("no route")) else null }
         deliver(begin(), node, 4000)
         node.fault = { null }
@@ -87,21 +118,40 @@ class AttachmentsTest {
         assertEquals(AttachmentsWaiting(1), again.waiting.value)
         deliver(again, node)
         assertEquals(listOf(0, 49_152, 49_152, 98_304, 147_456), node.offsets)
-        assertContentEquals(photo, node.held.toByteArray())
+        assertContentEquals(photo, node.held.values.single().toByteArray())
         assertEquals(AttachmentsWaiting(0), again.waiting.value)
-        assertEquals(emptyList(), File(folder, "waiting").list().orEmpty().toList())
+        assertEquals(emptyList(), left)
+    }
+
+    @Test
+    fun `each step is on the disk before the next`() {
+        val taken = taken("1")
+        begin().begin(taken)
+        assertEquals(listOf(taken), begin().unready())
+        begin().part(taken).writeBytes(photo)
+        begin().sweep(setOf("1"))
+        begin().close(taken)
+        File(folder, "1.json.new").writeText("half a no")
+        File(folder, "nobody").writeText("a file without a note")
+        begin().sweep(emptySet())
+        assertEquals(listOf("1", "1.json"), left)
+        assertEquals(0, begin().waiting.value.count)
+        begin().ready(taken)
+        assertEquals(1, begin().waiting.value.count)
+        assertEquals(emptyList(), begin().unready())
     }
 
     @Test
     fun `nothing is sent beside an attempt, by what the app knows, nor a piece by what the node knows`() = runTest {
         val all = begin()
-        all.add(file(photo), "image/jpeg")
-        val node = Node(photo.size)
+        all.take("1")
+        val node = Node()
         deliver(all, node) { true }
         assertEquals(0, node.asked)
         node.fault = { refused("busy") }
-        deliver(all, node)
+        deliver(all, node, 60_000)
         assertEquals(emptyList(), node.offsets)
+        assertEquals(AttachmentsWaiting(1), all.waiting.value)
         var measured = false
         node.fault = { offset -> null.also { if (offset == 49_152) measured = true } } // armed in the middle
         deliver(all, node) { measured }
@@ -114,10 +164,10 @@ class AttachmentsTest {
     @Test
     fun `a node without room is told of, and the file kept until there is`() = runTest {
         val all = begin()
-        all.add(file(photo), "image/jpeg")
-        val node = Node(photo.size)
+        all.take("1")
+        val node = Node()
         node.fault = { offset -> refused("disk_full").takeIf { offset != null } }
-        deliver(all, node)
+        deliver(all, node, 60_000)
         assertEquals(AttachmentsWaiting(1, nodeIsFull = true), all.waiting.value)
         node.fault = { null }
         deliver(all, node)
@@ -125,48 +175,78 @@ class AttachmentsTest {
     }
 
     @Test
-    fun `a file whose note is not there holds back no other`() = runTest {
+    fun `a node that does not know of a file gets its note, the same as another has had`() = runTest {
         val all = begin()
-        val first = all.add(file(photo), "image/jpeg")
-        File(folder, "waiting/${first.sha256}").setLastModified(1000)
-        all.add(file(byteArrayOf(1, 2, 3)), "audio/mp4")
-        val node = object : AttachmentSink {
-            override suspend fun attachment(sha256: String) =
-                if (sha256 == first.sha256) throw refused("not_found") else AttachmentHeld(sha256, 3, 0, true)
+        val note = all.take("1")
+        val node = Node()
+        deliver(all, node)
+        assertEquals(listOf(note), node.notes)
+        assertEquals(listOf(note.attachment?.sha256), node.held.keys.toList())
+    }
 
-            override suspend fun putAttachment(piece: AttachmentPut) = throw refused("internal")
+    @Test
+    fun `an older agent is told of, and the file and its note kept for a newer one`() = runTest {
+        val all = begin()
+        all.take("1")
+        val before = left
+        val old = object : Node() {
+            override suspend fun note(note: Note) =
+                throw AgentException.Refused(WireError("bad_request", "body: unknown field \"attachment\""))
         }
-        val job = launch { all.deliver(node) { false } }
-        advanceTimeBy(1000)
-        job.cancel()
-        assertEquals(listOf(first.sha256), File(folder, "waiting").list().orEmpty().toList())
+        deliver(all, old, 60_000)
+        assertEquals(AttachmentsWaiting(1, nodeIsOld = true), all.waiting.value)
+        assertEquals(before, left)
+        deliver(all, Node())
+        assertEquals(AttachmentsWaiting(0), all.waiting.value)
+    }
+
+    @Test
+    fun `a file that is refused, or that cannot be read, is set aside, told of, and holds back no other`() = runTest {
+        val all = begin()
+        val bad = all.take("1").attachment!!.sha256
+        all.take("2", byteArrayOf(1, 2))
+        File(folder, "2").delete()
+        all.take("3", byteArrayOf(1, 2, 3))
+        val node = object : Node() {
+            override suspend fun attachment(sha256: String) =
+                if (sha256 == bad) throw refused("internal") else super.attachment(sha256)
+        }
+        deliver(all, node, 1000)
+        assertEquals(3, node.held.values.single().size())
+        deliver(all, node, 60_000)
+        assertEquals(AttachmentsWaiting(2, refused = 2), all.waiting.value)
+        assertEquals(listOf("1", "1.json", "2.json"), left)
+        deliver(begin(), Node())
+        assertEquals(listOf("2.json"), left)
     }
 
     @Test
     fun `what comes damaged is sent again, and not without an end`() = runTest {
-        begin().add(file(photo), "image/jpeg")
+        begin().take("1")
         val all = begin()
-        val node = Node(photo.size)
+        val node = Node()
         val damaging = object : AttachmentSink by node {
             override suspend fun putAttachment(piece: AttachmentPut): AttachmentHeld {
                 val held = node.putAttachment(piece)
                 if (held.heldBytes < held.bytes) return held
-                node.held.reset()
+                node.held.clear()
                 return held.copy(heldBytes = 0)
             }
         }
-        val job = launch { all.deliver(damaging) { false } }
-        advanceTimeBy(1000)
-        job.cancel()
+        deliver(all, damaging, 1000)
         assertEquals(2, node.offsets.count { it == 0 })
         deliver(all, node)
-        assertContentEquals(photo, node.held.toByteArray())
+        assertContentEquals(photo, node.held.values.single().toByteArray())
     }
 
     @Test
     fun `a file that no node takes is refused at once`() {
         for (bytes in listOf(ByteArray(0), ByteArray((2 shl 20) + 1))) {
-            assertFailsWith<IOException> { begin().add(file(bytes), "image/jpeg") }
+            assertFailsWith<UnusableException> { begin().take("1", bytes) }
         }
+    }
+
+    private companion object {
+        fun refused(code: String) = AgentException.Refused(WireError(code, "no"))
     }
 }

@@ -81,19 +81,41 @@ class DeliveryTest {
         delay(30_000)
         val outbox = Outbox(shelf, clock) // the process has ended in between
         assertEquals(emptyList(), outbox.pending)
-        outbox.add(begun, Attachment("image/jpeg", 3, "abc"))
+        val photo = Attachment("image/jpeg", 3, "abc")
+        outbox.add(begun.copy(note = begun.note.copy(attachment = photo)))
         val taken = mutableListOf<Note>()
         val job = launch {
             outbox.deliver({ n ->
-                // An older agent knows no photos: it is to have the note at least.
-                if (n.attachment != null) throw AgentException.Refused(WireError("bad_request", "unknown field"))
                 taken += n
                 SpoolPosition("e", 1)
             }) {}
         }
         advanceTimeBy(1000)
         job.cancel()
-        assertEquals(listOf("a photo" to 30_000.0), taken.map { it.text to it.ageMs })
+        assertEquals(listOf(Triple("a photo", 30_000.0, photo)), taken.map { Triple(it.text, it.ageMs, it.attachment) })
+    }
+
+    @Test
+    fun `an older agent gets the words of a photo alone, and of what it refuses otherwise nothing`() = runTest {
+        val outbox = Outbox(Memory(), clocks { 0 })
+        for (text in listOf("a photo", "bad")) {
+            outbox.add { id -> Note(id, "mark", text, 0.0, attachment = Attachment("image/jpeg", 3, "abc")) }
+        }
+        val taken = mutableListOf<Note>()
+        val job = launch {
+            outbox.deliver({ n ->
+                if (n.text == "bad") throw AgentException.Refused(WireError("bad_request", "body.text: too long"))
+                if (n.attachment != null) {
+                    throw AgentException.Refused(WireError("bad_request", "body: unknown field \"attachment\""))
+                }
+                taken += n
+                SpoolPosition("e", 1)
+            }) {}
+        }
+        advanceTimeBy(1000)
+        job.cancel()
+        assertEquals(listOf("a photo" to null), taken.map { it.text to it.attachment })
+        assertEquals(emptyList(), outbox.pending)
     }
 
     @Test

@@ -63,9 +63,6 @@ class Preferences(context: Context) {
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = shelf("notes")
 
-    /** The note whose photo is being taken; empty: none is. */
-    val photo: Shelf = shelf("photo")
-
     /** Photos and recordings that the node does not have yet. */
     val attachments = Attachments(File(context.noBackupFilesDir, "attachments"))
 

@@ -10,6 +10,7 @@ import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Seeker
+import dev.fieldmesh.core.agent.WaitingNote
 import dev.fieldmesh.core.agent.WiFiFound
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
@@ -18,7 +19,6 @@ import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.AbortRequest
-import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
@@ -47,7 +47,7 @@ class Session(
     private val scope: CoroutineScope,
     private val preferences: Preferences,
     private val caller: Caller,
-    clocks: Clocks,
+    private val clocks: Clocks,
     private val log: PhoneLog,
     voice: Voice,
     private val lastEnd: () -> String?,
@@ -152,10 +152,9 @@ class Session(
     }
 
     /** What is seen now, whose photo or recording comes later: then [attached] has it as a mark. */
-    fun begin(text: String): String = outbox.begin(noted(text))
+    fun begin(text: String): WaitingNote = outbox.begin(noted(text))
 
-    fun attached(begun: String, attachment: Attachment) =
-        instrument.mark(outbox.add(begun, attachment).toMark(saved = false))
+    fun attached(noted: WaitingNote) = instrument.mark(outbox.add(noted).toMark(saved = false))
 
     /** A note of this moment and place. */
     private fun noted(text: String): (id: String) -> Note {
@@ -196,7 +195,7 @@ class Session(
             launch { pushFixes(fixes, node, nowNs, instrument::pushed) }
             launch { caller.seek(with, away, ::moved) }
             launch(Dispatchers.IO) {
-                preferences.attachments.deliver(node) { Seeker.mayMeasure(state.value.drive, nowNs()) }
+                preferences.attachments.deliver(node, clocks) { Seeker.mayMeasure(state.value.drive, nowNs()) }
             }
             launch { outbox.deliver(node, tooLate::trySend) { if (it.note == MARK) saved(it) } }
         }

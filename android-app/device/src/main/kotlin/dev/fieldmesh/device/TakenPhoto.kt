@@ -15,21 +15,23 @@ import android.net.Uri
 import android.os.ParcelFileDescriptor
 import android.provider.MediaStore
 import dev.fieldmesh.core.agent.Attachments
+import dev.fieldmesh.core.agent.Taken
+import dev.fieldmesh.core.agent.UnusableException
 import java.io.File
 import java.io.FileNotFoundException
 import java.io.IOException
 
-/** The one file that the camera app may write, while it is asked for a photo: no other app, and no other file. */
+/** The files that the camera app may write, while it is asked for their photos: no other app, and no other file. */
 class TakenPhoto : ContentProvider() {
     override fun onCreate() = true
 
     override fun getType(uri: Uri): String = MEDIA_TYPE
 
     override fun openFile(uri: Uri, mode: String): ParcelFileDescriptor {
-        val file = file(checkNotNull(context))
-        if (uri.path != "/${file.name}") throw FileNotFoundException("$uri is no photo")
-        file.parentFile?.mkdirs()
-        return ParcelFileDescriptor.open(file, ParcelFileDescriptor.parseMode(mode))
+        val attachments = (checkNotNull(context).applicationContext as LocationHost).preferences.attachments
+        val asked = attachments.unready().find { it.mediaType == MEDIA_TYPE && uri.path == path(it) }
+            ?: throw FileNotFoundException("$uri is no photo that is asked for")
+        return ParcelFileDescriptor.open(attachments.file(asked), ParcelFileDescriptor.parseMode(mode))
     }
 
     override fun query(uri: Uri, wanted: Array<String>?, where: String?, with: Array<String>?, order: String?): Cursor =
@@ -47,13 +49,12 @@ class TakenPhoto : ContentProvider() {
         private const val LONG_EDGE = 1600
         private val QUALITIES = listOf(80, 60, 40)
 
-        /** Where the camera app writes. */
-        fun file(context: Context) = File(context.noBackupFilesDir, "taken/photo.jpg")
+        private fun path(taken: Taken) = "/${taken.id}.jpg"
 
-        /** Asks the phone's camera app for a photo in [file]. */
-        fun ask(context: Context): Intent {
+        /** Asks the phone's camera app for a photo. */
+        fun ask(context: Context, taken: Taken): Intent {
             val uri = Uri.Builder().scheme("content").authority("${context.packageName}.taken")
-                .path(file(context).name).build()
+                .path(path(taken)).build()
             return Intent(MediaStore.ACTION_IMAGE_CAPTURE).putExtra(MediaStore.EXTRA_OUTPUT, uri).apply {
                 clipData = ClipData.newRawUri(null, uri)
                 addFlags(Intent.FLAG_GRANT_READ_URI_PERMISSION or Intent.FLAG_GRANT_WRITE_URI_PERMISSION)
@@ -73,7 +74,7 @@ class TakenPhoto : ContentProvider() {
             val coarse = BitmapFactory.Options().apply {
                 inSampleSize = generateSequence(1) { it * 2 }.first { longEdge / (it * 2) < LONG_EDGE }
             }
-            val read = BitmapFactory.decodeFile(from.path, coarse) ?: throw IOException("$from is no photo")
+            val read = BitmapFactory.decodeFile(from.path, coarse) ?: throw UnusableException("it is no photo")
             val scale = (LONG_EDGE.toFloat() / maxOf(read.width, read.height)).coerceAtMost(1f)
             val turned = Matrix().apply {
                 postScale(scale, scale)
@@ -81,7 +82,9 @@ class TakenPhoto : ContentProvider() {
             }
             val photo = Bitmap.createBitmap(read, 0, 0, read.width, read.height, turned, true)
             for (quality in QUALITIES) {
-                to.outputStream().use { photo.compress(Bitmap.CompressFormat.JPEG, quality, it) }
+                // Bitmap's own way to say that a write failed.
+                val isWhole = to.outputStream().use { photo.compress(Bitmap.CompressFormat.JPEG, quality, it) }
+                if (!isWhole) throw IOException("write the photo: the phone's storage is full")
                 if (to.length() <= Attachments.MOST_BYTES) return
             }
         }

@@ -1,7 +1,9 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.core.agent.Attachments
-import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.agent.Taken
+import dev.fieldmesh.core.agent.UnusableException
+import dev.fieldmesh.core.agent.WaitingNote
 import dev.fieldmesh.device.Recorder
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.TakenPhoto
@@ -17,69 +19,72 @@ import kotlinx.coroutines.flow.asStateFlow
 import kotlinx.coroutines.flow.receiveAsFlow
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
-import java.io.File
 import java.io.IOException
 
+/** Why a photo or recording could not be made ready; what is kept is tried again. */
+class AttachFault(val why: IOException, val isKept: Boolean)
+
 /**
- * Photos and recordings, from the touch of their button until the session has them: as long as the process lives, and
- * a photo also when it ends while the camera app is in front. A note is of the moment of that touch. All calls are the
- * main thread's.
+ * Photos and recordings, from the touch of their button until the session has them. A note is of the moment of that
+ * touch. What a process that ended has left is taken up by the next. All calls are the main thread's.
  */
 class Attaching(
     private val scope: CoroutineScope,
     private val worker: CoroutineDispatcher,
-    /** What the camera app writes. */
-    private val photo: File,
-    /** The note that the photo belongs to; empty for none. */
-    private val begun: Shelf,
     private val recorder: Recorder,
     private val attachments: Attachments,
     private val session: () -> Session,
 ) {
-    private val failed = Channel<IOException>(Channel.UNLIMITED)
+    private val failed = Channel<AttachFault>(Channel.UNLIMITED)
+    private val came = Channel<String>(Channel.UNLIMITED)
 
-    /** Photos and recordings that could not be kept; each is told once. */
-    val faults: Flow<IOException> = failed.receiveAsFlow()
+    /** Each is told once. */
+    val faults: Flow<AttachFault> = failed.receiveAsFlow()
 
-    private var asked = false
-    private var keeping = false
+    /** The words of each note whose file was taken: they are needed no more. */
+    val used: Flow<String> = came.receiveAsFlow()
 
-    /** The camera app is about to be asked. */
-    fun beginPhoto(text: String) {
-        asked = true
-        photo.delete()
-        begun.save(session().begin(text))
+    /** The id of what the camera app was asked for last; null: it has answered. */
+    var asked: String? = null
+
+    /** The ids of what is being made here. */
+    private val busy = mutableSetOf<String>()
+
+    /** What the camera app is to be asked for; null where it could not be kept. */
+    fun beginPhoto(text: String): Taken? = begin(text, TakenPhoto.MEDIA_TYPE)?.also { asked = it.id }
+
+    private fun begin(text: String, mediaType: String): Taken? = try {
+        Taken(session().begin(text), mediaType).also(attachments::begin)
+    } catch (e: IOException) {
+        lost(e)
+        null
     }
 
     /** There will be no photo. */
     fun noPhoto() {
-        asked = false
-        begun.save("")
-        photo.delete()
-    }
-
-    /** Keeps the photo that the camera app wrote for a process that has ended since, if there is one. */
-    fun takeUp() {
-        if (!asked) takePhoto()
+        attachments.unready().find { it.id == asked }?.let(attachments::discard)
+        asked = null
     }
 
     /** Keeps the photo that the camera app has written. */
     fun takePhoto() {
-        asked = false
-        val note = begun.load().orEmpty()
-        if (note.isEmpty() || photo.length() == 0L || keeping) return
-        keeping = true
-        scope.launch {
-            val scaled = File(photo.path + ".scaled")
-            keep(note, TakenPhoto.MEDIA_TYPE, scaled) { TakenPhoto.scale(photo, scaled) }
-            noPhoto()
-            keeping = false
-        }
+        val written = attachments.unready().find { it.id == asked }?.let(attachments::file)
+        if (written?.length() == 0L) lost(IOException("the camera app wrote no photo"))
+        asked = null
+        takeUp()
     }
 
-    private class Recording(val note: String, val counting: Job)
+    /** Resumes what has been taken: also by a process that has ended since, or what failed before. */
+    fun takeUp() {
+        val now = busy + setOfNotNull(asked)
+        for (taken in attachments.unready().filter { it.id !in now }) {
+            if (attachments.file(taken).length() == 0L) attachments.discard(taken) else keep(taken)
+        }
+        attachments.sweep(now + busy)
+    }
 
-    private val speech = File(photo.parentFile, "speech.m4a")
+    private class Recording(val taken: Taken, val counting: Job)
+
     private var recording: Recording? = null
     private val seconds = MutableStateFlow<Int?>(null)
 
@@ -89,13 +94,13 @@ class Attaching(
     /** The button begins a recording, and ends it; a minute ends it, too. */
     fun toggleVoice(text: String) {
         if (recording != null) return endVoice()
+        val taken = begin(text, Recorder.MEDIA_TYPE) ?: return
         try {
-            speech.parentFile?.mkdirs()
-            recorder.begin(speech, ::endVoice)
+            recorder.begin(attachments.part(taken), ::endVoice)
         } catch (e: IOException) {
-            failed.trySend(e)
-            return
+            return lost(e, taken)
         }
+        busy += taken.id
         seconds.value = 0
         val counting = scope.launch {
             for (s in 1..MOST_S) {
@@ -104,37 +109,53 @@ class Attaching(
             }
             endVoice()
         }
-        recording = Recording(session().begin(text), counting)
+        recording = Recording(taken, counting)
     }
 
     /** Ends a recording, and keeps it. */
     fun endVoice() {
         val ended = recording ?: return
         recording = null
+        busy -= ended.taken.id
         ended.counting.cancel()
         seconds.value = null
-        if (!recorder.end()) {
-            failed.trySend(IOException("nothing was recorded"))
-            return
+        try {
+            if (!recorder.end()) throw IOException("nothing was recorded")
+            attachments.close(ended.taken)
+        } catch (e: IOException) {
+            return lost(e, ended.taken)
         }
-        // Another one may begin before this one is kept.
-        val kept = File(speech.path + ".${System.nanoTime()}")
-        speech.renameTo(kept)
-        scope.launch { keep(ended.note, Recorder.MEDIA_TYPE, kept) {} }
+        keep(ended.taken)
     }
 
-    private suspend fun keep(note: String, mediaType: String, file: File, make: () -> Unit) {
-        try {
-            val attachment = withContext(worker) {
-                make()
-                attachments.add(file, mediaType)
+    private fun keep(taken: Taken) {
+        busy += taken.id
+        came.trySend(taken.noted.note.text)
+        scope.launch {
+            try {
+                session().attached(withContext(worker) { ready(taken) })
+            } catch (e: UnusableException) {
+                lost(e, taken)
+            } catch (e: IOException) {
+                attachments.part(taken).delete() // a full storage has no room for half a file
+                failed.trySend(AttachFault(e, isKept = true))
+            } finally {
+                busy -= taken.id
             }
-            session().attached(note, attachment)
-        } catch (e: IOException) {
-            failed.trySend(e)
-        } finally {
-            file.delete()
         }
+    }
+
+    private fun ready(taken: Taken): WaitingNote {
+        if (taken.mediaType == TakenPhoto.MEDIA_TYPE) {
+            TakenPhoto.scale(attachments.file(taken), attachments.part(taken))
+            attachments.close(taken)
+        }
+        return attachments.ready(taken)
+    }
+
+    private fun lost(why: IOException, taken: Taken? = null) {
+        taken?.let(attachments::discard)
+        failed.trySend(AttachFault(why, isKept = false))
     }
 
     private companion object {

@@ -48,7 +48,6 @@ import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SharedFiles
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.StreetMap
-import dev.fieldmesh.device.TakenPhoto
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
 import dev.fieldmesh.device.lastEnd
@@ -299,8 +298,7 @@ open class Fieldmesh :
     /** Photos and recordings of marks. */
     open val attaching by lazy { attach(scope) }
 
-    protected fun attach(scope: CoroutineScope) =
-        Attaching(scope, worker, TakenPhoto.file(this), preferences.photo, recorder, preferences.attachments, ::session)
+    protected fun attach(scope: CoroutineScope) = Attaching(scope, worker, recorder, preferences.attachments, ::session)
 
     open fun identity(): Identity = keystoreIdentity()
 }

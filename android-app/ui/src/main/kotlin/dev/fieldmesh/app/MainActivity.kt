@@ -105,12 +105,14 @@ class MainActivity : Activity() {
         val restore = findViewById<TextView>(R.id.restore)
         restore.setOnClickListener { onRestore(restore) }
         val first = if (app.session.pairing == null) Tab.PAIR else Tab.DRIVE
+        saved?.getString(ASKED)?.let { app.attaching.asked = it }
         open(saved?.getString(TAB)?.let(Tab::valueOf) ?: first)
     }
 
     override fun onSaveInstanceState(out: Bundle) {
         super.onSaveInstanceState(out)
         out.putString(TAB, tab.name)
+        out.putString(ASKED, app.attaching.asked)
     }
 
     override fun onStart() {
@@ -131,7 +133,8 @@ class MainActivity : Activity() {
             launch { app.experiment.state.collect { show(app.session.state.value) } }
             launch { app.experiment.fetched.collect(::onFetched) }
             launch { app.session.refused.collect { tell(getString(R.string.decide_refused, it.trial)) } }
-            launch { app.attaching.faults.collect { tell(getString(R.string.attach_failed, it.message.orEmpty())) } }
+            launch { app.attaching.faults.collect(attach::failed) }
+            launch { app.attaching.used.collect(attach::used) }
             launch { app.attaching.recordedS.collect { show(app.session.state.value) } }
             launch { app.preferences.attachments.waiting.collect { show(app.session.state.value) } }
             launch { app.voice.state.collect { show(app.session.state.value) } }
@@ -331,8 +334,7 @@ class MainActivity : Activity() {
             ) {
                 startGps()
             } else {
-                val own = Uri.fromParts("package", packageName, null)
-                offer(R.string.gps_denied, Intent(Settings.ACTION_APPLICATION_DETAILS_SETTINGS, own))
+                offer(R.string.gps_denied, ownSettings())
             }
             ASK_CAMERA -> if (Manifest.permission.CAMERA in
                 granted
@@ -372,6 +374,10 @@ class MainActivity : Activity() {
         }
     }
 
+    /** Where a permission is given that Android does not ask for any more. */
+    private fun ownSettings() =
+        Intent(Settings.ACTION_APPLICATION_DETAILS_SETTINGS, Uri.fromParts("package", packageName, null))
+
     /** Says what is missing, and leads to where it is given. */
     private fun offer(what: Int, where: Intent) {
         AlertDialog.Builder(this)
@@ -382,35 +388,32 @@ class MainActivity : Activity() {
     }
 
     private val attach = object : AttachActions {
-        private var text = "" // of the note for which a permission is asked
-
         private fun has(feature: String) = packageManager.hasSystemFeature(feature)
         override val canPhoto get() = has(PackageManager.FEATURE_CAMERA_ANY)
         override val canRecord get() = has(PackageManager.FEATURE_MICROPHONE)
         override val recordedS get() = app.attaching.recordedS.value
         override val waiting get() = app.preferences.attachments.waiting.value
 
-        override fun photo(text: String) = granted(text, Manifest.permission.CAMERA, ASK_PHOTO)
+        override fun photo() = granted(Manifest.permission.CAMERA, ASK_PHOTO)
 
-        override fun voice(text: String) = granted(text, Manifest.permission.RECORD_AUDIO, ASK_VOICE)
+        override fun voice() = granted(Manifest.permission.RECORD_AUDIO, ASK_VOICE)
 
-        private fun granted(text: String, permission: String, code: Int) {
-            this.text = text
+        private fun granted(permission: String, code: Int) {
             if (checkSelfPermission(permission) == PackageManager.PERMISSION_GRANTED) return answered(code, true)
             requestPermissions(arrayOf(permission), code)
         }
 
         fun answered(code: Int, may: Boolean) = when {
-            code == ASK_VOICE && may -> app.attaching.toggleVoice(text)
-            code == ASK_VOICE -> tell(getString(R.string.attach_voice_denied))
+            code == ASK_VOICE && may -> app.attaching.toggleVoice(words(R.string.attach_voice))
+            code == ASK_VOICE -> offer(R.string.attach_voice_denied, ownSettings())
             may -> ask()
-            else -> tell(getString(R.string.attach_camera_denied))
+            else -> offer(R.string.attach_camera_denied, ownSettings())
         }
 
         private fun ask() {
-            app.attaching.beginPhoto(text)
+            val wanted = app.attaching.beginPhoto(words(R.string.attach_photo)) ?: return
             try {
-                startActivityForResult(TakenPhoto.ask(this@MainActivity), TAKE_PHOTO)
+                startActivityForResult(TakenPhoto.ask(this@MainActivity, wanted), TAKE_PHOTO)
             } catch (_: ActivityNotFoundException) {
                 app.attaching.noPhoto()
                 tell(getString(R.string.attach_no_camera))
@@ -418,6 +421,19 @@ class MainActivity : Activity() {
         }
 
         fun came(taken: Boolean) = if (taken) app.attaching.takePhoto() else app.attaching.noPhoto()
+
+        private val typed: EditText? get() = findViewById(R.id.mark_text)
+
+        /** What is typed beside the marks stays there until a note that has it has its file, too. */
+        private fun words(otherwise: Int) = typed?.text?.toString().orEmpty().trim().ifEmpty { getString(otherwise) }
+
+        fun used(words: String) {
+            typed?.text?.run { if (trim().toString() == words) clear() }
+        }
+
+        fun failed(fault: AttachFault) = tell(
+            getString(if (fault.isKept) R.string.attach_later else R.string.attach_failed, fault.why.message.orEmpty()),
+        )
     }
 
     private fun experimenting() = object : ExperimentActions {
@@ -682,6 +698,7 @@ class MainActivity : Activity() {
 
     private companion object {
         const val TAB = "tab"
+        const val ASKED = "asked"
         const val SURE_MS = 3000L
         const val ASK_LOCATION = 1
         const val ASK_CAMERA = 2

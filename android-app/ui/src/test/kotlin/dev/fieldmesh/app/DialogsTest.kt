@@ -1,6 +1,8 @@
 package dev.fieldmesh.app
 
 import android.Manifest.permission.ACCESS_FINE_LOCATION
+import android.Manifest.permission.CAMERA
+import android.Manifest.permission.RECORD_AUDIO
 import android.app.Activity.RESULT_OK
 import android.app.AlertDialog
 import android.content.Intent
@@ -63,7 +65,9 @@ class DialogsTest {
     private fun all(variant: String) {
         check("node-$variant", ::chooseNode)
         check("trial-$variant", ::judgeTrial)
-        check("denied-$variant", ::denyLocation)
+        check("denied-$variant") { deny(1, ACCESS_FINE_LOCATION) }
+        check("denied-camera-$variant") { deny(5, CAMERA) }
+        check("denied-microphone-$variant") { deny(6, RECORD_AUDIO) }
         check("saved-$variant", ::saveLog)
         assertTrue(faults.isEmpty(), faults.joinToString("\n"))
     }
@@ -93,8 +97,8 @@ class DialogsTest {
         }
     }
 
-    private fun denyLocation() =
-        activity.onRequestPermissionsResult(1, arrayOf(ACCESS_FINE_LOCATION), intArrayOf(PERMISSION_DENIED))
+    private fun deny(code: Int, permission: String) =
+        activity.onRequestPermissionsResult(code, arrayOf(permission), intArrayOf(PERMISSION_DENIED))
 
     private fun saveLog() {
         val file = Uri.parse("content://files/log")

@@ -459,18 +459,18 @@ class ScreensTest {
         Tab.SETTINGS -> SettingsScreen(view, Setting())
     }
 
-    /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
     private val attach = object : AttachActions {
         override val canPhoto = true
         override val canRecord = true
         override val recordedS get() = scene.recordedS
         override val waiting get() = scene.waiting
 
-        override fun photo(text: String) = Unit
+        override fun photo() = Unit
 
-        override fun voice(text: String) = Unit
+        override fun voice() = Unit
     }
 
+    /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
     private fun scanning(view: View, works: Boolean) = ScanScreen(view) {}.also { screen ->
         runBlocking {
             screen.look(

@@ -605,6 +605,8 @@ object States {
         "way" to Scene(ready),
         "recording" to Scene(ready, recordedS = 47, waiting = AttachmentsWaiting(2)),
         "full" to Scene(ready, waiting = AttachmentsWaiting(1, nodeIsFull = true)),
+        "old" to Scene(ready, waiting = AttachmentsWaiting(2, nodeIsOld = true)),
+        "refused" to Scene(ready, waiting = AttachmentsWaiting(3, refused = 1)),
         "unmeasured" to Scene(ready.copy(track = way.copy(points = way.points.map { it.copy(throughputBps = null) }))),
         "map" to Scene(ready.copy(track = street), map = townMap),
         "map-alone" to Scene(drive.getValue("lost"), map = townMap),

@@ -17,7 +17,7 @@ import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Recorder
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.Shot
-import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.flow.Flow
@@ -25,14 +25,24 @@ import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.emptyFlow
 import java.io.File
 import java.io.IOException
+import kotlin.coroutines.CoroutineContext
 
 /** The app with a key from the JDK's keytool: there is no Android Keystore on a desk. */
 class TestApp : Fieldmesh() {
     /** What its camera sees. */
     var seen: Flow<Shot> = emptyFlow()
     override val pictures = Pictures { seen }
-    override val worker = Dispatchers.Unconfined
     override val reader = Dispatchers.Unconfined
+
+    /** What its worker is to do; null: it does all at once. */
+    var work: MutableList<Runnable>? = null
+    override val worker = object : CoroutineDispatcher() {
+        override fun isDispatchNeeded(context: CoroutineContext) = work != null
+
+        override fun dispatch(context: CoroutineContext, block: Runnable) {
+            work?.add(block) ?: block.run()
+        }
+    }
 
     /** Where it finds what it is to start; empty at first, as in a build without a node. */
     public override val programs by lazy { File(filesDir, "programs") }
@@ -66,6 +76,9 @@ class TestApp : Fieldmesh() {
     /** What its microphone records; null: another app has it. */
     var spoken: ByteArray? = null
 
+    /** Whether anything was recorded until the end. */
+    var isHeard = true
+
     /** Has the recording break off. */
     var stuck: () -> Unit = {}
 
@@ -75,7 +88,7 @@ class TestApp : Fieldmesh() {
             this@TestApp.stuck = stuck
         }
 
-        override fun end() = true
+        override fun end() = isHeard
     }
 
     private var taking: Attaching? = null
@@ -88,6 +101,7 @@ class TestApp : Fieldmesh() {
         living = null
         kept = null
         taking = null
+        work = null
         gpsRuns.value = false
     }
 

@@ -31,7 +31,6 @@ class AgentClient(
 ) : NodeApi,
     FixSink,
     WiFiSink,
-    NoteSink,
     AttachmentSink {
     private val calls = Calls(pairing, identity, io, way, timeout)
 

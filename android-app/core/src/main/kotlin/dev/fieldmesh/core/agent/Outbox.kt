@@ -1,6 +1,5 @@
 package dev.fieldmesh.core.agent
 
-import dev.fieldmesh.core.wire.Attachment
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireJson
@@ -25,7 +24,26 @@ interface Shelf {
 }
 
 /** What tells a note's age: the phone's clock since it booted, its clock of the day, and which boot it is. */
-class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int)
+class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int) {
+    /** By the clock since boot; for a note of before, by the clock of the day, and not less than since boot. */
+    fun ageMs(w: WaitingNote): Double {
+        val nowNs = bootNs()
+        val ageMs = if (w.notedBoot == boot()) {
+            (nowNs - w.notedBootNs) / 1e6
+        } else {
+            maxOf(w.notedUtcMs?.let { utcMs() - it }?.toDouble() ?: 0.0, nowNs / 1e6)
+        }
+        return ageMs.coerceIn(0.0, MOST_AGE_MS)
+    }
+
+    private companion object {
+        const val MOST_AGE_MS = 86_400_000.0
+    }
+}
+
+/** Whether an older agent has refused a note only because it has a file with it. */
+internal val AgentException.Refused.isOfOlderNode get() =
+    error.code == "bad_request" && "attachment" in error.message
 
 /**
  * A note that waits, with the moment at which it was made. A former app told its time since boot only: its notes are
@@ -51,20 +69,13 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
     val pending: List<Note> get() = waiting.map { it.note }
 
     /** Takes a note; [make] gets an id of its own. */
-    fun add(make: (id: String) -> Note): Note = take(now(make))
+    fun add(make: (id: String) -> Note): Note = add(begin(make))
 
-    /** A note of this moment, as a text: [add] takes it, also after the process has ended, once its file is there. */
-    fun begin(make: (id: String) -> Note): String = WireJson.encodeToString(WaitingNote.serializer(), now(make))
-
-    fun add(begun: String, attachment: Attachment): Note {
-        val of = WireJson.decodeFromString(WaitingNote.serializer(), begun)
-        return take(of.copy(note = of.note.copy(attachment = attachment)))
-    }
-
-    private fun now(make: (id: String) -> Note) =
+    /** A note of this moment; [add] takes it once its file is there. */
+    fun begin(make: (id: String) -> Note) =
         WaitingNote(make(UUID.randomUUID().toString()), clocks.bootNs(), clocks.utcMs(), clocks.boot())
 
-    private fun take(noted: WaitingNote): Note {
+    fun add(noted: WaitingNote): Note {
         waiting.addLast(noted)
         while (waiting.size > MOST) waiting.removeFirst()
         save()
@@ -84,13 +95,14 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
                 continue
             }
             try {
-                sink.note(first.note.copy(ageMs = age(first)))
+                sink.note(first.note.copy(ageMs = clocks.ageMs(first)))
                 done(first)
                 sent(first.note)
             } catch (e: AgentException.Refused) {
-                when (e.error.code) {
-                    "bad_request" -> misfit(first)
-                    "conflict" -> {
+                when {
+                    first.note.attachment != null && e.isOfOlderNode -> wordsAlone(first)
+                    e.error.code == "bad_request" -> done(first) // it never will be taken
+                    e.error.code == "conflict" -> {
                         done(first)
                         refused(first.note)
                     }
@@ -102,20 +114,8 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
         }
     }
 
-    /** By the clock since boot; for a note of before, by the clock of the day, and not less than since boot. */
-    private fun age(w: WaitingNote): Double {
-        val nowNs = clocks.bootNs()
-        val ageMs = if (w.notedBoot == clocks.boot()) {
-            (nowNs - w.notedBootNs) / 1e6
-        } else {
-            maxOf(w.notedUtcMs?.let { clocks.utcMs() - it }?.toDouble() ?: 0.0, nowNs / 1e6)
-        }
-        return ageMs.coerceIn(0.0, MOST_AGE_MS)
-    }
-
-    /** It never will be taken; but an older agent, which knows no photos, takes it without. */
-    private fun misfit(w: WaitingNote) {
-        if (w.note.attachment == null) return done(w)
+    /** An older agent is to have the words now; the file waits with its note, for a newer one. */
+    private fun wordsAlone(w: WaitingNote) {
         waiting[waiting.indexOf(w)] = w.copy(note = w.note.copy(attachment = null))
         save()
     }
@@ -138,6 +138,5 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
         const val MOST = 500
         const val IDLE_MS = 60_000L
         const val RETRY_MS = 2000L
-        const val MOST_AGE_MS = 86_400_000.0
     }
 }

@@ -10,6 +10,8 @@ import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.agent.Taken
+import dev.fieldmesh.core.agent.WaitingNote
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
@@ -173,9 +175,13 @@ class AgentTest {
     /** A photo reaches the node whole over a control link that is cut in the middle of it. */
     private suspend fun photo(client: AgentClient) {
         val folder = Files.createTempDirectory("photo").toFile()
-        val waiting = Attachments(File(folder, "waiting"))
-        val taken = waiting.add(File(folder, "taken").apply { writeText(photo) }, "image/jpeg")
-        client.note(Note("photo-1", "mark", "the antenna", 0.0, "app-test", 1, 1, attachment = taken))
+        val waiting = Attachments(folder)
+        val note = Note("photo-1", "mark", "the antenna", 0.0, "app-test", 1, 1)
+        val clocks = Clocks(System::nanoTime, System::currentTimeMillis) { 1 }
+        val taken = Taken(WaitingNote(note, clocks.bootNs(), clocks.utcMs(), 1), "image/jpeg")
+        waiting.begin(taken)
+        waiting.file(taken).writeText(photo)
+        val sha256 = checkNotNull(waiting.ready(taken).note.attachment).sha256 // the node does not know of its note
         var isCut = false
         val cutting = object : AttachmentSink by client {
             override suspend fun putAttachment(piece: AttachmentPut): AttachmentHeld {
@@ -190,11 +196,11 @@ class AgentTest {
                 return client.putAttachment(piece)
             }
         }
-        val delivering = scope.launch { waiting.deliver(cutting) { false } }
+        val delivering = scope.launch { waiting.deliver(cutting, clocks) { false } }
         withTimeout(PATIENCE_MS) { waiting.waiting.first { it.count == 0 } }
         delivering.cancel()
         assertTrue(isCut)
-        val path = "/v1/attachments/data?sha256=${taken.sha256}"
+        val path = "/v1/attachments/data?sha256=$sha256"
         assertEquals(photo, field.call("car", "GET", path), "the controller gets what the camera took")
         folder.deleteRecursively()
     }

@@ -1,7 +1,6 @@
 package dev.fieldmesh.app.screen
 
 import android.view.View
-import android.widget.EditText
 import android.widget.TextView
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.agent.AttachmentsWaiting
@@ -16,13 +15,13 @@ interface AttachActions {
     val recordedS: Int?
     val waiting: AttachmentsWaiting
 
-    fun photo(text: String)
+    fun photo()
 
     /** Begins a recording, or ends it. */
-    fun voice(text: String)
+    fun voice()
 }
 
-/** The buttons for photos and recordings, below a [screen] for marks; what is typed there goes with them. */
+/** The buttons for photos and recordings, below a [screen] for marks. */
 class AttachRow(private val screen: Screen, private val actions: AttachActions) : Screen {
     override val view get() = screen.view
     private val context = view.context
@@ -30,17 +29,10 @@ class AttachRow(private val screen: Screen, private val actions: AttachActions) 
     private val voice: TextView = view.findViewById(R.id.attach_voice)
 
     init {
-        photo.setOnClickListener { actions.photo(words(R.string.attach_photo)) }
-        voice.setOnClickListener { actions.voice(words(R.string.attach_voice)) }
+        photo.setOnClickListener { actions.photo() }
+        voice.setOnClickListener { actions.voice() }
         photo.visibility = if (actions.canPhoto) View.VISIBLE else View.GONE
         voice.visibility = if (actions.canRecord) View.VISIBLE else View.GONE
-    }
-
-    private fun words(otherwise: Int): String {
-        val typed: EditText = view.findViewById(R.id.mark_text)
-        val text = typed.text.toString().trim()
-        if (actions.recordedS == null) typed.text.clear() // of the note that begins now
-        return text.ifEmpty { context.getString(otherwise) }
     }
 
     override fun show(state: AppState) {
@@ -58,6 +50,9 @@ class AttachRow(private val screen: Screen, private val actions: AttachActions) 
             text = listOfNotNull(
                 resources.getQuantityString(R.plurals.attach_waiting, waiting.count, waiting.count),
                 context.getString(R.string.attach_full).takeIf { waiting.nodeIsFull },
+                context.getString(R.string.attach_old).takeIf { waiting.nodeIsOld },
+                resources.getQuantityString(R.plurals.attach_refused, waiting.refused, waiting.refused)
+                    .takeIf { waiting.refused > 0 },
             ).joinToString("\n")
             visibility = if (waiting.count == 0) View.GONE else View.VISIBLE
         }
