@@ -51,8 +51,7 @@ class AttachRow(private val screen: Screen, private val actions: AttachActions) 
                 resources.getQuantityString(R.plurals.attach_waiting, waiting.count, waiting.count),
                 context.getString(R.string.attach_full).takeIf { waiting.nodeIsFull },
                 context.getString(R.string.attach_old).takeIf { waiting.nodeIsOld },
-                resources.getQuantityString(R.plurals.attach_refused, waiting.refused, waiting.refused)
-                    .takeIf { waiting.refused > 0 },
+                context.getString(R.string.attach_refused, waiting.refused).takeIf { waiting.refused > 0 },
             ).joinToString("\n")
             visibility = if (waiting.count == 0) View.GONE else View.VISIBLE
         }
