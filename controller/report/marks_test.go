@@ -54,14 +54,18 @@ func TestWhatWasNotedIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	noted(t, a, 1, "<b>bus</b> passed", "", nil, false)
-	path := noted(t, a, 2, "antenna", "image/jpeg", photo.Bytes(), true)
-	spoken := noted(t, a, 3, "spoken", "audio/mp4", []byte("ftyp"), true)
-	noted(t, a, 4, "lost", "image/jpeg", []byte("none"), false)
+	noted(t, a, 2, "antenna", "", nil, false) // by an agent that knew no photos
+	path := noted(t, a, 3, "antenna", "image/jpeg", photo.Bytes(), true)
+	spoken := noted(t, a, 4, "spoken", "audio/mp4", []byte("ftyp"), true)
+	noted(t, a, 5, "lost", "image/jpeg", []byte("none"), false)
 	html := of(t, a)
 	has(t, html, "Noted on the way", "08:00:01", "&lt;b&gt;bus&lt;/b&gt; passed", "phone, car", "between attempts",
 		`<a href="`+path+`"><img src="`+path+`"`, `<audio controls preload="none" src="`+spoken+`">`,
 		"Its photo is not in the archive")
 	hasNot(t, html, "<b>bus")
+	if n := strings.Count(html, `<td class="words">antenna`); n != 1 {
+		t.Errorf("a mark that came again with its photo is listed %d times", n)
+	}
 	var alone strings.Builder
 	if _, err := report.WriteAlone(a, &alone); err != nil {
 		t.Fatal(err)

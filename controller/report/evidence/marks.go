@@ -24,7 +24,7 @@ type Mark struct {
 type marks struct {
 	found []Mark
 	walls map[string]int64 // of a node's boot: its clock of the day minus its boot clock
-	seen  map[string]bool
+	seen  map[string]int   // place in found, by who noted it and its id
 }
 
 func (m *marks) add(r wire.Record) {
@@ -35,17 +35,25 @@ func (m *marks) add(r wire.Record) {
 		}
 		m.walls[r.Node+"/"+r.Epoch] = b.OwnWallOffsetNs
 	case *wire.Noted:
-		if b.Note != "mark" || m.seen[r.Node+"/"+b.ID] {
+		if b.Note != "mark" {
 			return
 		}
-		if m.seen == nil {
-			m.seen = map[string]bool{}
-		}
-		m.seen[r.Node+"/"+b.ID] = true
 		one := Mark{Header: r.Header, Noted: *b}
 		if b.Attachment != nil && b.Attachment.Validate() != nil {
 			one.Attachment = nil
 		}
+		key := b.By + "/" + b.ID
+		if at, again := m.seen[key]; again {
+			// An older agent took the words alone, and a newer one took them with the file.
+			if m.found[at].Attachment == nil {
+				m.found[at].Attachment = one.Attachment
+			}
+			return
+		}
+		if m.seen == nil {
+			m.seen = map[string]int{}
+		}
+		m.seen[key] = len(m.found)
 		m.found = append(m.found, one)
 	}
 }

@@ -704,10 +704,10 @@ class MainActivity : Activity() {
         const val ASK_CAMERA = 2
         const val ASK_LOG = 3
         const val ASK_NOTIFY = 4
-        const val ASK_MAP = 5
-        const val ASK_PHOTO = 6
-        const val ASK_VOICE = 7
-        const val TAKE_PHOTO = 8
+        const val ASK_PHOTO = 5
+        const val ASK_VOICE = 6
+        const val TAKE_PHOTO = 7
+        const val ASK_MAP = 8
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

@@ -18,6 +18,7 @@ import dev.fieldmesh.device.Recorder
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.Shot
 import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.flow.Flow
