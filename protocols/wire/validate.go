@@ -10,7 +10,7 @@ import (
 // carry; a campaign's own sense is the planner's to check.
 const (
 	MaxNodes    = 200
-	MaxTrials   = 20000
+	MaxTrials   = 12000 // more would be more than the 24 MiB that a node takes of a plan
 	MaxAttempts = 1000
 	MaxFlows    = 128
 	MaxLeadS    = 600 // from GO to the window: what warms the network up lies there
