@@ -87,7 +87,7 @@ func newStockKilled(t *testing.T, isSoak bool) *stockKilled {
 			victim{p.name + "'s app, and then what it started", p.killAppFirst},
 			victim{p.name + "'s agent", func(t *testing.T) { p.killOne(t, agentOfApp+" up") }},
 			victim{p.name + "'s face", func(t *testing.T) { p.killOne(t, "fieldmesh-agent face") }},
-			victim{p.name + "'s iperf3", p.killIperf3},
+			victim{p.name + "'s iperf3", func(t *testing.T) { p.killIperf3(t, k.goOn) }},
 			victim{p.name + ", whole", p.killPhone})
 	}
 	k.victims = append(k.victims, victim{"the controller", k.controller})
@@ -299,9 +299,11 @@ func (p *stock) killOne(t *testing.T, words string) {
 	}
 }
 
-func (p *stock) killIperf3(t *testing.T) {
+// killIperf3 waits for one. The campaign may end meanwhile: goOn has another begin.
+func (p *stock) killIperf3(t *testing.T, goOn func(*testing.T)) {
 	var pids []int
 	testnet.Await(t, 2*time.Minute, p.name+" runs iperf3", func() bool {
+		goOn(t)
 		pids = p.processes(iperf3OfApp + " ")
 		return len(pids) > 0
 	})
