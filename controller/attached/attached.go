@@ -30,7 +30,7 @@ type Note struct {
 // Path is where the attachment lies in the run's folder.
 func (n Note) Path() string { return filepath.FromSlash(n.Attachment.Path()) }
 
-// what is it in words.
+// what says which of the two it is.
 func (n Note) what() string {
 	if n.Attachment.MediaType == "image/jpeg" {
 		return "photo"

@@ -162,7 +162,7 @@ class AttachmentsTest {
     }
 
     @Test
-    fun `a node without room is told of, and the file kept until there is`() = runTest {
+    fun `the app says that a node has no room, and keeps the file until it has`() = runTest {
         val all = begin()
         all.take("1")
         val node = Node()
@@ -185,7 +185,7 @@ class AttachmentsTest {
     }
 
     @Test
-    fun `an older agent is told of, and the file and its note kept for a newer one`() = runTest {
+    fun `the app says that an agent is too old, and keeps file and note for a newer one`() = runTest {
         val all = begin()
         all.take("1")
         val before = left

@@ -294,7 +294,7 @@ class AttachTest {
 
     @Test
     @Config(shadows = [BusyMicrophone::class])
-    fun `a microphone that a call has is told of, and given back`() {
+    fun `the app says that a call has the microphone, and gives it back`() {
         val told = assertFailsWith<IOException> { MicrophoneRecorder().begin(File(folder, "speech")) {} }
         assertEquals("record: setAudioSource failed.", told.message)
         assertEquals(1, BusyMicrophone.released)

@@ -107,7 +107,7 @@ data class Look(val middle: Spot, val mapPx: Double, val width: Int, val height:
         return rows.flatMap { y -> columns.map { x -> TileAt(zoom, x, y) } }
     }
 
-    /** The longest that is no longer than [mostPx]. */
+    /** The longest scale bar that fits in [mostPx]. */
     fun bar(mostPx: Double, isImperial: Boolean): ScaleBar {
         val most = mostPx * metresPerPx
         val (small, large) = when {
