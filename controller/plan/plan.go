@@ -259,8 +259,8 @@ func (p *parse) unusualAddresses() tree.Problems {
 			continue
 		}
 		warned[network] = true
-		f.Add(p.addressAt[n.Name], "nodes.%s.mesh_address: on the road, agents refuse %s unless `allow.prefixes` in "+
-			"each node's agent.yaml has it; they allow %s by themselves", n.Name, network, usual)
+		f.Add(p.addressAt[n.Name], "nodes.%s.mesh_address: on the road, agents with root refuse %s unless "+
+			"`allow.prefixes` in each node's agent.yaml has it; they allow %s by themselves", n.Name, network, usual)
 	}
 	return f.Problems(p.file, 0)
 }

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh run (?:campaigns/velocity|FILE)`, "a car", "TestARunComesThroughWithoutItsControlLink"},
 	{`^fieldmesh run --resume`, "a car", "TestResumeFindsWhatWentOnAlone"},
+	{`^fieldmesh run check.yaml`, "two radios", "TestGuestRun"},
 	{`^fieldmesh pull `, "nodes that went on alone", "TestPullBringsHomeWhatTheNodesDidAlone"},
 	{`^fieldmesh rehearse --resume`, "a rehearsal that was cut", "TestRehearsalSurvivesCuts"},
 	{`^fieldmesh rehearse .*--shard`, "several machines", "TestMergedShardsAreTheWholeCampaign"},

@@ -56,9 +56,9 @@ func (e Trial) RoadM() float64 { return e.ToM - e.FromM }
 // is accepted at its first attempt.
 type Estimate struct {
 	Trials      []Trial    `json:"trials"`
-	WindowS     float64    `json:"window_s"` // all windows together
-	DriveS      float64    `json:"drive_s"`  // all drives together, windows included
-	Swaps       int        `json:"swaps"`    // changes of the node in the car
+	WindowS     float64    `json:"window_s"`               // all windows together
+	DriveS      float64    `json:"drive_s"`                // all drives together, windows included
+	SwapsBefore []int      `json:"swaps_before,omitempty"` // the trials before which the node in the car changes
 	Road        Turnaround `json:"road_turnaround"`
 	RoadTotalS  float64    `json:"road_total_s"`
 	Rehearsal   Turnaround `json:"rehearsal_turnaround"`
@@ -93,11 +93,11 @@ func Of(trials []wire.Trial, attemptsMax int) Estimate {
 			e.RehearsalS += wire.DelayGrace.Seconds()
 		}
 		if i > 0 && t.Car != trials[i-1].Car {
-			e.Swaps++
+			e.SwapsBefore = append(e.SwapsBefore, t.Number)
 		}
 	}
 	n := float64(len(trials))
-	e.RoadTotalS = e.DriveS + n*e.Road.TrialS + float64(e.Swaps)*e.Road.SwapS
+	e.RoadTotalS = e.DriveS + n*e.Road.TrialS + float64(len(e.SwapsBefore))*e.Road.SwapS
 	e.RehearsalS += e.DriveS + n*e.Rehearsal.TrialS
 	return e
 }

@@ -171,10 +171,16 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 	stopWhen(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", Span(e.WindowS), Span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", Span(e.RoadTotalS), e.Road.TrialS)
-	if e.Swaps > 0 {
-		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
+	swaps := len(e.SwapsBefore)
+	if swaps > 0 {
+		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
+	if swaps > 0 {
+		before := strings.ReplaceAll(strings.Trim(fmt.Sprint(e.SwapsBefore), "[]"), " ", ", ")
+		fmt.Fprintf(w, "the node in the car changes before trial %s; the run does not wait: to exchange laptops, stop "+
+			"it before, and resume it after\n", before)
+	}
 	inRehearsal(w, c, e, r)
 	if e.LongestM > 0 {
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark, %.0f m in all; the longest strip is "+

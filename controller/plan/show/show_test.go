@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
@@ -37,5 +38,33 @@ func TestLeastFoundIsAtTheLevelOfARunThatMayStop(t *testing.T) {
 	}
 	if compared == 0 {
 		t.Error("nothing was compared")
+	}
+}
+
+// A run waits for nobody who carries a laptop: the plan says before which trials, and what to do.
+func TestExchangesOfTheNodeInTheCarAreListed(t *testing.T) {
+	for name, want := range map[string]string{
+		"velocity": "",
+		"velocity-powered": "the node in the car changes before trial 5, 21, 33, 45, 57, 69, 81, 93, " +
+			"105, 117, 129, 141, 153, 165, 177, 189, 201, 213, 237, 249, 253; the run does not wait: to exchange " +
+			"laptops, stop it before, and resume it after\n",
+	} {
+		c, err := plan.Load("../../../campaigns/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := Plan(&out, c, Rehearsal{}); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "the node in the car changes") {
+				got += line
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
