@@ -7,8 +7,10 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // RunCommand is `fieldmesh run FILE --fleet fleet.yaml`.
@@ -23,6 +25,13 @@ func RunCommand() *cobra.Command {
 			file, err := flags.findBegun(first(args))
 			if err != nil {
 				return err
+			}
+			flags.locate = func(p *wire.RunPlan) error {
+				fl, err := fleet.Load(fleetFile)
+				if err != nil {
+					return err
+				}
+				return preflight.Locate(c.Context(), p, fl, flags.patience)
 			}
 			s, err := openSession(flags, file, place)
 			if err != nil {

@@ -39,9 +39,10 @@ type runFlags struct {
 	why      string
 	influx   influxFlags
 	patience time.Duration
-	clock    *archive.Clock // of a rehearsal
-	radio    string         // of a rehearsal: see archive.RunInfo
-	start    time.Time      // what the run's clock shows when it is begun; zero: now
+	clock    *archive.Clock            // of a rehearsal
+	radio    string                    // of a rehearsal: see archive.RunInfo
+	start    time.Time                 // what the run's clock shows when it is begun; zero: now
+	locate   func(*wire.RunPlan) error // writes into a plan where its roadside nodes stand; of a run on a road
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -125,7 +126,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make the run's key: %w", err)
 	}
-	p, err := runPlan(c, name, key, place)
+	p, err := f.plan(c, name, key, place)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
@@ -243,18 +244,24 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	return "", nil
 }
 
-// runPlan is the schedule of a campaign's run at a place.
-func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunPlan, error) {
+// plan is the schedule of a campaign's run at a place.
+func (f *runFlags) plan(c *plan.Campaign, name string, key []byte, place string) (wire.RunPlan, error) {
 	p, err := c.RunPlan(name, key)
 	if err != nil {
 		return p, err
 	}
 	if place == archive.PlaceRehearsal {
-		if err := scene.Rehearsed(&p, c); err != nil {
-			return p, err
-		}
-	} else if err := preflight.Drivable(c); err != nil {
+		err = scene.Rehearsed(&p, c)
+	} else if err = preflight.Drivable(c); err == nil && place == archive.PlaceRoad {
+		err = f.locate(&p)
+	}
+	if err != nil {
 		return p, err
+	}
+	for i := range p.Trials {
+		if place == archive.PlaceBench { // where no car comes to a start
+			p.Trials[i].Gate.AtStart = false
+		}
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort

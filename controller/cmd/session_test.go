@@ -105,7 +105,7 @@ func onlyRehearsed(t *testing.T, c *plan.Campaign, refusal error) {
 	t.Helper()
 	for place, want := range map[string]error{archive.PlaceRoad: refusal, archive.PlaceBench: refusal,
 		archive.PlaceRehearsal: nil} {
-		if _, err := runPlan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
+		if _, err := (&runFlags{}).plan(c, "r", make([]byte, 32), place); !errors.Is(err, want) {
 			t.Errorf("at the place %s: %v, want %v", place, err, want)
 		}
 	}
@@ -145,7 +145,7 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := runPlan(c, "r", make([]byte, 32), archive.PlaceRehearsal)
+		p, err := (&runFlags{}).plan(c, "r", make([]byte, 32), archive.PlaceRehearsal)
 		if err != nil {
 			t.Fatal(err)
 		}

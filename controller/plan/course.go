@@ -143,8 +143,26 @@ func (c *check) gate() {
 	case !held && (c.lacks("gate.speed_band") || band != nil):
 		c.unfit("gate.hold_s", "without gate.speed_band: true", "leave it out")
 	}
+	if at := m.BoolAt("gate.at_start"); at != nil && *at && cmp.Or(kind, "none") == "none" {
+		c.unfit("gate.at_start", "in a course of kind none", "leave it out")
+	}
 	c.gatePlace(kind)
 	c.gateTime(kind, held)
+}
+
+// atStart reports whether the gate waits until the car has stood at its start. Without that the drive back from the
+// trial before, at the right speed, would open it.
+func (c *check) atStart() bool {
+	if given := c.tree.BoolAt("gate.at_start"); given != nil {
+		return *given
+	}
+	switch c.tree.TextAt("course.kind") {
+	case "depart", "pass", "segment":
+		return true
+	case "parked":
+		return c.has("course.site_lat_deg")
+	}
+	return false
 }
 
 func (c *check) gatePlace(kind string) {

@@ -219,6 +219,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 	j.routing()
 	j.tcp()
 	j.gps()
+	j.site()
 	j.clock()
 	j.wallClock()
 	j.disk()

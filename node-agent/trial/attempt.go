@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -480,8 +481,11 @@ func (a *attempt) run() {
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
 	// The initiator gives up by itself; a peer that hears nothing of it does later.
-	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) +
-		a.trial.Routing.ReadyLimit() + noGoGrace)
+	mayTakeS := a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
+	if a.trial.Gate.AtStart {
+		mayTakeS += gate.ReturnS
+	}
+	patience := time.NewTimer(time.Duration(mayTakeS*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace)
 	defer patience.Stop()
 	var order goOrder
 	select {

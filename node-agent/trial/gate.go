@@ -17,10 +17,9 @@ const errGateTimeout = coded(wire.ReasonGateTimeout)
 func (a *attempt) initiate() {
 	e := a.engine
 	g := gate.New(a.trial, e.deps.Clock.BootNs())
-	limit := e.deps.Clock.BootNs() + int64(a.trial.Gate.TimeoutS*1e9)
 	peers, err := a.peers()
 	if err == nil {
-		err = a.readyPeers(peers, limit)
+		err = a.readyPeers(peers, g.LimitNs())
 	}
 	if err != nil {
 		a.giveUp(err)
@@ -34,12 +33,11 @@ func (a *attempt) initiate() {
 			break
 		}
 		a.setDetail(detail)
-		if now > limit {
-			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s",
-				a.trial.Gate.TimeoutS, detail))
+		if now > g.LimitNs() {
+			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", g.WithinS(), detail))
 			return
 		}
-		if pause.For(a.ctx, g.ClosedFor(now, limit, restInterval)) != nil {
+		if pause.For(a.ctx, g.ClosedFor(now, restInterval)) != nil {
 			return
 		}
 	}

@@ -154,7 +154,7 @@ func sampleTrial() wire.Trial {
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0),
 			AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092),
 			HeadingDeg: 87.5},
-		Gate:      wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3},
+		Gate:      wire.Gate{AtStart: true, SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3},
 		DurationS: 10, Still: true,
 		Conditions: &wire.Conditions{ChannelErrorMean: p(0.01), ChannelErrorBurstFrames: p(10.0), QueueFrames: p(20),
 			WidthM: p(400.0), HeightM: p(800.0),

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 )
@@ -139,6 +140,26 @@ func (t *Trial) checkRoles(c *checker, nodes map[string]bool) {
 		role(fmt.Sprintf("relays[%d]", i), relay, true)
 		c.that(!slices.Contains(t.Relays[:i], relay), fmt.Sprintf("relays[%d]", i), "%q is there twice", relay)
 	}
+}
+
+// FromM is where the car stands before it sets off, or parked: in m along the road from the roadside node's mark.
+// Inbound, a course is its mirror image: about the roadside node, or for a segment about the segment.
+func (o Course) FromM(inbound bool) float64 {
+	sign := 1.0
+	if inbound {
+		sign = -1
+	}
+	switch {
+	case o.Kind == "parked" && o.MarkM != nil:
+		return *o.MarkM
+	case o.Kind == "pass": // whatever side start_m names, the car has the node before it
+		return -sign * math.Abs(o.StartM)
+	case o.Kind != "segment":
+		return sign * o.StartM
+	case inbound && o.SegmentM != nil && o.LengthM != nil:
+		return 2**o.SegmentM + *o.LengthM - o.StartM
+	}
+	return o.StartM
 }
 
 func (o Course) check(c *checker) {

@@ -52,7 +52,7 @@ type Drive struct {
 
 // New checks a course and puts the car at its start, standing.
 func New(c wire.Course, speedMps float64, direction string) (Drive, error) {
-	d := Drive{course: c, speed: speedMps, startM: c.StartM, sign: 1}
+	d := Drive{course: c, speed: speedMps, startM: c.FromM(direction == Inbound), sign: 1}
 	switch direction {
 	case Outbound, "":
 	case Inbound:
@@ -65,17 +65,11 @@ func New(c wire.Course, speedMps float64, direction string) (Drive, error) {
 		if c.MarkM == nil {
 			return Drive{}, fmt.Errorf("plan drive: a parked course needs mark_m")
 		}
-		d.startM = *c.MarkM
 		return d, nil
 	case "none":
 		return d, nil
-	case "depart":
-		d.startM = d.sign * c.StartM
-	case "pass":
-		// Whatever side start_m names, the car has the node before it.
-		d.startM = -d.sign * math.Abs(c.StartM)
+	case "depart", "pass":
 	case "loop":
-		d.startM = d.sign * c.StartM
 		if c.LengthM == nil || *c.LengthM <= 0 {
 			return Drive{}, fmt.Errorf("plan drive: a loop needs length_m above 0")
 		}
@@ -106,9 +100,6 @@ func (d *Drive) placeForSegment() error {
 		return fmt.Errorf("plan drive: from start_m %g to segment_m %g the car has %.1f m to reach %g m/s and "+
 			"needs %.1f m",
 			c.StartM, *c.SegmentM, runUp, d.speed, need)
-	}
-	if d.sign < 0 {
-		d.startM = *c.SegmentM + *c.LengthM + runUp
 	}
 	return nil
 }

@@ -16,6 +16,14 @@ const (
 	// FreshFix is the age beyond which a fix opens no gate: receivers of 1 Hz
 	// are the slowest in use, and one lost fix is forgiven.
 	FreshFix = 1500 * time.Millisecond
+	// AtStartM is how far from its start a car may stand, along the road and across. A receiver that augments GPS by
+	// nothing is off by 5 m under an open sky (GPS.gov, GPS accuracy), by some times that beside trees and walls, and
+	// the roadside's mark may come from such a receiver too.
+	AtStartM = 25.0
+	// standingMps is below a walk, and above what a receiver that stands tells.
+	standingMps = 1.0
+	// ReturnS is how long the car may take from one trial's end to the next one's start.
+	ReturnS = 1200.0
 )
 
 // Gate decides when the initiator may open the window. It is fed the newest
@@ -27,6 +35,7 @@ type Gate struct {
 	direction float64 // sign of travel along the course's heading
 	course    wire.Course
 	armedNs   int64
+	startedNs int64 // when the car stood at its start; 0 where it must and has not yet
 	inBandNs  int64 // since when the band has held; 0 when it does not
 	site      *point
 }
@@ -40,6 +49,9 @@ func New(t wire.Trial, armedNs int64) *Gate {
 	if t.Direction == "inbound" {
 		g.direction = -1
 	}
+	if !t.Gate.AtStart {
+		g.startedNs = armedNs
+	}
 	if t.Course.SiteLatDeg != nil && t.Course.SiteLonDeg != nil {
 		g.site = &point{*t.Course.SiteLatDeg, *t.Course.SiteLonDeg}
 	}
@@ -49,7 +61,12 @@ func New(t wire.Trial, armedNs int64) *Gate {
 // Open reports whether the gate is open at nowNs, and if not, what it waits for.
 func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	fresh := fix.FixAgeMs != nil && *fix.FixAgeMs <= float64(FreshFix.Milliseconds()) && fix.Mode >= 2
-	if g.rule.AfterS != nil && float64(nowNs-g.armedNs) < *g.rule.AfterS*1e9 {
+	if g.startedNs == 0 || g.rule.AtStart && g.course.Kind == "parked" {
+		if !g.stands(nowNs, fix, fresh) {
+			return false, g.startDetail(fix, fresh)
+		}
+	}
+	if g.rule.AfterS != nil && float64(nowNs-g.startedNs) < *g.rule.AfterS*1e9 {
 		return false, "waiting for the time"
 	}
 	if g.rule.SpeedBand && !g.bandHeld(nowNs, fix, fresh) {
@@ -61,14 +78,65 @@ func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	return true, "open"
 }
 
+// WithinS is how long the gate may stay closed. Where the car must come to its start first, its time begins there.
+func (g *Gate) WithinS() float64 {
+	if g.startedNs == 0 {
+		return ReturnS
+	}
+	return g.rule.TimeoutS
+}
+
+// LimitNs is until when the gate must open.
+func (g *Gate) LimitNs() int64 { return max(g.armedNs, g.startedNs) + int64(g.WithinS()*1e9) }
+
 // ClosedFor returns after which time to look again: at the time that the gate waits
 // for, but after most at the latest: a machine may be suspended meanwhile.
-func (g *Gate) ClosedFor(nowNs, limitNs int64, most time.Duration) time.Duration {
-	wait := int64(0)
-	if g.rule.AfterS != nil {
-		wait = g.armedNs + int64(*g.rule.AfterS*1e9) - nowNs
+func (g *Gate) ClosedFor(nowNs int64, most time.Duration) time.Duration {
+	wait, limitNs := int64(0), g.LimitNs()
+	if g.rule.AfterS != nil && !g.rule.AtStart {
+		wait = g.startedNs + int64(*g.rule.AfterS*1e9) - nowNs
 	}
 	return min(max(Every, time.Duration(min(wait, limitNs-nowNs))), most)
+}
+
+// stands reports whether the car stands at its start, or has since the trial was armed. One that is parked must go on
+// standing.
+func (g *Gate) stands(nowNs int64, fix wire.GPS, fresh bool) bool {
+	offM, known := g.offStart(fix, fresh)
+	switch {
+	case !known || offM > AtStartM || fix.SpeedMps == nil || *fix.SpeedMps > standingMps:
+		g.startedNs = 0
+	case g.startedNs == 0:
+		g.startedNs = nowNs
+	}
+	return g.startedNs != 0
+}
+
+// offStart is how far the car is from its start in m.
+func (g *Gate) offStart(fix wire.GPS, fresh bool) (offM float64, known bool) {
+	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
+		return 0, false
+	}
+	here := point{*fix.LatDeg, *fix.LonDeg}
+	alongM := along(*g.site, here, g.course.HeadingDeg) - g.course.FromM(g.direction < 0)
+	acrossM := math.Abs(along(*g.site, here, g.course.HeadingDeg+90)) - g.course.OffsetM
+	return math.Max(math.Abs(alongM), acrossM), true
+}
+
+func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
+	where := "start"
+	if g.course.Kind == "parked" {
+		where = "mark"
+	}
+	switch offM, known := g.offStart(fix, fresh); {
+	case g.site == nil:
+		return "the roadside node's place is not known"
+	case !known:
+		return "waiting for a GPS fix"
+	case offM > AtStartM:
+		return fmt.Sprintf("drive to the %s, %.0f m from here", where, offM)
+	}
+	return "stop at the " + where
 }
 
 func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {

@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -23,19 +25,142 @@ func TestTheGateTellsTheDriverWhatToDo(t *testing.T) {
 // A gate that waits for a time is looked at when that has come, and all others often.
 func TestAGateIsLookedAtWhenItMayOpen(t *testing.T) {
 	for _, c := range []struct {
-		gate         wire.Gate
-		nowS, limitS int64
-		want         time.Duration
+		gate wire.Gate
+		nowS int64
+		want time.Duration
 	}{
-		{wire.Gate{SpeedBand: true}, 0, 100, Every},
-		{wire.Gate{AfterS: new(0.4)}, 0, 100, 400 * time.Millisecond},
-		{wire.Gate{AfterS: new(60.0)}, 0, 100, time.Second},
-		{wire.Gate{AfterS: new(60.0), SpeedBand: true}, 61, 100, Every},
-		{wire.Gate{AfterS: new(60.0)}, 30, 30, Every},
+		{wire.Gate{SpeedBand: true, TimeoutS: 100}, 0, Every},
+		{wire.Gate{AfterS: new(0.4), TimeoutS: 100}, 0, 400 * time.Millisecond},
+		{wire.Gate{AfterS: new(60.0), TimeoutS: 100}, 0, time.Second},
+		{wire.Gate{AfterS: new(60.0), SpeedBand: true, TimeoutS: 100}, 61, Every},
+		{wire.Gate{AfterS: new(60.0), TimeoutS: 30}, 30, Every},
 	} {
-		g := New(wire.Trial{Gate: c.gate}, 0)
-		if got := g.ClosedFor(c.nowS*1e9, c.limitS*1e9, time.Second); got != c.want {
+		g := New(wire.Trial{Gate: c.gate}, 1)
+		if got := g.ClosedFor(1+c.nowS*1e9, time.Second); got != c.want {
 			t.Errorf("%+v after %d s: again after %v, want %v", c.gate, c.nowS, got, c.want)
 		}
+	}
+}
+
+// road is a car's fixes ten times a second, at places along a road that leads east from a roadside node on the equator.
+type road struct {
+	gate  *Gate
+	nowNs int64
+	atM   float64
+	last  string
+}
+
+const degPerM = 180 / 3.141592653589793 / earth.MeanRadiusM
+
+// look shows the gate the car at a speed, and fails when it opens.
+func (r *road) look(speedMps float64) (opened bool) {
+	r.nowNs += 100e6
+	opened, r.last = r.gate.Open(r.nowNs, wire.GPS{Mode: 3, FixAgeMs: new(50.0), SpeedMps: new(speedMps),
+		LatDeg: new(0.0), LonDeg: new(r.atM * degPerM)})
+	return opened
+}
+
+// drive goes to a place at a speed, and says where the gate opened.
+func (r *road) drive(toM, speedMps float64) (openedM float64, opened bool) {
+	step := speedMps / 10
+	if toM < r.atM {
+		step = -step
+	}
+	for ; (toM-r.atM)*step > 0; r.atM += step {
+		if r.look(speedMps) {
+			return r.atM, true
+		}
+	}
+	return 0, false
+}
+
+func outbound(kind string, g wire.Gate) wire.Trial {
+	g.TimeoutS, g.SpeedBand, g.HoldS = 60, true, 0.5
+	return wire.Trial{SpeedMps: new(8.3), Gate: g, Acceptance: wire.Acceptance{SpeedBandMps: new(0.5)},
+		Course: wire.Course{Kind: kind, StartM: 10, OffsetM: 5, SegmentM: new(60.0), LengthM: new(100.0), HeadingDeg: 90,
+			SiteLatDeg: new(0.0), SiteLonDeg: new(0.0)}}
+}
+
+// The next trial is armed while the car still stands where the last one ended: 300 m down the road. Neither the way
+// back at the trial's own speed nor the turn at its end opens the window, and its time begins at the start.
+func TestTheDriveBackOpensNoWindow(t *testing.T) {
+	for _, inbound := range []bool{false, true} {
+		for _, kind := range []string{"depart", "segment"} {
+			trial := outbound(kind, wire.Gate{AtStart: true})
+			startM, side := trial.Course.FromM(inbound), 1.0
+			r := &road{nowNs: 1, atM: 300}
+			if inbound {
+				trial.Direction, side = "inbound", -1
+				if kind == "segment" { // along the same stretch as outbound
+					r.atM = -200
+				}
+			}
+			r.gate = New(trial, 1)
+			r.look(0)
+			if !strings.HasPrefix(r.last, "drive to the start, ") {
+				t.Errorf("%s, inbound %t: far from the start the driver is told %q", kind, inbound, r.last)
+			}
+			if at, opened := r.drive(startM, 8.3); opened {
+				t.Fatalf("%s, inbound %t: the drive back opened the window at %.0f m", kind, inbound, at)
+			}
+			if r.look(5); r.last != "stop at the start" {
+				t.Errorf("%s, inbound %t: at the start the driver is told %q", kind, inbound, r.last)
+			}
+			if left := r.gate.LimitNs() - r.nowNs; left < 60e9 {
+				t.Errorf("%s, inbound %t: %.0f s are left before the car has come", kind, inbound, float64(left)/1e9)
+			}
+			r.nowNs += 70e9 // the marshal lets a bus pass
+			r.look(0)
+			if left := r.gate.LimitNs() - r.nowNs; left != 60e9 {
+				t.Errorf("%s, inbound %t: at the start %.1f s are left, want 60", kind, inbound, float64(left)/1e9)
+			}
+			if _, opened := r.drive(r.atM+side*100, 8.3); !opened {
+				t.Errorf("%s, inbound %t: the trial's own drive opens no window: %s", kind, inbound, r.last)
+			}
+		}
+	}
+}
+
+// Where the campaign takes that rule out, the drive back opens the window.
+func TestWithoutTheRuleTheDriveBackOpensTheWindow(t *testing.T) {
+	r := &road{gate: New(outbound("depart", wire.Gate{}), 1), nowNs: 1, atM: 300}
+	if _, opened := r.drive(0, 8.3); !opened {
+		t.Error("it does not, so the test above shows nothing")
+	}
+}
+
+// A parked pass begins when the car has stood at its mark for the time that it is given, and not while it rolls.
+func TestAParkedPassWaitsForTheCarToStand(t *testing.T) {
+	trial := wire.Trial{Gate: wire.Gate{AtStart: true, AfterS: new(5.0), TimeoutS: 35},
+		Course: wire.Course{Kind: "parked", MarkM: new(100.0), HeadingDeg: 90, SiteLatDeg: new(0.0), SiteLonDeg: new(0.0)}}
+	r := &road{gate: New(trial, 1), nowNs: 1}
+	for range 200 {
+		if r.look(0) {
+			t.Fatal("it opened 100 m from the mark")
+		}
+	}
+	if at, opened := r.drive(100, 3); opened {
+		t.Fatalf("it opened at %.0f m, in a car that rolls", at)
+	}
+	for i := range 60 {
+		if opened := r.look(0); opened != (i >= 50) {
+			t.Fatalf("standing for %.1f s: open %t", float64(i)/10, opened)
+		}
+	}
+	if r.look(2) {
+		t.Error("it is open while the car rolls off")
+	}
+}
+
+// Whoever does not know where the roadside node stands cannot know the start.
+func TestAStartWithoutASiteIsNeverReached(t *testing.T) {
+	trial := outbound("depart", wire.Gate{AtStart: true})
+	trial.Course.SiteLatDeg, trial.Course.SiteLonDeg = nil, nil
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	if r.look(0); r.last != "the roadside node's place is not known" {
+		t.Error(r.last)
+	}
+	if _, opened := r.drive(200, 8.3); opened {
+		t.Error("it opened")
 	}
 }

@@ -76,7 +76,7 @@ func (f field) key(structs map[string]structure) (string, error) {
 		standard, given = "false", true
 	}
 	text := fmt.Sprintf("%s(%q, %s, %q)", call, f.name, rule, sentence(f.meaning()))
-	if given {
+	if given && standard != "none" {
 		text += fmt.Sprintf(".or(%s)", standard)
 	}
 	return text, nil

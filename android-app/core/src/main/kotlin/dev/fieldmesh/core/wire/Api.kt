@@ -276,6 +276,7 @@ data class Course(
 /** Says when the initiator may open the window. Every part that is present must hold at once. */
 @Serializable
 data class Gate(
+    @SerialName("at_start") val atStart: Boolean = false,
     @SerialName("speed_band") val speedBand: Boolean = false,
     @SerialName("hold_s") val holdS: Double? = null,
     @SerialName("place_m") val placeM: Double? = null,
