@@ -9,16 +9,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
-// A folder of runs that is yet to be made has the room of the disk that it will be on.
-func TestRoomIsThatOfTheDisk(t *testing.T) {
-	if err := checkRoom(filepath.Join(t.TempDir(), "runs", "of", "mine")); err != nil {
-		t.Error(err)
-	}
-	if err := checkRoom("/proc/runs"); err != nil { // a file system without sizes
-		t.Error(err)
-	}
-}
-
 // largeVelocity is velocity with 198 nodes beside the road, each of which leaves files of every attempt.
 func largeVelocity(t *testing.T) string {
 	t.Helper()

@@ -27,11 +27,7 @@ func RunCommand() *cobra.Command {
 				return err
 			}
 			flags.locate = func(p *wire.RunPlan) error {
-				fl, err := fleet.Load(fleetFile)
-				if err != nil {
-					return err
-				}
-				return preflight.Locate(c.Context(), p, fl, flags.patience)
+				return preflight.Locate(c.Context(), p, fleetFile, flags.patience)
 			}
 			s, err := openSession(flags, file, place)
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
@@ -89,14 +88,14 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if f.resume != "" {
 		s, err := resumeSession(f)
 		if err == nil && f.runs != "" && !s.archive.Finished() { // in virtual time it is checked outside
-			err = checkRoom(s.archive.Dir())
+			err = preflight.Room(s.archive.Dir())
 		}
 		if err != nil && s != nil {
 			err = errors.Join(err, s.archive.Close())
 		}
 		return s, err
 	}
-	if err := checkRoom(f.runs); err != nil {
+	if err := preflight.Room(f.runs); err != nil {
 		return nil, err
 	}
 	c, err := scene.Read(file, f.scale)
@@ -155,35 +154,6 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
-}
-
-// leastRoomBytes is what the disk of the runs must have free when one is begun or
-// resumed: some trials' worth. How much a whole campaign takes, nobody knows before.
-const leastRoomBytes = 100e6
-
-// checkRoom refuses a folder for runs, or the place where it would be made, whose disk is full.
-func checkRoom(runs string) error {
-	dir, err := filepath.Abs(runs)
-	if err != nil {
-		return fmt.Errorf("find %s: %w", runs, err)
-	}
-	var st unix.Statfs_t
-	for err = unix.Statfs(dir, &st); errors.Is(err, unix.ENOENT) && dir != "/"; err = unix.Statfs(dir, &st) {
-		dir = filepath.Dir(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("find how much room %s has: %w", runs, err)
-	}
-	blocks := st.Bavail
-	if os.Geteuid() == 0 { // who may use those that are kept for root
-		blocks = st.Bfree
-	}
-	// Some file systems tell no sizes.
-	if free := blocks * uint64(st.Bsize); st.Blocks > 0 && free < leastRoomBytes {
-		return fmt.Errorf("%s: its disk has %.1f MB free, and a run is begun with %.0f MB at least; make room, "+
-			"or name a folder on another disk", runs, float64(free)/1e6, leastRoomBytes/1e6)
-	}
-	return nil
 }
 
 // part is the shard that is asked for, and the name of its folder. Shards of a

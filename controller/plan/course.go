@@ -9,8 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 )
 
-// courseKeys says which keys of a course belong to which kind, the needed
-// ones first.
+// courseKeys says which keys of a course belong to which kind, the needed ones first.
 func courseKeys(kind string) (needed, possible []string) {
 	place := []string{"site_lat_deg", "site_lon_deg", "heading_deg", "offset_m"}
 	car := []string{"start_m", "accel_mps2", "brake_mps2"}
@@ -143,26 +142,8 @@ func (c *check) gate() {
 	case !held && (c.lacks("gate.speed_band") || band != nil):
 		c.unfit("gate.hold_s", "without gate.speed_band: true", "leave it out")
 	}
-	if at := m.BoolAt("gate.at_start"); at != nil && *at && cmp.Or(kind, "none") == "none" {
-		c.unfit("gate.at_start", "in a course of kind none", "leave it out")
-	}
 	c.gatePlace(kind)
 	c.gateTime(kind, held)
-}
-
-// atStart reports whether the gate waits until the car has stood at its start. Without that the drive back from the
-// trial before, at the right speed, would open it.
-func (c *check) atStart() bool {
-	if given := c.tree.BoolAt("gate.at_start"); given != nil {
-		return *given
-	}
-	switch c.tree.TextAt("course.kind") {
-	case "depart", "pass", "segment":
-		return true
-	case "parked":
-		return c.has("course.site_lat_deg")
-	}
-	return false
 }
 
 func (c *check) gatePlace(kind string) {
@@ -182,8 +163,9 @@ func (c *check) gatePlace(kind string) {
 				formatNumber(*place), formatNumber(*start), formatNumber(*start))
 		}
 	default:
-		c.unfit("gate.place_m", "in a course of kind "+cmp.Or(kind, "none"), "leave it out; depart and pass "+
-			"have places")
+		without := "in a course of kind " + cmp.Or(kind, "none")
+		c.unfit("gate.place_m", without, "leave it out; depart and pass have places")
+		c.unfit("gate.at_start", without, "leave it out")
 	}
 }
 

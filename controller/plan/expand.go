@@ -143,7 +143,8 @@ func (c *check) decode() wire.Trial {
 	t.Sender, t.Receiver, t.Initiator = c.role("sender"), c.role("receiver"), c.initiator()
 	t.Direction, t.DurationS = c.direction(), c.duration()
 	t.Gate.LeadS += c.warmupS()
-	t.Gate.PlaceM, t.Gate.AtStart = c.placeM(), c.atStart()
+	t.Gate.PlaceM = c.placeM()
+	t.Gate.AtStart = t.Gate.AtStart || t.Course.Begins() && c.lacks("gate.at_start")
 	t.Radio.AccessPoint = c.accessPoint()
 	t.TCP, t.Conditions = c.decodeTCP(), c.decodeConditions()
 	if t.Capture != nil { // packets that were merged have neither delay nor loss of their own

@@ -47,7 +47,7 @@ func (s schema) courseKeys() []field {
 
 func (s schema) gateKeys() []field {
 	return []field{
-		optional("at_start", boolean{}, "Whether the car must have stood at its start since the trial was armed, or stand at its mark; absent in a campaign: where the course is depart, pass or segment, and where it is parked and has a site"),
+		optional("at_start", boolean{}, "Whether the car must have stood at its start since the trial was armed, or stand at its mark; absent from a campaign: where the course is depart, pass or segment, and where it is parked and has a site"),
 		optional("speed_band", boolean{}, "Whether the GPS speed must be in acceptance.speed_band_mps").or(false),
 		optional("hold_s", number{0, 60, false, false, "s"}, "How long the speed must have been in the band").or(0),
 		optional("place_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}, "Where the car must have passed"),

@@ -268,8 +268,7 @@ func (p *parse) unusualAddresses() tree.Problems {
 // motorwayMps is the general limit on motorways in most of Europe, 130 km/h.
 const motorwayMps = 130 / 3.6
 
-// unusualSpeed warns of a car that would be faster than it may: the speed may have been
-// given in km/h.
+// unusualSpeed warns of a car that would be faster than it may: the speed may have been given in km/h.
 func (p *parse) unusualSpeed(root *tree.Node, trials []wire.Trial) tree.Problems {
 	var f tree.Findings
 	fastest := 0.
@@ -371,9 +370,8 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 	return out, nil
 }
 
-// NeedsSite reports whether a gate waits for a place, and the file does not say
-// where on Earth the roadside node stands. A rehearsal then chooses a site and
-// writes it into the trials; on a road the run must be refused.
+// NeedsSite reports whether a gate waits for a place, and the file does not say where on Earth the roadside node
+// stands. A rehearsal then chooses a site and writes it into the trials; on a road the run must be refused.
 func (c *Campaign) NeedsSite() bool {
 	return c.Any(func(t wire.Trial) bool {
 		return t.Gate.PlaceM != nil && (t.Course.SiteLatDeg == nil || t.Course.SiteLonDeg == nil)

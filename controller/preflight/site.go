@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	siteCure = "give course.site_lat_deg and course.site_lon_deg, or a receiver with a fix to the roadside node; with " +
-		"gate.at_start: false a drive back at the right speed can open a window"
+	siteCure = "give course.site_lat_deg and course.site_lon_deg, or a receiver with a fix to the roadside node; " +
+		"with gate.at_start: false a drive back at the right speed can open a window"
 	siteEvery = 250 * time.Millisecond
 )
 
@@ -31,7 +31,7 @@ func siteOf(st wire.NodeStatus) (latDeg, lonDeg *float64, known bool) {
 
 // Locate writes into a plan where the roadside nodes stand, by their own receivers, where that is needed and the
 // campaign does not say. It asks again until they have a fix or patience is over.
-func Locate(ctx context.Context, p *wire.RunPlan, fl *fleet.Fleet, patience time.Duration) error {
+func Locate(ctx context.Context, p *wire.RunPlan, fleetFile string, patience time.Duration) error {
 	found := map[string]wire.Course{}
 	for i := range p.Trials {
 		t := &p.Trials[i]
@@ -41,7 +41,7 @@ func Locate(ctx context.Context, p *wire.RunPlan, fl *fleet.Fleet, patience time
 		site, known := found[t.Roadside]
 		if !known {
 			var err error
-			if site, err = locate(ctx, fl, t.Roadside, patience); err != nil {
+			if site, err = locate(ctx, fleetFile, t.Roadside, patience); err != nil {
 				return fmt.Errorf("find where the roadside node stands: %w", err)
 			}
 			found[t.Roadside] = site
@@ -51,7 +51,11 @@ func Locate(ctx context.Context, p *wire.RunPlan, fl *fleet.Fleet, patience time
 	return nil
 }
 
-func locate(ctx context.Context, fl *fleet.Fleet, node string, patience time.Duration) (at wire.Course, err error) {
+func locate(ctx context.Context, fleetFile, node string, patience time.Duration) (at wire.Course, err error) {
+	fl, err := fleet.Load(fleetFile)
+	if err != nil {
+		return at, err
+	}
 	identity, err := fl.Identity()
 	if err != nil {
 		return at, err

@@ -235,7 +235,7 @@ type Course struct {
 // Gate says when the initiator may open the window. Every part that is
 // present must hold at once.
 type Gate struct {
-	// whether the car must have stood at its start since the trial was armed, or stand at its mark; absent in a
+	// whether the car must have stood at its start since the trial was armed, or stand at its mark; absent from a
 	// campaign: where the course is depart, pass or segment, and where it is parked and has a site
 	AtStart bool `json:"at_start,omitempty" campaign:"default=none"`
 	// whether the GPS speed must be in acceptance.speed_band_mps

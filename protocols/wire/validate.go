@@ -162,6 +162,13 @@ func (o Course) FromM(inbound bool) float64 {
 	return o.StartM
 }
 
+// Begins reports whether a gate waits until the car has stood where it begins, unless a campaign says otherwise.
+// Without that the drive back from the trial before, at the right speed, would open it. A car that is parked needs no
+// site otherwise.
+func (o Course) Begins() bool {
+	return o.Kind == "depart" || o.Kind == "pass" || o.Kind == "segment" || o.Kind == "parked" && o.SiteLatDeg != nil
+}
+
 func (o Course) check(c *checker) {
 	c.that(o.Kind != "segment" || o.SegmentM != nil, "course.segment_m", "missing; a segment needs it")
 	c.that(o.Kind != "segment" && o.Kind != "loop" || o.LengthM != nil, "course.length_m",

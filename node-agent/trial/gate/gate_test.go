@@ -77,8 +77,8 @@ func (r *road) drive(toM, speedMps float64) (openedM float64, opened bool) {
 func outbound(kind string, g wire.Gate) wire.Trial {
 	g.TimeoutS, g.SpeedBand, g.HoldS = 60, true, 0.5
 	return wire.Trial{SpeedMps: new(8.3), Gate: g, Acceptance: wire.Acceptance{SpeedBandMps: new(0.5)},
-		Course: wire.Course{Kind: kind, StartM: 10, OffsetM: 5, SegmentM: new(60.0), LengthM: new(100.0), HeadingDeg: 90,
-			SiteLatDeg: new(0.0), SiteLonDeg: new(0.0)}}
+		Course: wire.Course{Kind: kind, StartM: 10, OffsetM: 5, SegmentM: new(60.0), LengthM: new(100.0),
+			HeadingDeg: 90, SiteLatDeg: new(0.0), SiteLonDeg: new(0.0)}}
 }
 
 // The next trial is armed while the car still stands where the last one ended: 300 m down the road. Neither the way
@@ -132,7 +132,8 @@ func TestWithoutTheRuleTheDriveBackOpensTheWindow(t *testing.T) {
 // A parked pass begins when the car has stood at its mark for the time that it is given, and not while it rolls.
 func TestAParkedPassWaitsForTheCarToStand(t *testing.T) {
 	trial := wire.Trial{Gate: wire.Gate{AtStart: true, AfterS: new(5.0), TimeoutS: 35},
-		Course: wire.Course{Kind: "parked", MarkM: new(100.0), HeadingDeg: 90, SiteLatDeg: new(0.0), SiteLonDeg: new(0.0)}}
+		Course: wire.Course{Kind: "parked", MarkM: new(100.0), HeadingDeg: 90, SiteLatDeg: new(0.0),
+			SiteLonDeg: new(0.0)}}
 	r := &road{gate: New(trial, 1), nowNs: 1}
 	for range 200 {
 		if r.look(0) {
