@@ -26,7 +26,7 @@ const (
 )
 
 // receiver is a GPS receiver on a line that a real gpsd reads. Its track is
-// that of a car which drives due east and keeps the speed that it is told.
+// that of a car which drives due east, or back at a speed below 0, and keeps the speed that it is told.
 type receiver struct {
 	line *os.File
 	path string
@@ -82,6 +82,20 @@ func (r *receiver) atM() float64 {
 	return r.eastM
 }
 
+// put sets the car down so far from where it set off.
+func (r *receiver) put(eastM float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.eastM = eastM
+}
+
+// stands reports whether the car has come to a stand, as it was told.
+func (r *receiver) stands() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.target == 0 && r.speed == 0
+}
+
 // pause stops gpsd where it is, or lets it go on.
 func (r *receiver) pause(t *testing.T, on bool) {
 	t.Helper()
@@ -117,10 +131,14 @@ func (r *receiver) tell(epoch time.Time) error {
 	change := math.Max(-accelMps2*step, math.Min(accelMps2*step, r.target-r.speed))
 	r.eastM += (r.speed + change/2) * step
 	r.speed += change
+	track := 90.0
+	if r.speed < 0 {
+		track = 270
+	}
 	const perDegree = 111_195 // metres of a degree on a sphere of the Earth's mean radius
 	f := nmea.Fix{
 		Time: epoch, Valid: true, LatDeg: 50, LonDeg: 8 + r.eastM/(perDegree*math.Cos(50*math.Pi/180)),
-		AltM: 100, GeoidM: 48, SpeedMps: r.speed, TrackDeg: 90,
+		AltM: 100, GeoidM: 48, SpeedMps: math.Abs(r.speed), TrackDeg: track,
 		Satellites: []int{2, 5, 7, 13, 15, 18, 21, 24, 29}, PDOP: 1.6, HDOP: 0.9, VDOP: 1.3,
 	}
 	r.written[epoch.UTC().Format("2006-01-02T15:04:05.000Z")] = testnet.BootNs()
