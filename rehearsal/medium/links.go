@@ -29,15 +29,17 @@ const (
 
 // place is where a radio was found last, and what of it those who send to it ask for.
 type place struct {
-	xM, yM   float64 // with the channel first, for they are looked at most
-	channel  int
-	vxM, vyM float64          // how far it goes in a nanosecond until the step's end; known where there is fading
-	moved    int64            // step at which it was last found elsewhere
-	entered  int64            // step at which it was last found in another square of the shadowing
-	wayM     float64          // how far it has come; not of a disc, which does not ask
-	cell     propagation.Cell // of the shadowing
-	floorMw  float64          // of its station
+	xM, yM  float64 // with the channel first, for they are looked at most
+	channel int
+	moved   int64            // step at which it was last found elsewhere
+	entered int64            // step at which it was last found in another square of the shadowing
+	wayM    float64          // how far it has come; not of a disc, which does not ask
+	cell    propagation.Cell // of the shadowing
+	floorMw float64          // of its station
 }
+
+// course is where a radio was found last and how far it goes in a nanosecond until the step's end.
+type course struct{ xM, yM, vxM, vyM float64 }
 
 // link is what two radios make of each other's power, on average over fading.
 // The channel is reciprocal: the way back is the same.
@@ -57,6 +59,7 @@ type link struct {
 type links struct {
 	c        *Core
 	places   []place
+	courses  []course      // as places; known where there is fading
 	step     int64         // of the places
 	foundAt  time.Duration // when in it they were looked for
 	moved    int64         // step at which any radio was last found elsewhere
@@ -85,12 +88,11 @@ type reach struct {
 type hearer struct {
 	meanMw float64            // without fading
 	fader  *propagation.Fader // nil: fading does not count
-	sign   float64            // of the fader's relative place
 }
 
 func newLinks(c *Core) (*links, error) {
 	n := len(c.cfg.Nodes)
-	l := &links{c: c, places: make([]place, n), reach: make([]reach, n)}
+	l := &links{c: c, places: make([]place, n), courses: make([]course, n), reach: make([]reach, n)}
 	for _, node := range c.cfg.Nodes {
 		channel := node.Channel
 		if channel == 0 {
@@ -140,7 +142,8 @@ func (l *links) refresh() {
 		if l.c.cfg.Fading.Model != "" {
 			end := time.Duration(step) * positionStep
 			x, y = l.c.locate(i, end)
-			p.vxM, p.vyM = (x-p.xM)/float64(end-l.c.now), (y-p.yM)/float64(end-l.c.now)
+			ns := float64(end - l.c.now)
+			l.courses[i] = course{p.xM, p.yM, (x - p.xM) / ns, (y - p.yM) / ns}
 		}
 	}
 	l.wentM += math.Sqrt(mostM2)
@@ -213,10 +216,7 @@ func (l *links) nearby(from int) []int32 {
 func (l *links) hearer(from, to int) (h hearer, notices bool) {
 	h.meanMw, notices = l.atLeast(from, to, l.places[to].floorMw)
 	if notices && l.c.fades(&l.c.receivers[to], h.meanMw) {
-		h.fader, h.sign = l.fader(from, to), 1
-		if from > to {
-			h.sign = -1
-		}
+		h.fader = l.fader(from, to)
 	}
 	return h, notices
 }
@@ -224,7 +224,7 @@ func (l *links) hearer(from, to int) (h hearer, notices bool) {
 // powersMw is the power of a frame that begins at each of those whom it reaches, in their order. The slice is the
 // links' own.
 func (l *links) powersMw(tx *transmission) []float64 {
-	r, at, kind := &l.reach[tx.from], &l.places[tx.from], l.faders[tx.from]
+	r, at, kind := &l.reach[tx.from], l.courses[tx.from], l.faders[tx.from]
 	since, out := float64(l.c.now-l.foundAt), l.powers[:0]
 	for i := range r.to {
 		if f := r.to[i].fader; f != nil {
@@ -235,9 +235,12 @@ func (l *links) powersMw(tx *transmission) []float64 {
 		h := &r.to[i]
 		powerMw := h.meanMw
 		if h.fader != nil {
-			p := &l.places[j]
+			p := &l.courses[j]
 			xM, yM := p.xM-at.xM+(p.vxM-at.vxM)*since, p.yM-at.yM+(p.vyM-at.vyM)*since
-			powerMw *= kind.Power(h.fader, h.sign*xM, h.sign*yM, l.c.now)
+			if int(j) < tx.from { // a fader's place is that of the higher number
+				xM, yM = -xM, -yM
+			}
+			powerMw *= kind.Power(h.fader, xM, yM, l.c.now)
 		}
 		out = append(out, powerMw)
 	}

@@ -140,7 +140,17 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 		}
 		phases = &drifted
 	}
-	re, im := f.field(int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit), phases)
+	px, py := int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit)
+	var there, back uint32
+	for i := range f.turns {
+		cos, sin := int64(f.turns[i].cos), int64(f.turns[i].sin)
+		along, across := uint16((px*cos+py*sin)>>waveShift), uint16((py*cos-px*sin)>>waveShift)
+		p := phases[4*i : 4*i+4 : 4*i+4]
+		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
+		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
+	}
+	const offset = packedOffset * faderWaves
+	re, im := int32(there>>16+back>>16)-offset, int32(there&0xffff+back&0xffff)-offset
 	x, y := k.unit*float64(re), k.unit*float64(im)
 	if k.line > 0 {
 		p := phasor(k.perM*math.Hypot(xM, yM) + float64(f.line>>phaseShift))
@@ -148,20 +158,6 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 		y += k.line * float64(p[1])
 	}
 	return x*x + y*y
-}
-
-// field is the sum of the waves at a relative place.
-func (f *Fader) field(x, y int64, phases *[faderWaves]uint16) (re, im int32) {
-	var there, back uint32
-	for i := range f.turns {
-		cos, sin := int64(f.turns[i].cos), int64(f.turns[i].sin)
-		along, across := uint16((x*cos+y*sin)>>waveShift), uint16((y*cos-x*sin)>>waveShift)
-		p := phases[4*i : 4*i+4 : 4*i+4]
-		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
-		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
-	}
-	const offset = packedOffset * faderWaves
-	return int32(there>>16+back>>16) - offset, int32(there&0xffff+back&0xffff) - offset
 }
 
 // Validate says what cannot be.
