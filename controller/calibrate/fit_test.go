@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -55,5 +57,28 @@ func TestShortRoadsTellShadowsTogether(t *testing.T) {
 	}
 	if one.CorrelationM != nil {
 		t.Errorf("one road of 150 m tells a correlation of %+v", *one.CorrelationM)
+	}
+}
+
+// What a campaign assumed of the channel, and its run does not tell, is not in what the run told.
+func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
+	r, err := roads(rand.New(rand.NewPCG(3, 0)), 12, 120, 2.5, 3, 15).fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Run = "road"
+	campaign, err := os.ReadFile("../../campaigns/velocity.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Scenario([]byte(strings.Replace(string(campaign), "\nfield:\n", "\nfield:\n"+
+		"  channel_error: {mean: 0.3, burst_frames: 10}\n  fading: {model: rayleigh}\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, field, _ := strings.Cut(string(out), "\nfield:\n")
+	if !strings.Contains(field, "path_loss_exponent: 2.") || strings.Contains(field, "channel_error") ||
+		strings.Contains(field, "fading") {
+		t.Errorf("the scenario has\n%s", field)
 	}
 }

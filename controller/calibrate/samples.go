@@ -78,14 +78,15 @@ type Survey struct {
 	samples []sample
 }
 
-// gather reads the accepted attempts of a run.
+// gather reads the accepted attempts of a run, but none of what was driven after it had enough.
 func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64) (*Survey, error) {
 	attempts, err := a.Trials()
 	if err != nil {
 		return nil, fmt.Errorf("list trials: %w", err)
 	}
 	attempts = slices.DeleteFunc(attempts, func(at archive.Attempt) bool {
-		return at.Verdict == nil || at.Verdict.Outcome != wire.Accepted
+		t, planned := a.Trial(at.Trial)
+		return !planned || !a.Drives(t) || at.Verdict == nil || at.Verdict.Outcome != wire.Accepted
 	})
 	out, err := heldOut(a, attempts, holdOut)
 	if err != nil {

@@ -164,7 +164,8 @@ func TestManyLinksKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// What is held out has no part in the fit, and something is left for it.
+// What is held out has no part in the fit, and something is left for it. What was driven after the run had enough has
+// none either, and is not what is held out.
 func TestHeldOutRepetitionsAreNotUsed(t *testing.T) {
 	a := driven(t, synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3}), unchanged)
 	for n, want := range [][]int{{}, {3}, {2, 3}} {
@@ -180,5 +181,12 @@ func TestHeldOutRepetitionsAreNotUsed(t *testing.T) {
 		if _, err := gather(a, n, nil); err == nil {
 			t.Errorf("%d of 3 repetitions are held out", n)
 		}
+	}
+	if err := a.StopAfter(archive.Stop{Blocks: 2, Reason: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := gather(a, 1, nil)
+	if err != nil || !slices.Equal(s.HeldOut, []int{2}) || s.Attempts != 2 {
+		t.Errorf("%v: enough after repetition 2: %+v", err, s)
 	}
 }

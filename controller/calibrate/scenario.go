@@ -61,7 +61,7 @@ func (r *Result) field(old *environment.Field) (environment.Field, error) {
 		f.Radio = ""
 	}
 	f.RangeM, f.CarrierSenseM, f.AntennaHeightM = nil, nil, nil
-	f.Fading, f.Shadowing = nil, nil
+	f.Fading, f.Shadowing, f.ChannelError = nil, nil, nil
 	f.ChannelDraws = "" // a draw that all repetitions had is not in it
 	f.CalibratedBy = &environment.Calibration{Run: r.Run, HeldOut: r.HeldOut}
 	if r.PowerDbm != nil { // with another the gains would not fit
