@@ -86,7 +86,9 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 		passes[i] = p
 	}
 	if field != nil {
-		t.replay(field, passes[0], passes[1])
+		if err := t.replay(field, passes[0], passes[1]); err != nil {
+			return nil, err
+		}
 		passes[0] = slices.DeleteFunc(passes[0], func(p pass) bool {
 			return !slices.Contains(t.Replay.HeldOut, p.repetition)
 		})
@@ -111,6 +113,9 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 			}
 		}
 	}
+	if field != nil {
+		t.oneDraw()
+	}
 	t.note()
 	return t, nil
 }
@@ -121,7 +126,8 @@ type pass struct {
 	cell       string
 	speedMps   *float64
 	numbers    map[string]float64 // by name, in the unit that each is shown in
-	along      []spot
+	back       bool               // a measured flow does not end at the trial's receiver
+	along      []spot             // absent if so
 }
 
 // collect gathers the accepted attempts' numbers, calibration passes too, but none
@@ -145,12 +151,13 @@ func collect(a *archive.Archive, along bool) ([]pass, error) {
 		rows, _ := loaded.AllRows(a)
 		p := pass{repetition: trial.Repetition, cell: cellOf(trial), speedMps: trial.SpeedMps,
 			numbers: map[string]float64{}}
+		p.back = slices.ContainsFunc(trial.Measured(), func(f wire.Flow) bool { return f.To != trial.Receiver })
 		for _, n := range Numbers() {
 			if v := n.of(trial, rows); v != nil {
 				p.numbers[n.Name] = *v / n.PerUnit
 			}
 		}
-		if along {
+		if along && !p.back {
 			p.along = spots(loaded.Timeline())
 		}
 		out = append(out, p)
@@ -250,6 +257,13 @@ func (t *Table) note() {
 			told++
 		}
 	}
+	if t.Replay != nil {
+		for _, e := range t.Replay.Errors {
+			if e.Low != nil {
+				told++
+			}
+		}
+	}
 	if told > 1 {
 		say("of %d intervals, each at %.0f %%, about %.1f leave zero out by chance where nothing differs: they are "+
 			"not corrected for being many", told, 100*Confidence, float64(told)*(1-Confidence))
@@ -274,8 +288,8 @@ func (t *Table) note() {
 			"section field put into it")
 	}
 	if t.A.Place != archive.PlaceRehearsal || t.B.Place != archive.PlaceRehearsal {
-		say("an interval takes trials for independent: what the trials of a day have in common, such as weather and " +
-			"set-up, is in the difference and not in its interval")
+		say("an interval takes trials for independent: what the trials of a day have in common, such as weather, " +
+			"set-up and a road's shadows, is in the difference and not in its interval")
 	}
 	if s, u := scaleOf(t.A), scaleOf(t.B); s != u {
 		say("they were driven at different scales: %s and %s", s, u)

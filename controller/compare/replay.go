@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -27,7 +28,7 @@ import (
 // far from the rehearsal's mean as any one of the rehearsal's repetitions. The field
 // follows that road's shadows in part, so that this is rather too much.
 type Replay struct {
-	HeldOut []int // repetitions
+	HeldOut []int // repetitions that were held out, and have an accepted trial
 	Errors  []Error
 }
 
@@ -36,8 +37,11 @@ type Error struct {
 	Of        string   // which passes, or what part of them
 	Held      float64  // Mbit/s, of what was held out
 	Rehearsed float64  // Mbit/s
-	Share     float64  // the second less the first, as a share of the first
-	HalfWide  *float64 // of its interval; absent where too few repetitions tell
+	Share     *float64 // the second less the first, as a share of the first; absent where that is 0
+	// Low and High are the ends of its interval, absent where too few repetitions tell, or
+	// where it has no bounds because the first may be 0.
+	Low, High *float64
+	without   string // why something is absent, where that is not so of all errors
 }
 
 // calibrated is the second run's field; nil if it was not calibrated by the first, or by
@@ -52,21 +56,43 @@ func (t *Table) calibrated() *environment.Field {
 		t.Notes = append(t.Notes, fmt.Sprintf("the second's campaign cannot be read, so that nothing is known of a "+
 			"calibration: %v", err))
 		return nil
-	case c.Field == nil || c.Field.CalibratedBy == nil || len(c.Field.CalibratedBy.HeldOut) == 0:
+	case c.Field == nil || c.Field.CalibratedBy == nil:
 		return nil
 	case c.Field.CalibratedBy.Run != t.A.Run:
 		t.Notes = append(t.Notes, fmt.Sprintf("the second's field was calibrated by another run: %s",
 			c.Field.CalibratedBy.Run))
+		return nil
+	case len(c.Field.CalibratedBy.HeldOut) == 0:
+		t.Notes = append(t.Notes, "the second's field was calibrated by all of the first, also by the trials that it "+
+			"is compared with here: to judge a rehearsal, calibrate with --hold-out")
 		return nil
 	}
 	return c.Field
 }
 
 // replay compares throughput as a whole, by speed, and by distance.
-func (t *Table) replay(f *environment.Field, road, rehearsal []pass) {
-	r := replaying{heldOut: f.CalibratedBy.HeldOut, oneRoad: t.A.ChannelDraws != environment.DrawsPerRepetition}
-	t.Replay = &Replay{HeldOut: r.heldOut}
+func (t *Table) replay(f *environment.Field, road, rehearsal []pass) error {
+	held, left := map[int]bool{}, map[int]bool{}
+	for _, p := range road {
+		switch {
+		case slices.Contains(f.CalibratedBy.HeldOut, p.repetition):
+			held[p.repetition] = true
+		case p.repetition > 0:
+			left[p.repetition] = true
+		}
+	}
+	if len(held) == 0 {
+		return fmt.Errorf("compare %q and %q: of the repetitions that were held out from the calibration, %v, the "+
+			"first has no accepted trial that counts: calibrate it again, and rehearse that", t.A.Run, t.B.Run,
+			f.CalibratedBy.HeldOut)
+	}
+	t.Replay = &Replay{HeldOut: slices.Sorted(maps.Keys(held))}
+	r := replaying{heldOut: t.Replay.HeldOut, left: len(left),
+		oneRoad: t.A.ChannelDraws != environment.DrawsPerRepetition}
 	switch {
+	case t.A.Place == archive.PlaceRehearsal && t.A.Seed == t.B.Seed:
+		r.blind = fmt.Sprintf("both are rehearsals with seed %d, so that their shadows may be alike and the errors "+
+			"have no intervals: give design.seed of the second's campaign another value", t.A.Seed)
 	case t.B.ChannelDraws != environment.DrawsPerRepetition:
 		r.blind = "all repetitions of the rehearsal have one draw of the channel, so that the errors have no " +
 			"intervals: leave channel_draws out of its field"
@@ -74,10 +100,12 @@ func (t *Table) replay(f *environment.Field, road, rehearsal []pass) {
 		r.blind = "the rehearsal's field has no shadowing, because the road did not tell it: nobody knows how far " +
 			"one road may be from others, so that the errors have no intervals"
 	}
+	without := map[string][]string{}
 	add := func(of string, a, b []chance) {
 		if e := r.judge(a, b); e != nil {
 			e.Of = of
 			t.Replay.Errors = append(t.Replay.Errors, *e)
+			without[e.without] = append(without[e.without], of)
 		}
 	}
 	all := func(pass) bool { return true }
@@ -98,8 +126,33 @@ func (t *Table) replay(f *environment.Field, road, rehearsal []pass) {
 		add(fmt.Sprintf("%g to %g m", from, from+step), stretch(road, from, from+step),
 			stretch(rehearsal, from, from+step))
 	}
+	delete(without, "")
+	for _, why := range slices.Sorted(maps.Keys(without)) {
+		t.Notes = append(t.Notes, strings.Join(without[why], ", ")+": "+why)
+	}
 	if r.blind != "" {
 		t.Notes = append(t.Notes, r.blind)
+	}
+	if slices.ContainsFunc(slices.Concat(road, rehearsal), func(p pass) bool { return p.back }) {
+		t.Notes = append(t.Notes, "the errors by distance leave out trials with a measured flow that does not end "+
+			"at the trial's receiver: at what distance its bytes arrived is not known")
+	}
+	return nil
+}
+
+// oneDraw leaves out the intervals of the cells' differences where all repetitions of a
+// run have one draw of the channel: their scatter does not show how far others are from it.
+func (t *Table) oneDraw() {
+	for _, of := range []archive.RunInfo{t.A, t.B} {
+		if of.ChannelDraws == environment.DrawsPerRepetition {
+			continue
+		}
+		for i := range t.Differences {
+			t.Differences[i].HalfWide = nil
+		}
+		t.Notes = append(t.Notes, fmt.Sprintf("all repetitions of %s have the same shadows, and the scatter of its "+
+			"trials does not show how far others are from these: the differences of the cells have no intervals",
+			of.Run))
 	}
 }
 
@@ -154,10 +207,10 @@ func chances(passes []pass, which func(pass) bool) (out []chance) {
 	return out
 }
 
-// stretch is of a stretch of distance, whatever the cell.
+// stretch is of a stretch of distance.
 func stretch(passes []pass, fromM, toM float64) (out []chance) {
 	for _, p := range passes {
-		c := chance{repetition: p.repetition}
+		c := chance{repetition: p.repetition, stratum: p.cell}
 		for _, s := range p.along {
 			if s.distanceM >= fromM && s.distanceM < toM {
 				c.weight++
@@ -174,11 +227,12 @@ func stretch(passes []pass, fromM, toM float64) (out []chance) {
 // replaying is what bears on every error of a replay.
 type replaying struct {
 	heldOut []int
+	left    int    // repetitions that calibrated the field
 	oneRoad bool   // the first run's repetitions share their channel
 	blind   string // why the second's do not show how channels differ; empty: they do
 }
 
-// judge finds the error of the second's mean; nil where there is none.
+// judge finds the error of the second's mean; nil where the two have no stratum in common.
 func (r replaying) judge(a, b []chance) *Error {
 	isOut := func(c chance) bool { return slices.Contains(r.heldOut, c.repetition) }
 	held := slices.DeleteFunc(slices.Clone(a), func(c chance) bool { return !isOut(c) })
@@ -194,28 +248,61 @@ func (r replaying) judge(a, b []chance) *Error {
 	}
 	e := &Error{Held: mean(held), Rehearsed: mean(b)}
 	if e.Held <= 0 {
-		return nil
+		e.without = "nothing arrived on the road, and an error is a share of what did"
+		return e
 	}
-	e.Share = e.Rehearsed/e.Held - 1
-	outs, road, rehearsal := len(repetitions(held)), scatter(a), scatter(b)
+	e.Share = new(e.Rehearsed/e.Held - 1)
+	road, rehearsal := scatter(a), scatter(b)
 	if r.blind != "" || len(road) < 3 || len(rehearsal) < 3 {
 		return e
 	}
 	n, m := float64(len(road)), float64(len(rehearsal))
-	first, second := 1/float64(outs), 1/m
+	first, second := squares(held), squares(b)
 	if r.oneRoad {
 		second++
-	} else if left := n - float64(outs); left > 0 {
-		first += 1 / left
+	} else {
+		first += 1 / float64(r.left)
 	}
-	// The variances of a quotient's two parts, to the first order.
-	first *= stat.Variance(road, nil) / (e.Held * e.Held) * (1 + e.Share) * (1 + e.Share)
-	second *= stat.Variance(rehearsal, nil) / (e.Held * e.Held)
-	if first+second > 0 { // by Welch and Satterthwaite, as in stats.Welch
-		df := (first + second) * (first + second) / (first*first/(n-1) + second*second/(m-1))
-		e.HalfWide = new(stats.TQuantile(Confidence, df) * math.Sqrt(first+second))
+	first *= stat.Variance(road, nil)
+	second *= stat.Variance(rehearsal, nil)
+	if first+second == 0 {
+		return e
+	}
+	// Of a rehearsal that is right, by Welch and Satterthwaite, as in stats.Welch.
+	df := (first + second) * (first + second) / (first*first/(n-1) + second*second/(m-1))
+	e.Low, e.High = quotient(e.Rehearsed, second, e.Held, first, stats.TQuantile(Confidence, df))
+	if e.Low == nil {
+		e.without = "on the road this scatters so much that its mean may as well be 0, and the error has no bounds"
 	}
 	return e
+}
+
+// quotient gives the ends of the interval, less 1, of a quotient of two means with
+// variances (E. Fieller, Journal of the Royal Statistical Society B 16, 1954); none where
+// the divisor may be 0. Throughput is never below 0.
+func quotient(over, overVar, under, underVar, t float64) (low, high *float64) {
+	square := under*under - t*t*underVar
+	if square <= 0 {
+		return nil, nil
+	}
+	half := t * math.Sqrt(underVar*over*over+overVar*square)
+	return new(max(0, (over*under-half)/square) - 1), new((over*under+half)/square - 1)
+}
+
+// squares is the sum of the squares of the shares that the repetitions have in a mean: by
+// so much of a repetition's variance the mean varies.
+func squares(all []chance) (sum float64) {
+	weight, share := map[string]float64{}, map[int]float64{}
+	for _, c := range all {
+		weight[c.stratum] += c.weight
+	}
+	for _, c := range all {
+		share[c.repetition] += c.weight / weight[c.stratum] / float64(len(weight))
+	}
+	for _, r := range repetitions(all) {
+		sum += share[r] * share[r]
+	}
+	return sum
 }
 
 // strata are the means of each.

@@ -52,12 +52,14 @@ func (r *Replay) write(w io.Writer, columns int, road, rehearsal string) error {
 	var table screen.Table
 	table.Row("of", road, rehearsal, "error", "its 95 % interval")
 	for _, e := range r.Errors {
-		interval := "-"
-		if e.HalfWide != nil {
-			interval = fmt.Sprintf("%+.1f to %+.1f %%", 100*(e.Share-*e.HalfWide), 100*(e.Share+*e.HalfWide))
+		off, interval := "-", "-"
+		if e.Share != nil {
+			off = fmt.Sprintf("%+.1f %%", 100**e.Share)
 		}
-		table.Row(e.Of, fmt.Sprintf("%.2f", e.Held), fmt.Sprintf("%.2f", e.Rehearsed),
-			fmt.Sprintf("%+.1f %%", 100*e.Share), interval)
+		if e.Low != nil {
+			interval = fmt.Sprintf("%+.1f to %+.1f %%", 100**e.Low, 100**e.High)
+		}
+		table.Row(e.Of, fmt.Sprintf("%.2f", e.Held), fmt.Sprintf("%.2f", e.Rehearsed), off, interval)
 	}
 	if err := table.Write(w, columns); err != nil {
 		return err

@@ -145,24 +145,28 @@ type replay struct {
 }
 
 type replayError struct {
-	Of               string   `json:"of"`
-	RoadMbps         float64  `json:"road_mbps"`
-	RehearsalMbps    float64  `json:"rehearsal_mbps"`
-	ErrorPercent     float64  `json:"error_percent"`
-	HalfWidthPercent *float64 `json:"half_width_percent,omitempty"`
+	Of            string   `json:"of"`
+	RoadMbps      float64  `json:"road_mbps"`
+	RehearsalMbps float64  `json:"rehearsal_mbps"`
+	ErrorPercent  *float64 `json:"error_percent,omitempty"` // of the road's; absent where that is 0
+	LowPercent    *float64 `json:"low_percent,omitempty"`   // the ends of the error's interval; absent: none is known
+	HighPercent   *float64 `json:"high_percent,omitempty"`
 }
 
 func replayOf(r *compare.Replay) *replay {
 	if r == nil {
 		return nil
 	}
+	percent := func(share *float64) *float64 {
+		if share == nil {
+			return nil
+		}
+		return new(100 * *share)
+	}
 	out := &replay{HeldOut: r.HeldOut, Errors: []replayError{}}
 	for _, e := range r.Errors {
-		one := replayError{Of: e.Of, RoadMbps: e.Held, RehearsalMbps: e.Rehearsed, ErrorPercent: 100 * e.Share}
-		if e.HalfWide != nil {
-			one.HalfWidthPercent = new(100 * *e.HalfWide)
-		}
-		out.Errors = append(out.Errors, one)
+		out.Errors = append(out.Errors, replayError{e.Of, e.Held, e.Rehearsed, percent(e.Share), percent(e.Low),
+			percent(e.High)})
 	}
 	return out
 }
