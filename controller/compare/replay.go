@@ -194,7 +194,7 @@ func stepM(passes []pass) float64 {
 // chance is what a pass, or a stretch of it, adds to a mean.
 type chance struct {
 	repetition    int
-	stratum       string // each counts as much as any other
+	stratum       string
 	value, weight float64
 }
 
@@ -229,7 +229,7 @@ type replaying struct {
 	heldOut []int
 	left    int    // repetitions that calibrated the field
 	oneRoad bool   // the first run's repetitions share their channel
-	blind   string // why the second's do not show how channels differ; empty: they do
+	blind   string // why no error has an interval; empty: it may have one
 }
 
 // judge finds the error of the second's mean; nil where the two have no stratum in common.
@@ -242,7 +242,8 @@ func (r replaying) judge(a, b []chance) *Error {
 		_, inB := meansB[c.stratum]
 		return !inHeld || !inB
 	}
-	a, b, held = slices.DeleteFunc(a, missing), slices.DeleteFunc(b, missing), slices.DeleteFunc(held, missing)
+	a, b = shared(slices.DeleteFunc(a, missing)), shared(slices.DeleteFunc(b, missing))
+	held = shared(slices.DeleteFunc(held, missing))
 	if len(held) == 0 {
 		return nil
 	}
@@ -253,7 +254,7 @@ func (r replaying) judge(a, b []chance) *Error {
 	}
 	e.Share = new(e.Rehearsed/e.Held - 1)
 	road, rehearsal := scatter(a), scatter(b)
-	if r.blind != "" || len(road) < 3 || len(rehearsal) < 3 {
+	if r.blind != "" || len(road) < 3 || len(rehearsal) < 3 || r.left == 0 {
 		return e
 	}
 	n, m := float64(len(road)), float64(len(rehearsal))
@@ -268,7 +269,7 @@ func (r replaying) judge(a, b []chance) *Error {
 	if first+second == 0 {
 		return e
 	}
-	// Of a rehearsal that is right, by Welch and Satterthwaite, as in stats.Welch.
+	// By Welch and Satterthwaite, as in stats.Welch, of a rehearsal that is right.
 	df := (first + second) * (first + second) / (first*first/(n-1) + second*second/(m-1))
 	e.Low, e.High = quotient(e.Rehearsed, second, e.Held, first, stats.TQuantile(Confidence, df))
 	if e.Low == nil {
@@ -289,15 +290,25 @@ func quotient(over, overVar, under, underVar, t float64) (low, high *float64) {
 	return new(max(0, (over*under-half)/square) - 1), new((over*under+half)/square - 1)
 }
 
-// squares is the sum of the squares of the shares that the repetitions have in a mean: by
-// so much of a repetition's variance the mean varies.
-func squares(all []chance) (sum float64) {
-	weight, share := map[string]float64{}, map[int]float64{}
+// shared makes each chance's weight its share in the mean, in which each stratum counts as
+// much as any other.
+func shared(all []chance) []chance {
+	weight := map[string]float64{}
 	for _, c := range all {
 		weight[c.stratum] += c.weight
 	}
+	for i, c := range all {
+		all[i].weight = c.weight / weight[c.stratum] / float64(len(weight))
+	}
+	return all
+}
+
+// squares is the sum of the squares of the repetitions' shares in a mean: so much of a
+// repetition's variance is the mean's.
+func squares(all []chance) (sum float64) {
+	share := map[int]float64{}
 	for _, c := range all {
-		share[c.repetition] += c.weight / weight[c.stratum] / float64(len(weight))
+		share[c.repetition] += c.weight
 	}
 	for _, r := range repetitions(all) {
 		sum += share[r] * share[r]
@@ -315,8 +326,11 @@ func strata(all []chance) map[string]float64 {
 	return out
 }
 
-func mean(all []chance) float64 {
-	return stat.Mean(slices.Sorted(maps.Values(strata(all))), nil)
+func mean(all []chance) (sum float64) {
+	for _, c := range all {
+		sum += c.weight * c.value
+	}
+	return sum
 }
 
 func repetitions(all []chance) []int {
