@@ -62,9 +62,10 @@ type attempt struct {
 	done   chan struct{} // closed when kept
 
 	// guarded by engine.mu
-	state  wire.State
-	detail string
-	heard  bool // of the run from elsewhere: who has armed this node, or a peer that has answered
+	state   wire.State
+	detail  string
+	toStart bool // the car has yet to stand at its start
+	heard   bool // of the run from elsewhere: who has armed this node, or a peer that has answered
 
 	start        chan goOrder // the window's opening, decided once
 	hostLife     string       // the privileged half's life in which the changes were made

@@ -32,7 +32,7 @@ func (a *attempt) initiate() {
 		if open {
 			break
 		}
-		a.setDetail(detail)
+		a.tellWait(detail, !g.Started())
 		if now > g.LimitNs() {
 			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", g.WithinS(), detail))
 			return
@@ -53,12 +53,13 @@ func (a *attempt) giveUp(err error) {
 	}
 }
 
-func (a *attempt) setDetail(detail string) {
+// tellWait tells what an attempt that is not under way waits for, and whether that is the car at its start.
+func (a *attempt) tellWait(detail string, toStart bool) {
 	e := a.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.detail != detail && (a.state == wire.StateArmed || a.state == wire.StateLoaded) {
-		a.detail = detail
+		a.detail, a.toStart = detail, toStart
 		e.bump()
 	}
 }

@@ -327,7 +327,7 @@ func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
 	}
-	a.setDetail("waiting for the other nodes to be ready")
+	a.tellWait("waiting for the other nodes to be ready", a.trial.Gate.AtStart)
 	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
 	for _, p := range peers {
 		p.acked = false
@@ -344,7 +344,7 @@ func (a *attempt) sendGo(peers []*peer) error {
 	e := a.engine
 	lead := time.Duration(a.trial.Gate.LeadS * float64(time.Second))
 	openNs := e.deps.Clock.BootNs() + lead.Nanoseconds()
-	a.setDetail("GO")
+	a.tellWait("GO", false)
 	if len(peers) > 0 {
 		if err := a.exchangeGo(a.ctx, wire.GoStart, peers, openNs); err != nil {
 			return err

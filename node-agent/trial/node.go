@@ -212,6 +212,7 @@ func (e *Engine) view() wire.CampaignView {
 	if a := e.current; a != nil {
 		k := a.key
 		v.State, v.Detail, v.Current = a.state, a.detail, &k
+		v.ToStart = a.toStart && a.state == wire.StateArmed
 	}
 	for n, vs := range e.verdicts {
 		v.Trials = append(v.Trials, wire.TrialView{Number: n, Attempts: append([]wire.Verdict{}, vs...)})

@@ -143,7 +143,7 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 		return err
 	}
 	until := e.deps.Clock.BootNs() + limit.Nanoseconds()
-	a.setDetail("waiting for routing")
+	a.tellWait("waiting for routing", a.trial.Gate.AtStart)
 	if len(peers) > 0 {
 		err = a.exchangeGo(ctx, wire.GoArm, peers, until)
 	}

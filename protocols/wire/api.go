@@ -106,7 +106,8 @@ type CampaignView struct {
 	Trials   []TrialView   `json:"trials"`
 	Position SpoolPosition `json:"position"` // newest durable record
 	Live     *Live         `json:"live,omitempty"`
-	Places   []Place       `json:"places,omitempty"` // of the other nodes, as the controller told last
+	Places   []Place       `json:"places,omitempty"`   // of the other nodes, as the controller told last
+	ToStart  bool          `json:"to_start,omitempty"` // it is armed, and the car has yet to stand at its start
 }
 
 // TrialView is one trial's standing.

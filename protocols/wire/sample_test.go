@@ -59,7 +59,7 @@ func bodies() map[string]any {
 		"spool_status":   &spool,
 		"campaign_view": &wire.CampaignView{
 			Version: 17, Run: "velocity-1", Campaign: "velocity", State: "armed", Current: &key,
-			Detail: "waiting for 13.4 to 14.4 m/s",
+			Detail: "waiting for 13.4 to 14.4 m/s", ToStart: true,
 			Trials: []wire.TrialView{{Number: 1, Attempts: []wire.Verdict{verdict}},
 				{Number: 2, Attempts: []wire.Verdict{}}}, Position: position,
 			Live:   &wire.Live{SpeedMps: p(13.9), FixMode: 3, ThroughputBps: p(18.4e6), RemainingS: p(6.5)},

@@ -312,8 +312,7 @@ func (c *Core) interrupt(s *station) {
 	}
 }
 
-// missUnlessLocked is why a receiver does not get a frame that it does not lock
-// on to.
+// missUnlessLocked is why a receiver does not get a frame that it does not lock on to.
 func (c *Core) missUnlessLocked(r *receiver, tx *transmission, a *arrival) Cause {
 	needs := c.noticesMw(r, tx)
 	switch {
@@ -405,8 +404,7 @@ func (c *Core) resolve(r *station) {
 	}
 }
 
-// lock begins a reception. The part of the preamble that detection took counts
-// with the interference of now.
+// lock begins a reception. The part of the preamble that detection took counts with the interference of now.
 func (s *station) lock(tx *transmission, interferenceMw float64) {
 	a := &tx.at[s.index]
 	a.lose(NotLost)
@@ -456,12 +454,10 @@ func (c *Core) narrowMw(tx *transmission, station int, others []*transmission) (
 	return sum
 }
 
-// negligible is the change of noise and interference together, 0.04 dB, below which a reception
-// goes on as it was.
+// negligible is the change of noise and interference together, 0.04 dB, below which a reception goes on as it was.
 const negligible = 0.01
 
-// settle accounts a reception up to now with the interference that it had, and
-// takes note of what it has from now on.
+// settle accounts a reception up to now with the interference that it had, and takes note of what it has from now on.
 func (c *Core) settle(r *station) {
 	tx := r.receives
 	if tx == nil || c.ns2() {

@@ -86,6 +86,9 @@ func (g *Gate) WithinS() float64 {
 	return g.rule.TimeoutS
 }
 
+// Started reports whether the car has stood at its start, where it must.
+func (g *Gate) Started() bool { return g.startedNs != 0 }
+
 // LimitNs is until when the gate must open.
 func (g *Gate) LimitNs() int64 { return max(g.armedNs, g.startedNs) + int64(g.WithinS()*1e9) }
 

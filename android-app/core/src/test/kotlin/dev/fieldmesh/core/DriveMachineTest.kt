@@ -74,6 +74,20 @@ class DriveMachineTest {
     }
 
     @Test
+    fun `on the way back to the start nobody is told to keep a speed`() {
+        machine.onView(view("armed").copy(toStart = true), 0)
+        machine.onFix(fix(0, 13.9))
+        machine.state(0).let {
+            assertNull(it.band)
+            assertNull(it.inBandS)
+            assertEquals(Zone.UNKNOWN, it.zone)
+        }
+        machine.onView(view("armed"), second)
+        machine.onFix(fix(second, 10.0))
+        assertEquals(Zone.BELOW, machine.state(second).zone)
+    }
+
+    @Test
     fun `an old outcome is not announced when the app starts`() {
         machine.onView(view("kept", verdicts = listOf(verdict("rejected"))), 0)
         assertEquals(Phase.DONE, machine.state(0).phase)

@@ -113,7 +113,7 @@ class DriveMachine {
         val band = band()
         val toGateM = if (trial != null && fresh != null) distanceToGateM(trial, fresh) else null
         val remainingS = remaining(phase, nowNs)
-        if (toGate.passed(toGateM.takeIf { phase == Phase.ARMED })) events += Cue.DISTANCE
+        if (toGate.passed(toGateM.takeIf { awaitsGate() })) events += Cue.DISTANCE
         if (untilClose.passed(remainingS.takeIf { silentSinceNs == null })) events += Cue.COUNTDOWN
         return DriveState(
             link = link,
@@ -219,11 +219,14 @@ class DriveMachine {
 
     /** The speed to bring the car to and hold; none when nothing is to be driven. */
     private fun band(): Band? {
-        if (phase() != Phase.ARMED && phase() != Phase.RUNNING) return null
+        if (phase() != Phase.ARMED && phase() != Phase.RUNNING || view?.toStart == true) return null
         val trial = trial(view?.current) ?: return null
         val target = trial.speedMps?.takeIf { it > 0 } ?: return null
         return Band(target, trial.acceptance.speedBandMps ?: return null)
     }
+
+    /** Whether the car is to drive to the gate: it is not on its way back to the start. */
+    private fun awaitsGate() = phase() == Phase.ARMED && view?.toStart != true
 
     private fun remaining(phase: Phase, nowNs: Long): Double? {
         if (phase != Phase.RUNNING) return null

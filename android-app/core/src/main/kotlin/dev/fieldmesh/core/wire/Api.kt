@@ -81,6 +81,7 @@ data class CampaignView(
     val position: SpoolPosition,
     val live: Live? = null,
     val places: List<Place> = emptyList(),
+    @SerialName("to_start") val toStart: Boolean = false,
 )
 
 /** Where a node was, for a person to look at; not a record. */
