@@ -174,12 +174,18 @@ func (p *Published) claim(l []string) error {
 	s := p.Statements[i]
 	c.Paper, c.Text, c.Printed = s.Paper, s.Setting+": "+s.Quantity, s.Printed
 	var err error
+	if c.Where, c.Each, err = readCondition(l[2]); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		text string
 		into *Condition
-	}{{l[2], &c.Where}, {l[3], &c.A}, {l[4], &c.B}} {
-		if *part.into, err = readCondition(part.text); err != nil {
+	}{{l[3], &c.A}, {l[4], &c.B}} {
+		var each []string
+		if *part.into, each, err = readCondition(part.text); err != nil {
 			return err
+		} else if each != nil {
+			return fmt.Errorf("condition %q: & and * stand in the column where", part.text)
 		}
 	}
 	if !slices.Contains(relations, c.Relation) {

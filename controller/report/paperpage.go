@@ -57,8 +57,7 @@ type runView struct {
 	Doubts, Deviations []string
 	Figures            []pageFigure
 	Undrawn            []undrawn
-	Counts             string
-	Claims, NotAsked   []claimView
+	claimsView
 }
 
 // pageFigure is a figure or a table of the paper, with ours.
@@ -238,9 +237,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
 		}
 	}
-	var p publishedView
-	p.claims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
-	v.Counts, v.Claims, v.NotAsked = p.Counts, p.Claims, p.NotAsked
+	v.claimsView = viewClaims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
 	return v, nil
 }
 
@@ -307,7 +304,7 @@ func (f drawnFigure) beside() (out [][]string) {
 			order[[2]string{k.panel, k.series}] = len(order)
 		}
 		if rows[k] == nil {
-			rows[k] = []string{k.panel, k.series, figure.Tick(k.x), "—", "—", "—"}
+			rows[k] = []string{k.panel, k.series, digits(k.x), "—", "—", "—"}
 		}
 		switch r.of {
 		case "ours":
