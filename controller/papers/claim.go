@@ -26,7 +26,8 @@ func readCondition(text string) (c Condition, each []string, err error) {
 	for part := range strings.SplitSeq(text, ";") {
 		fact, values, ok := strings.Cut(part, "=")
 		if !ok || fact == "" || values == "" || strings.Contains(values, "|") && strings.ContainsAny(values, "&*") {
-			return nil, nil, fmt.Errorf("condition %q is not fact=value, fact=value|value, fact=value&value or fact=*", part)
+			return nil, nil, fmt.Errorf("condition %q is not fact=value, fact=value|value, fact=value&value or fact=*",
+				part)
 		}
 		if strings.ContainsAny(values, "&*") {
 			each = append(each, fact)
@@ -170,7 +171,8 @@ const Margin = 0.1
 // rule is how claims are decided, in the words of the report. It was laid down
 // before any trial was driven. Added after the runs in the guides: what it says of
 // ratios, of repetitions with several pairs, of every one, and of what a run asks in part.
-const rule = "A claim is a statement of the paper or what its tables show, and each of its comparisons is a part of it. " +
+const rule = "A claim is a statement of the paper or what its tables show, and each of its comparisons is a part of " +
+	"it. " +
 	"What the paper says of every one, of both or of all has a part for each. " +
 	"Two trials make a pair when they are of one repetition and alike in all but what the part compares. " +
 	"Several pairs of a repetition, where a part is about a mean over unlike cells, count as one, their mean: " +
@@ -215,12 +217,46 @@ func Answers(claims []Claim, trials []Trial, s Summariser) []Answer {
 	}
 	for _, a := range out {
 		for i, p := range a.Parts {
-			if slices.ContainsFunc(a.Parts, func(other Part) bool { return other.Claim.Metric != p.Claim.Metric }) {
-				a.Parts[i].What = Words(p.Claim.Metric) + ", " + p.What
+			if own := p.Claim.apart(a.Parts); own != "" {
+				a.Parts[i].What = own + ", " + p.What
 			}
 		}
 	}
 	return out
+}
+
+// apart says in what a claim is not the others of its statement: its metric, and what it
+// asks of the trials.
+func (c Claim) apart(parts []Part) string {
+	var out []string
+	if slices.ContainsFunc(parts, func(p Part) bool { return p.Claim.Metric != c.Metric }) {
+		out = append(out, Words(c.Metric))
+	}
+	own := Condition{}
+	for fact, values := range c.Where {
+		if !slices.Contains(c.Each, fact) && slices.ContainsFunc(parts, func(p Part) bool {
+			return !slices.Equal(p.Claim.Where[fact], values)
+		}) {
+			own[fact] = values
+		}
+	}
+	if len(own) > 0 {
+		out = append(out, own.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// bounds says from where to where a claim has a range.
+func (c Claim) bounds() string {
+	switch {
+	case c.Low == nil && c.High == nil || c.Relation == More || c.Relation == Less:
+		return ""
+	case c.High == nil:
+		return fmt.Sprintf(" beside at least %g", *c.Low)
+	case c.Low == nil:
+		return fmt.Sprintf(" beside at most %g", *c.High)
+	}
+	return fmt.Sprintf(" beside %g to %g", *c.Low, *c.High)
 }
 
 // Decide answers a claim by itself.
@@ -284,7 +320,9 @@ func (c Claim) every(trials []Trial) []Condition {
 }
 
 func (c Claim) compares(t Trial) bool {
-	return slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool { return k.holds(t) })
+	return slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool {
+		return k.holds(t)
+	})
 }
 
 // part is one comparison, of trials of its cells.
@@ -355,7 +393,7 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 			p.Verdict = within(p.Ratio.Low, p.Ratio.High, c.Low, c.High)
 		}
 	}
-	p.Test += fmt.Sprintf(", n = %d", p.N)
+	p.Test += fmt.Sprintf("%s, n = %d", c.bounds(), p.N)
 	if each > 1 {
 		p.Test += fmt.Sprintf(", each the mean of %d %s", each, counted)
 	}

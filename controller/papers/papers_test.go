@@ -65,17 +65,17 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
+	facts := Facts(wire.Trial{Factors: map[string]string{"mobility": "low"}, TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
 		SpeedMps: new(16.7),
 		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0),
 			QueueFrames: new(50)},
 		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
-		if _, known := ValueUnits[c.Metric]; !known && c.Metric != "reference_ratio" {
+		if _, known := ValueUnits[c.Metric]; !known && c.Metric != referenceRatio && c.Metric != referenceGap {
 			t.Errorf("%s: no trial has a value %q", c.ID, c.Metric)
 		}
 		for _, k := range []Condition{c.Where, c.A, c.B} {
-			for fact := range k {
+			for _, fact := range slices.Concat(c.Each, slices.Collect(maps.Keys(k))) {
 				if _, known := facts[fact]; !known {
 					t.Errorf("%s: no trial has a fact %q", c.ID, fact)
 				}
@@ -329,6 +329,16 @@ func TestAStatementHasOneAnswer(t *testing.T) {
 		{ID: "P5.3", Metric: "delivery_fraction", A: a, B: b, Relation: More, Note: "x"},
 		{ID: "P5.4", Relation: None, Note: "no unit"},
 	}, all, interval)
+	more := Answers([]Claim{
+		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: Apart, High: new(-3.0), Where: Condition{"routing": {"dsr"},
+			"motion": {"static"}}},
+		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"},
+			"motion": {"static"}}},
+	}, all, interval)
+	if len(more) != 1 || more[0].Parts[0].What != "dsr, vegas against reno" || more[0].Parts[1].What !=
+		"aodv, vegas against reno" || more[0].Parts[0].Test != "paired t interval beside at most -3, n = 3" {
+		t.Errorf("%+v", more)
+	}
 	if len(got) != 2 || got[0].Verdict != Undecided || len(got[0].Parts) != 2 || len(got[0].Notes) != 1 ||
 		got[0].Parts[0].What != "delay_ms, vegas against reno" || !got[0].Parts[0].OfSide() ||
 		got[0].Parts[1].OfSide() || got[1].Verdict != Untestable {

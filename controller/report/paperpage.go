@@ -39,6 +39,8 @@ type paperPageView struct {
 	Left []leftRow
 	Not  []leftDeviations
 	Rule string
+	// Measures are what the paper measures, and ours beside it.
+	Measures []papers.Measure
 	// Simulated is what the paper's own simulator gives; nil where it was not driven.
 	Simulated *simulatedView
 }
@@ -102,7 +104,8 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			strings.Join(papers.IDs(), ", "))
 	}
 	out := PaperPage{Drawings: map[string][]byte{}}
-	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule(stats.Confidence)}
+	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule(stats.Confidence),
+		Measures: papers.Measures(id)}
 	driven, named := map[[3]string]bool{}, map[string]bool{}
 	for _, run := range runs {
 		d, err := run.read()

@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -155,6 +156,76 @@ func TestAPageHasThePapersTables(t *testing.T) {
 		if !strings.Contains(strings.ReplaceAll(string(page.Markdown), "\n", " "), want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// Why a figure of traces is not drawn of tables is said once, and is not that its
+// trials were not driven. A simulated paper's page says of the radio what is true of it.
+func TestAPageOfTablesSaysWhatTheyLack(t *testing.T) {
+	d := drivenOf(t, "reference-tcp", 3, func(w wire.Trial) bool { return w.Factors["error"] != "0" })
+	for i := range d.Attempts {
+		d.Attempts[i].Traces, d.Attempts[i].Points = nil, nil
+	}
+	out := PaperPage{Drawings: map[string][]byte{}}
+	v, err := out.run(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(v.Undrawn, func(u undrawn) bool { return u.Number == "Figure 2" })
+	if i < 0 {
+		t.Fatalf("Figure 2 is not among %q", v.Undrawn)
+	}
+	want := "congestion, nobody moves; nodes move at 5 m/s: its trials have no traces here; the records of a run have " +
+		"them; congestion and channel error 1 %, nobody moves: no accepted trial has 2 background flows, channel error " +
+		"1 %, field of 400x800 m, static, buffers of 50 packets, dsr, window of 8 packets"
+	if v.Undrawn[i].Why != want {
+		t.Errorf("%q, want %q", v.Undrawn[i].Why, want)
+	}
+	if doubts := strings.Join(v.Doubts, " "); strings.Contains(doubts, "no evidence about velocity") ||
+		!strings.Contains(doubts, "neither is evidence about real radios") {
+		t.Errorf("doubts: %q", doubts)
+	}
+	page, err := Paper("p4", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"its R-TCP is the variant “reference” of our campaigns",
+		"| throughput, bit/s | highest packet sequence number received ÷ the session's length | payload that arrived in " +
+			"order, "} {
+		if !strings.Contains(strings.ReplaceAll(string(page.Markdown), "\n", " "), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// Where only the side of a published size is tested, the answer says so; what cannot be
+// tested is not counted.
+func TestAnAnswerSaysWhatWasTested(t *testing.T) {
+	trial := func(variant string, kbits float64, repetition int) papers.Trial {
+		return papers.Trial{Repetition: repetition, Facts: map[string]string{"variant": variant},
+			Values: map[string]float64{papers.ThroughputKbitS: kbits}}
+	}
+	var trials []papers.Trial
+	for i := range 3 {
+		off := 0.01 * float64(i*i)
+		trials = append(trials, trial("newreno", 10+off, i+1), trial("reference", 30+2*off, i+1))
+	}
+	a, b := papers.Condition{"variant": {"reference"}}, papers.Condition{"variant": {"newreno", "vegas"}}
+	v := viewClaims([]papers.Claim{
+		{ID: "P4.5", Metric: papers.ThroughputKbitS, A: a, B: papers.Condition{"variant": {"newreno"}},
+			Relation: papers.More, Low: new(10.0)},
+		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.More},
+		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.Ratio, Low: new(2.5), High: new(3.5)},
+		{ID: "P4.7", Relation: papers.None, Note: "no unit"},
+	}, trials, intervalAt(&evidence.Run{}))
+	if v.Counts != "Of 2 claims that can be tested this run supports 1 and contradicts 0; 1 cannot be decided by it, "+
+		"and 0 it does not ask." || len(v.Claims) != 2 || len(v.Untestable) != 1 {
+		t.Fatalf("%+v", v)
+	}
+	one, two := v.Claims[0], v.Claims[1]
+	if !one.DirectionOnly || two.DirectionOnly || len(two.Parts) != 2 || len(two.Unasked) != 2 ||
+		two.Unasked[0] != "R-TCP against vegas" || !strings.HasPrefix(two.Parts[1].Ratio, "ratio 3 (2.9") {
+		t.Errorf("%+v", v.Claims)
 	}
 }
 

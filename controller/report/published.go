@@ -307,8 +307,8 @@ func viewClaims(claims []papers.Claim, trials []papers.Trial, s papers.Summarise
 		}
 	}
 	if len(answers) > 0 {
-		v.Counts = fmt.Sprintf("Of %s that can be tested this run supports %d and contradicts %d; %d cannot be decided "+
-			"by it, and %d it does not ask.", words.Count(len(answers)-len(v.Untestable), "claim"),
+		v.Counts = fmt.Sprintf("Of %s that can be tested this run supports %d and contradicts %d; %d cannot be "+
+			"decided by it, and %d it does not ask.", words.Count(len(answers)-len(v.Untestable), "claim"),
 			count[papers.Supported], count[papers.Contradicted], count[papers.Undecided], count[papers.NotAsked])
 	}
 	return v
