@@ -65,7 +65,8 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{Factors: map[string]string{"mobility": "low"}, TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
+	facts := Facts(wire.Trial{Factors: map[string]string{"mobility": "low"}, TCP: wire.TCP{WindowPackets: new(8)},
+		Car: "a", Sender: "a",
 		SpeedMps: new(16.7),
 		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0),
 			QueueFrames: new(50)},
@@ -330,8 +331,8 @@ func TestAStatementHasOneAnswer(t *testing.T) {
 		{ID: "P5.4", Relation: None, Note: "no unit"},
 	}, all, interval)
 	more := Answers([]Claim{
-		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: Apart, High: new(-3.0), Where: Condition{"routing": {"dsr"},
-			"motion": {"static"}}},
+		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: Apart, High: new(-3.0),
+			Where: Condition{"routing": {"dsr"}, "motion": {"static"}}},
 		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"},
 			"motion": {"static"}}},
 	}, all, interval)
@@ -521,7 +522,7 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 		return stated
 	}
 	if of("p2", "random") == 0 || of("p2", "chain") == 0 || of("p2", "chain")+of("p2", "grid")+of("p2", "random") !=
-		of("p2", "") || of("p1", "") != 3 {
+		of("p2", "") || of("p1", "") != 4 {
 		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
 	}
 }

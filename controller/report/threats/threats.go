@@ -78,8 +78,8 @@ func Emulated(d *evidence.Run) (*Threat, string) {
 		"driven, its data come together and its analysis runs. What the emulated medium does with speed and distance " +
 		"is what was put into it."}
 	if paper.Simulated() {
-		said[0] = "The paper's radio and movement were simulated, and these are emulated: neither is evidence about real " +
-			"radios or real movement. What the emulated medium does with speed and distance is what was put into it."
+		said[0] = "The paper's radio and movement were simulated, and these are emulated: neither is evidence about " +
+			"real radios or real movement. What the emulated medium does with speed and distance is what was put into it."
 	}
 	return &Threat{"The radio was emulated", strings.Join(append(said, d.Info.Deviations...), " ")}, ""
 }
