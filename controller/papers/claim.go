@@ -295,14 +295,15 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 }
 
 // every are the values of the facts of which each has parts of its own: those that the
-// claim names or, where it names none, those of trials that it compares.
+// claim names or, where it names none, those that trials have together which it compares.
 func (c Claim) every(trials []Trial) []Condition {
 	out := []Condition{{}}
+	trials = slices.DeleteFunc(slices.Clone(trials), func(t Trial) bool { return !c.Where.holds(t) || !c.compares(t) })
 	for _, fact := range c.Each {
 		values := c.Where[fact]
 		if values == nil {
 			for _, t := range trials {
-				if v := t.Facts[fact]; c.Where.holds(t) && c.compares(t) && !slices.Contains(values, v) {
+				if v := t.Facts[fact]; !slices.Contains(values, v) {
 					values = append(values, v)
 				}
 			}
@@ -316,7 +317,11 @@ func (c Claim) every(trials []Trial) []Condition {
 		}
 		out = next
 	}
-	return out
+	return slices.DeleteFunc(out, func(one Condition) bool {
+		found := maps.Clone(one)
+		maps.DeleteFunc(found, func(fact string, _ []string) bool { return c.Where[fact] != nil })
+		return len(found) > 0 && !slices.ContainsFunc(trials, found.holds)
+	})
 }
 
 func (c Claim) compares(t Trial) bool {

@@ -248,8 +248,12 @@ func TestEveryValueHasItsPart(t *testing.T) {
 	for speed, gap := range map[string]float64{"1": 9, "5": 9, "20": -3} {
 		for rep := 1; rep <= 3; rep++ {
 			for variant, v := range map[string]float64{"vegas": 20 + gap, "reno": 20} {
-				all = append(all, Trial{Repetition: rep, Values: map[string]float64{"m": v + float64(rep)},
-					Facts: map[string]string{"variant": variant, "speed_max_mps": speed, "motion": "mobile"}})
+				one := Trial{Repetition: rep, Values: map[string]float64{"m": v + float64(rep)},
+					Facts: map[string]string{"variant": variant, "speed_max_mps": speed, "motion": "mobile"}}
+				if speed == "20" {
+					one.Facts["motion"] = "static"
+				}
+				all = append(all, one)
 			}
 		}
 	}
@@ -265,6 +269,8 @@ func TestEveryValueHasItsPart(t *testing.T) {
 			"20 m/s: vegas against reno"}},
 		{"speed_max_mps=1&20", Contradicted, []string{"1 m/s: vegas against reno", "20 m/s: vegas against reno"}},
 		{"speed_max_mps=1&5", Supported, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno"}},
+		{"speed_max_mps=*;motion=*", Contradicted, []string{"mobile, 1 m/s: vegas against reno",
+			"mobile, 5 m/s: vegas against reno", "static, 20 m/s: vegas against reno"}},
 		{"speed_max_mps=1&10", Undecided, []string{"1 m/s: vegas against reno", "10 m/s: vegas against reno"}},
 	} {
 		where, each, err := readCondition(k.where)
