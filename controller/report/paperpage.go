@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -16,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/choice"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
@@ -131,7 +134,16 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			one.Doubts = append(one.Doubts, fmt.Sprintf("Of this run `%s` is not compared, and claims on it count as "+
 				"not asked. %s", metric, run.Without[metric]))
 		}
+		asDriven, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
+		if err != nil {
+			return out, fmt.Errorf("make a page about paper %q: read the campaign of a run: %w", id, err)
+		}
 		for _, c := range campaigns {
+			if c.Name == d.Info.Campaign && c.Paper != nil && tree.SameButForWords(asDriven, c.Raw) {
+				one.Deviations = c.Paper.Deviations
+				driven[[3]string{d.Info.Campaign, scaleOf(d), c.SHA256}] = true
+				break
+			}
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
 				doubt := "The campaign's file has changed since; what ships now was not driven."
 				if choice.Is(d.Info.Scale) {

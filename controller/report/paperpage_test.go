@@ -123,7 +123,7 @@ func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(string(page.Markdown)), " ")
 	for _, want := range []string{"Of this run `throughput_bps` is not compared, and claims on it count as not " +
-		"asked. Its relays ended early.", "0 cannot be decided by it, and 3 it does not ask"} {
+		"asked. Its relays ended early.", "0 cannot be decided by it, and 4 it does not ask"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%.3000s", want, text)
 		}
@@ -154,6 +154,60 @@ func TestAPageHasWhatACampaignSaysSince(t *testing.T) {
 	if said, _, _ = strings.Cut(said, "\n\n"); said != "- The paper measured with Iperf." {
 		t.Errorf("since the run it says %q", said)
 	}
+}
+
+// Of a campaign whose file has other words since its run, and the same trials, the
+// deviations are those of now, and it counts as driven.
+func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
+	run := resultsOf(t, "six-variants")
+	raw, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old = "    - Three scenarios; the paper does not say how many it has."
+	worded := bytes.Replace(raw, []byte(old), []byte("    # Words.\n    - Three scenarios are ours."), 1)
+	shorter := bytes.Replace(worded, []byte("duration_s: 20,"), []byte("duration_s: 21,"), 1)
+	for _, k := range []struct {
+		raw      []byte
+		has, not string
+	}{
+		{worded, "- Three scenarios are ours.", "what ships now was not driven"},
+		{worded, "- Three scenarios are ours.", "the paper does not say how many it has"},
+		{worded, "- Three scenarios are ours.", "| six-variants | quick |"},
+		{shorter, "what ships now was not driven", "nothing else"},
+		{shorter, "| six-variants | quick |", "nothing else"},
+	} {
+		c, err := plan.ParseAt("six", k.raw, "quick")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := Paper("p5", []Tables{run}, []*plan.Campaign{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page.Markdown), k.has) {
+			t.Errorf("the page lacks %q", k.has)
+		}
+		if strings.Contains(string(page.Markdown), k.not) {
+			t.Errorf("the page says %q", k.not)
+		}
+	}
+}
+
+// resultsOf are the tables of a run that are kept.
+func resultsOf(t *testing.T, name string) Tables {
+	t.Helper()
+	dir := filepath.Join("../../field-guides/results/runs", name)
+	f, err := os.Open(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	numbers, err := export.ReadResults(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Tables{Dir: dir, Numbers: numbers}
 }
 
 // The tables of P2's chain have each published number beside ours, and the campaigns
@@ -222,8 +276,8 @@ func TestAPageOfTablesSaysWhatTheyLack(t *testing.T) {
 		t.Fatalf("Figure 2 is not among %q", v.Undrawn)
 	}
 	want := "congestion, nobody moves; nodes move at 5 m/s: its trials have no traces here; the records of a run " +
-		"have them; congestion and channel error 1 %, nobody moves: no accepted trial has 2 background flows, channel " +
-		"error 1 %, field of 400x800 m, static, buffers of 50 packets, dsr, window of 8 packets"
+		"have them; congestion and channel error 1 %, nobody moves: no accepted trial has 2 background flows, " +
+		"channel error 1 %, field of 400x800 m, static, buffers of 50 packets, dsr, window of 8 packets"
 	if v.Undrawn[i].Why != want {
 		t.Errorf("%q, want %q", v.Undrawn[i].Why, want)
 	}

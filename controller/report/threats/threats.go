@@ -79,7 +79,8 @@ func Emulated(d *evidence.Run) (*Threat, string) {
 		"is what was put into it."}
 	if paper.Simulated() {
 		said[0] = "The paper's radio and movement were simulated, and these are emulated: neither is evidence about " +
-			"real radios or real movement. What the emulated medium does with speed and distance is what was put into it."
+			"real radios or real movement. What the emulated medium does with speed and distance is what was put " +
+			"into it."
 	}
 	return &Threat{"The radio was emulated", strings.Join(append(said, d.Info.Deviations...), " ")}, ""
 }
