@@ -29,6 +29,7 @@ import (
 type PaperPage struct {
 	Markdown []byte
 	Drawings map[string][]byte
+	without  map[string]string // metrics of the run at hand that are not compared: why
 }
 
 // paperPageView is what the page is made of.
@@ -93,6 +94,7 @@ func leftTime(c *plan.Campaign, e drive.Estimate) string {
 type Tables struct {
 	Dir     string                          // with run.json, schedule.json, campaign.yaml and journal.ndjson
 	Numbers map[wire.TrialKey][]metrics.Row // of each accepted attempt
+	Without map[string]string               // metrics that a fault of the run makes no measure: why
 }
 
 // Paper makes the page about a paper of those of the runs that put its question.
@@ -117,9 +119,14 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		}
 		driven[[3]string{d.Info.Campaign, scaleOf(d), d.Info.Plan.CampaignSHA256}] = true
 		named[d.Info.Campaign] = true
+		out.without = run.Without
 		one, err := out.run(d)
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+		}
+		for _, metric := range slices.Sorted(maps.Keys(run.Without)) {
+			one.Doubts = append(one.Doubts, fmt.Sprintf("Of this run `%s` is not compared, and claims on it count as "+
+				"not asked. %s", metric, run.Without[metric]))
 		}
 		for _, c := range campaigns {
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
@@ -190,6 +197,7 @@ func (r Tables) read() (*evidence.Run, error) {
 			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s; there are numbers "+
 				"of it: %v; they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
 		}
+		own = slices.DeleteFunc(slices.Clone(own), func(row metrics.Row) bool { return r.Without[row.Name] != "" })
 		at.Rows, at.Packets = own, own
 		_, at.Mbps = metrics.Measured(t, own)
 		d.Attempts = append(d.Attempts, at)
@@ -356,6 +364,10 @@ func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) page
 			}
 			v.Rows = append(v.Rows, row)
 		}
+	}
+	if why := out.without[t.Metric]; why != "" {
+		v.Said = []string{"Ours is not compared. " + why}
+		return v
 	}
 	for _, motion := range motions {
 		p := t.Plot(motion)

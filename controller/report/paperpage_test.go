@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
@@ -49,7 +50,7 @@ func withoutRecords(t *testing.T, a *archive.Archive) Tables {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Tables{dir, numbers}
+	return Tables{Dir: dir, Numbers: numbers}
 }
 
 // A page that is made without the records has the figures of the report, which is
@@ -107,6 +108,35 @@ func TestAPageWithoutRecordsHasTheReportsFigures(t *testing.T) {
 	}
 	if _, err := Paper("p1", []Tables{tables}, nil); err == nil || !strings.Contains(err.Error(), "of another run") {
 		t.Errorf("numbers are missing: %v", err)
+	}
+}
+
+// A metric that a fault of the run makes no measure is in no cell and no claim, and
+// the page says why beside the paper's table.
+func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 41, Paper: "p1", Repetitions: 3})
+	tables := withoutRecords(t, a)
+	tables.Without = map[string]string{metrics.ThroughputBps: "Its relays ended early."}
+	page, err := Paper("p1", []Tables{tables}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(page.Markdown)), " ")
+	for _, want := range []string{"Of this run `throughput_bps` is not compared, and claims on it count as not " +
+		"asked. Its relays ended early.", "0 cannot be decided by it, and 3 it does not ask"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%.3000s", want, text)
+		}
+	}
+	d := drivenOf(t, "variants-chain", 3, nil)
+	out := PaperPage{Drawings: map[string][]byte{}, without: map[string]string{"packet_loss_percent": "Because."}}
+	v, err := out.run(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := v.Figures[0]; !slices.Equal(first.Said, []string{"Ours is not compared. Because."}) ||
+		len(first.Drawings) > 0 || len(v.Figures[1].Drawings) != 2 {
+		t.Errorf("%s: %q, %d drawings", first.Number, first.Said, len(first.Drawings))
 	}
 }
 
