@@ -58,6 +58,7 @@ type runView struct {
 	About              [][2]string
 	Means              string
 	Doubts, Deviations []string
+	Since              []string // deviations that the campaign's file states since the run
 	Figures            []pageFigure
 	Undrawn            []undrawn
 	claimsView
@@ -134,9 +135,19 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 				if choice.Is(d.Info.Scale) {
 					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " +
 						d.Info.Scale.Why
+				} else if c.Paper != nil {
+					one.Since = slices.DeleteFunc(slices.Clone(c.Paper.Deviations), func(deviation string) bool {
+						return slices.Contains(d.Info.Paper.Deviations, deviation)
+					})
 				}
 				one.Doubts = append(one.Doubts, doubt)
 				break
+			}
+		}
+		for _, c := range campaigns {
+			if now, then := c.Scale, d.Info.Scale; c.Name == d.Info.Campaign && now != nil && then != nil &&
+				now.Name == then.Name && now.Why != then.Why {
+				one.Doubts = append(one.Doubts, "Of this scale the campaign's file says since the run: "+now.Why)
 			}
 		}
 		v.Runs = append(v.Runs, one)

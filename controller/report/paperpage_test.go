@@ -140,6 +140,22 @@ func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
 	}
 }
 
+// What a campaign's file says since a run, of its deviations and its scale, stands
+// beside what the run has recorded.
+func TestAPageHasWhatACampaignSaysSince(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 41, Paper: "p1", Repetitions: 3})
+	since := &plan.Campaign{Name: a.Info().Campaign, Paper: &plan.Paper{Name: "p1",
+		Deviations: append(slices.Clone(a.Info().Paper.Deviations), "The paper measured with Iperf.")}}
+	page, err := Paper("p1", []Tables{withoutRecords(t, a)}, []*plan.Campaign{since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, said, _ := strings.Cut(string(page.Markdown), "since the run, and says besides:\n\n")
+	if said, _, _ = strings.Cut(said, "\n\n"); said != "- The paper measured with Iperf." {
+		t.Errorf("since the run it says %q", said)
+	}
+}
+
 // The tables of P2's chain have each published number beside ours, and the campaigns
 // that were not driven their cost.
 func TestAPageHasThePapersTables(t *testing.T) {
