@@ -521,7 +521,7 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 		return stated
 	}
 	if of("p2", "random") == 0 || of("p2", "chain") == 0 || of("p2", "chain")+of("p2", "grid")+of("p2", "random") !=
-		of("p2", "") || of("p1", "") != 3 {
+		of("p2", "") || of("p1", "") != 4 {
 		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
 	}
 }

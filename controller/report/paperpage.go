@@ -46,10 +46,12 @@ type paperPageView struct {
 	Simulated *simulatedView
 }
 
-// leftDeviations are in what a campaign is not its paper, of one that no run drove.
+// leftDeviations are in what a campaign is not its paper, of one that no run drove, and
+// what its paper says of a scenario that no other campaign has.
 type leftDeviations struct {
 	Campaign   string
 	Deviations []string
+	Claims     []papers.Claim
 }
 
 // runView is what one run says.
@@ -163,7 +165,17 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		e := c.Estimate()
 		v.Left = append(v.Left, leftRow{c.Name, scale, leftTime(c, e), len(e.Trials)})
 		if !named[c.Name] && len(c.Paper.Deviations) > 0 {
-			v.Not, named[c.Name] = append(v.Not, leftDeviations{c.Name, c.Paper.Deviations}), true
+			left := leftDeviations{Campaign: c.Name, Deviations: c.Paper.Deviations}
+			if c.Paper.Scenario != "" {
+				published, err := papers.Read()
+				if err != nil {
+					return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+				}
+				left.Claims = slices.CompactFunc(published.Claims(id, c.Paper.Scenario), func(a, b papers.Claim) bool {
+					return a.ID == b.ID
+				})
+			}
+			v.Not, named[c.Name] = append(v.Not, left), true
 		}
 	}
 	if id == "p2" {
