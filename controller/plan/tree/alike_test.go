@@ -4,8 +4,8 @@ import "testing"
 
 // Comments and words change no trial; whatever else is written does.
 func TestCampaignsThatDifferInWords(t *testing.T) {
-	const campaign = "fieldmesh: 1\ntitle: A\npaper:\n  name: p4\n  deviations: [One.]\nscales:\n  quick: {why: Short., " +
-		"trial: {duration_s: 40}}\n"
+	const campaign = "fieldmesh: 1\ntitle: A\npaper:\n  name: p4\n  deviations: [One.]\nscales:\n  quick: " +
+		"{why: Short., trial: {duration_s: 40}}\n"
 	for text, same := range map[string]bool{
 		campaign: true,
 		"# What is it?\nfieldmesh: 1\ntitle: B\npaper:\n  name: p4\n  deviations: [Two., Three.]\nscales:\n  quick:\n" +
