@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -586,5 +587,26 @@ func TestOthersAODVIsApartFromP3s(t *testing.T) {
 		if got.Facts["routing"] != want {
 			t.Errorf("%s is called %s, want %s", protocol, got.Facts["routing"], want)
 		}
+	}
+}
+
+// A statement of both, of all or of every one is put to a test with a part for each.
+func TestWhatIsSaidOfEveryOneHasPartsForEach(t *testing.T) {
+	p := read(t)
+	words := regexp.MustCompile(`\b(both|all six|all scenarios|all cases|every|consistently|various|for each)\b`)
+	found := 0
+	for _, s := range p.Statements {
+		if !words.MatchString(s.Setting + " " + s.Quantity + " " + s.Printed) {
+			continue
+		}
+		found++
+		if !slices.ContainsFunc(p.Tests, func(c Claim) bool {
+			return c.ID == s.ID && (c.Relation == None || len(c.Each) > 0 || len(c.A.choices()) > 1)
+		}) {
+			t.Errorf("%s (%s: %s, %s) is read as one mean", s.ID, s.Setting, s.Quantity, s.Printed)
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d statements are of every one", found)
 	}
 }
