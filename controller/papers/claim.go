@@ -309,6 +309,9 @@ func (c Claim) every(trials []Trial) []Condition {
 			}
 			slices.SortFunc(values, wire.CompareLevels)
 		}
+		if values == nil {
+			continue // what is not asked is a part all the same
+		}
 		var next []Condition
 		for _, one := range out {
 			for _, v := range values {
