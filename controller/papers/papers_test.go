@@ -273,7 +273,8 @@ func TestEveryValueHasItsPart(t *testing.T) {
 		{"speed_max_mps=*;motion=*", Contradicted, []string{"mobile, 1 m/s: vegas against reno",
 			"mobile, 5 m/s: vegas against reno", "static, 20 m/s: vegas against reno"}},
 		{"speed_max_mps=10;motion=*", NotAsked, []string{"vegas against reno"}},
-		{"speed_max_mps=10&15;motion=*", NotAsked, []string{"10 m/s: vegas against reno", "15 m/s: vegas against reno"}},
+		{"speed_max_mps=10&15;motion=*", NotAsked, []string{"10 m/s: vegas against reno",
+			"15 m/s: vegas against reno"}},
 		{"speed_max_mps=1&10", Undecided, []string{"1 m/s: vegas against reno", "10 m/s: vegas against reno"}},
 	} {
 		where, each, err := readCondition(k.where)
