@@ -27,6 +27,7 @@ const (
 	MACRoutingPS      = "mac_frames_routing_per_s"
 	MovingCwndName    = "cwnd_5s_mean_segments"
 	ReferenceRatio    = "reference_ratio"
+	ReferenceGap      = "reference_gap_kbit_s"
 	HopsMean          = "hops_mean"
 	PerConnection     = "throughput_per_connection_kbit_s"
 	RTTMeanMs         = "rtt_mean_ms"
@@ -70,6 +71,8 @@ func PaperMetrics() []PaperMetric {
 			"the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
 		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of " +
 			"the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
+		row(definition{ReferenceGap, "kbit/s", "throughput_bps of the reference TCP − that of a variant in the trial " +
+			"of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
 		row(deliveryFraction, atBothEnds, "P3", "P5"),
 	}
 }

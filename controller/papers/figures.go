@@ -280,7 +280,7 @@ func figuresP3() []Figure {
 	load := Axis{Label: "background traffic", Unit: "kbit/s", Fact: "cbr_kbit_s", Along: []string{"cbr_kbit_s"}}
 	connections := Axis{Label: "TCP connections", Unit: "connections", Fact: "tcp_flows", Along: []string{"tcp_flows"}}
 	const overheadRead = " Which of its three measures of overhead the paper draws is not in the text: all are drawn " +
-		"here."
+		"here. Connect time is the paper's until the first TCP packet is delivered, ours until a SYN's answer."
 	var out []Figure
 	add := func(number, caption string, where Condition, x Axis, series []Line, panels []Panel, axes string) {
 		out = append(out, Figure{Paper: "p3", Number: "Figure " + number, Caption: caption, Kind: Sweep, Where: where,
@@ -303,8 +303,8 @@ func figuresP3() []Figure {
 			Panels: []Panel{{Name: r.Name, Measure: "window"}},
 			Axes: "Axes by the text: a 5 s moving mean over the time of the simulation, whose TCP begins after the " +
 				"warm-up. " +
-				"The paper draws the mobility scenario that was the worst for all three protocols; here it is the " +
-				"one " +
+				"The paper draws the mobility scenario in which the three protocols did worst or nearly so; here it " +
+				"is the one " +
 				"of this run's in which Reno carried the least over this protocol.",
 		}
 		out = append(out, fig)

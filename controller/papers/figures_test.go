@@ -148,8 +148,9 @@ func TestTheReferenceRatio(t *testing.T) {
 		p4("newreno", "10", 2, 30)}
 	WithReferenceRatio(all)
 	for i, want := range []float64{0.25, 0, 0, 0} { // 0: it has none
-		if got := all[i].Values["reference_ratio"]; got != want {
-			t.Errorf("trial %d: %g, want %g", i+1, got, want)
+		if got, gap := all[i].Values["reference_ratio"], all[i].Values["reference_gap_kbit_s"]; got != want ||
+			gap != 120*want {
+			t.Errorf("trial %d: ratio %g and gap %g, want %g and %g", i+1, got, gap, want, 120*want)
 		}
 	}
 }
@@ -164,7 +165,7 @@ func TestASweepHasItsPoints(t *testing.T) {
 	}
 	got := read(t).Plotted(figureOf(t, "p4", "Figure 3"), all, interval)
 	if len(got.Plots) != 1 || len(got.Missing) != 2 || !strings.Contains(got.Missing[0], "mobility + congestion: no "+
-		"accepted trial has cbr_flows 2") {
+		"accepted trial has 2 background flows") {
 		t.Fatalf("%d plots, missing %q", len(got.Plots), got.Missing)
 	}
 	p := got.Plots[0]
@@ -362,7 +363,8 @@ func TestTracesThatAreLaidOverEachOther(t *testing.T) {
 		t.Errorf("%v: %s", got, reason)
 	}
 	adv := figureOf(t, "p3", "Figure 5")
-	if got, reason := adv.Overlay(adv.Panels[0], all); got != nil || !strings.Contains(reason, "has routing adv") {
+	if got, reason := adv.Overlay(adv.Panels[0], all); got != nil || !strings.Contains(reason,
+		"no accepted trial has adv, 1 TCP connection") {
 		t.Errorf("%v: %s", got, reason)
 	}
 }

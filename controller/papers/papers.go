@@ -37,6 +37,9 @@ type Paper struct {
 
 const simulated = "It simulated its networks, in ns-2"
 
+// Simulated reports whether the paper measured nothing real.
+func (p Paper) Simulated() bool { return strings.HasPrefix(p.Means, simulated) }
+
 var all = []Paper{
 	{"p1", "Eleje, Hart and Pepple", "Impact of node velocity on TCP throughput of mobile ad-hoc data network",
 		"Its laptops were real, and one of them was driven in a car", ""},
@@ -44,7 +47,8 @@ var all = []Paper{
 		simulated, "paper-variants.md"},
 	{"p3", "Dyer and Boppana", "A comparison of TCP performance over three routing protocols for mobile ad hoc " +
 		"networks", simulated, "paper-fixed-rto.md"},
-	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks", simulated, "paper-reference.md"},
+	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks",
+		simulated + "; its R-TCP is the variant “reference” of our campaigns", "paper-reference.md"},
 	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2", simulated,
 		"paper-six-variants.md"},
 }
@@ -110,6 +114,11 @@ func Read() (Published, error) {
 			}
 		}
 	}
+	order := map[string]int{}
+	for i, s := range p.Statements {
+		order[s.ID] = i
+	}
+	slices.SortStableFunc(p.Tests, func(a, b Claim) int { return order[a.ID] - order[b.ID] })
 	return p, nil
 }
 
@@ -174,12 +183,18 @@ func (p *Published) claim(l []string) error {
 	s := p.Statements[i]
 	c.Paper, c.Text, c.Printed = s.Paper, s.Setting+": "+s.Quantity, s.Printed
 	var err error
+	if c.Where, c.Each, err = readCondition(l[2]); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		text string
 		into *Condition
-	}{{l[2], &c.Where}, {l[3], &c.A}, {l[4], &c.B}} {
-		if *part.into, err = readCondition(part.text); err != nil {
+	}{{l[3], &c.A}, {l[4], &c.B}} {
+		var each []string
+		if *part.into, each, err = readCondition(part.text); err != nil {
 			return err
+		} else if each != nil {
+			return fmt.Errorf("condition %q: & and * stand in the column where", part.text)
 		}
 	}
 	if !slices.Contains(relations, c.Relation) {

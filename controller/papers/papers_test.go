@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,17 +66,18 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Car: "a", Sender: "a",
+	facts := Facts(wire.Trial{Factors: map[string]string{"mobility": "low"}, TCP: wire.TCP{WindowPackets: new(8)},
+		Car: "a", Sender: "a",
 		SpeedMps: new(16.7),
 		Conditions: &wire.Conditions{SpeedMaxMps: new(5.0), WidthM: new(400.0), HeightM: new(800.0),
 			QueueFrames: new(50)},
 		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
-		if _, known := ValueUnits[c.Metric]; !known && c.Metric != "reference_ratio" {
+		if _, known := ValueUnits[c.Metric]; !known && c.Metric != referenceRatio && c.Metric != referenceGap {
 			t.Errorf("%s: no trial has a value %q", c.ID, c.Metric)
 		}
 		for _, k := range []Condition{c.Where, c.A, c.B} {
-			for fact := range k {
+			for _, fact := range slices.Concat(c.Each, slices.Collect(maps.Keys(k))) {
 				if _, known := facts[fact]; !known {
 					t.Errorf("%s: no trial has a fact %q", c.ID, fact)
 				}
@@ -157,23 +159,29 @@ func TestDecisions(t *testing.T) {
 		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {5, 6, 7}},
 			Undecided},
 		{"ratio", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
-			map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Supported},
-		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30},
-			"reno": {1, 2, 3}}, Contradicted},
-		{"ratio to nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30},
-			"reno": {0, 2, 3}}, Undecided},
-		{"ratio without pairs of nothing", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
-			map[string][]float64{"vegas": {0, 10, 20, 30, 0}, "reno": {0, 1, 2, 3, 0}}, Supported},
-		{"ratio of too few pairs of something", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
-			map[string][]float64{"vegas": {0, 10, 20}, "reno": {0, 1, 2}}, Undecided},
+			map[string][]float64{"vegas": {100, 200, 300}, "reno": {10, 20, 30}}, Supported},
+		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {100, 200, 300},
+			"reno": {10, 20, 30}}, Contradicted},
+		{"ratio to what may be nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)},
+			map[string][]float64{"vegas": {10, 20, 30}, "reno": {0, 1, 1.5}}, Undecided},
+		{"ratio of too few pairs", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
+			map[string][]float64{"vegas": {10, 20}, "reno": {1, 2}}, Undecided},
 		{"ratio of nothing", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
 			map[string][]float64{"vegas": {0, 0, 0}, "reno": {0, 0, 0}}, Undecided},
+		{"difference", c{A: a, B: b, Relation: Apart, Low: new(3.0), High: new(5.0)},
+			map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, Supported},
+		{"difference beyond", c{A: a, B: b, Relation: Apart, Low: new(6.0)}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {1, 2, 3}}, Contradicted},
+		{"asked in part", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {1, 2, 3}}, Undecided},
+		{"contradicted in what is asked", c{A: a, B: both, Relation: Less}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {1, 2, 3}}, Contradicted},
 		{"level", c{A: a, Relation: Level, Low: new(4.0), High: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
 			Supported},
 		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
 			Contradicted},
 		{"level perhaps", c{A: a, Relation: Level, Low: new(6.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
-		{"no test", c{A: a, Relation: None}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
+		{"no test", c{A: a, Relation: None}, map[string][]float64{"vegas": {5, 6, 7}}, Untestable},
 	} {
 		k.claim.Metric = "m"
 		if got := Decide(k.claim, trials("m", k.values), interval); got.Verdict != k.verdict {
@@ -208,18 +216,154 @@ func TestCensoredTimesDecideNothing(t *testing.T) {
 	}
 }
 
-// An answer says how many pairs its ratio leaves out because both have nothing.
-func TestARatioSaysWhatItLeavesOut(t *testing.T) {
-	claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: Ratio}
-	got := Decide(claim, trials("m", map[string][]float64{"vegas": {0, 10, 20, 30, 0}, "reno": {0, 1, 2, 3, 0}}),
-		interval).Parts[0]
-	if got.N != 5 || got.Ratio == nil || got.Ratio.N != 3 || got.Ratio.Mean != 10 ||
-		!strings.HasSuffix(got.Test, "; the ratio leaves out 2 with 0 on both sides") {
+// A ratio is that of the means, and its interval is where that of the mean of a − r·b
+// has 0 in it. Pairs with 0 on both sides are pairs like others.
+func TestARatioIsOfTheMeans(t *testing.T) {
+	as, bs := []float64{91, 99, 110, 101, 90, 100, 109, 0}, []float64{9, 10, 11, 10, 9, 10, 11, 0}
+	s := Summariser(tInterval)
+	q := s.quotient(as, bs)
+	if q == nil || math.Abs(q.Mean-10) > 1e-9 || q.Low == nil || !(*q.Low < 10 && 10 < *q.High) {
+		t.Fatalf("%+v", q)
+	}
+	for _, end := range []float64{*q.Low, *q.High} {
+		var rest []float64
+		for i := range as {
+			rest = append(rest, as[i]-end*bs[i])
+		}
+		if v := s.of(rest); math.Abs(math.Abs(v.Mean)-*v.Half) > 1e-9 {
+			t.Errorf("at the end %v the interval of the rest is %v ± %v", end, v.Mean, *v.Half)
+		}
+	}
+	if q := s.quotient([]float64{1, 2, 3}, []float64{0, 0, 0}); q != nil {
+		t.Errorf("÷ 0: %+v", q)
+	}
+	if q := s.quotient([]float64{1, 2, 3}, []float64{-1, 0, 2}); q == nil || q.Low != nil || q.High != nil {
+		t.Errorf("÷ what may be 0: %+v", q)
+	}
+}
+
+// What a paper says of every speed has a part for each: that the mean over them has a
+// side supports nothing.
+func TestEveryValueHasItsPart(t *testing.T) {
+	var all []Trial
+	for speed, gap := range map[string]float64{"1": 9, "5": 9, "20": -3} {
+		for rep := 1; rep <= 3; rep++ {
+			for variant, v := range map[string]float64{"vegas": 20 + gap, "reno": 20} {
+				one := Trial{Repetition: rep, Values: map[string]float64{"m": v + float64(rep)},
+					Facts: map[string]string{"variant": variant, "speed_max_mps": speed, "motion": "mobile"}}
+				if speed == "20" {
+					one.Facts["motion"] = "static"
+				}
+				all = append(all, one)
+			}
+		}
+	}
+	a, b := Condition{"variant": {"vegas"}}, Condition{"variant": {"reno"}}
+	for _, k := range []struct {
+		where   string
+		verdict string
+		parts   []string
+	}{
+		{"", Supported, []string{"vegas against reno"}},
+		{"speed_max_mps=1|5|20", Supported, []string{"vegas against reno"}},
+		{"speed_max_mps=*", Contradicted, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno",
+			"20 m/s: vegas against reno"}},
+		{"speed_max_mps=1&20", Contradicted, []string{"1 m/s: vegas against reno", "20 m/s: vegas against reno"}},
+		{"speed_max_mps=1&5", Supported, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno"}},
+		{"speed_max_mps=*;motion=*", Contradicted, []string{"mobile, 1 m/s: vegas against reno",
+			"mobile, 5 m/s: vegas against reno", "static, 20 m/s: vegas against reno"}},
+		{"speed_max_mps=10;motion=*", NotAsked, []string{"vegas against reno"}},
+		{"speed_max_mps=10&15;motion=*", NotAsked, []string{"10 m/s: vegas against reno",
+			"15 m/s: vegas against reno"}},
+		{"speed_max_mps=1&10", Undecided, []string{"1 m/s: vegas against reno", "10 m/s: vegas against reno"}},
+	} {
+		where, each, err := readCondition(k.where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Decide(Claim{Metric: "m", Where: where, Each: each, A: a, B: b, Relation: More}, all, interval)
+		var parts []string
+		for _, p := range got.Parts {
+			parts = append(parts, p.What)
+			if p.N != 3 && p.Verdict != NotAsked {
+				t.Errorf("%q, %s: n = %d", k.where, p.What, p.N)
+			}
+		}
+		if got.Verdict != k.verdict || !slices.Equal(parts, k.parts) {
+			t.Errorf("%q: %s of %q, want %s of %q", k.where, got.Verdict, parts, k.verdict, k.parts)
+		}
+	}
+	for _, text := range []string{"speed_max_mps=1|2&5", "speed_max_mps=", "speed_max_mps"} {
+		if _, _, err := readCondition(text); err == nil {
+			t.Errorf("condition %q was read", text)
+		}
+	}
+}
+
+// Pairs that share a repetition's draw are one of the sample, not several; a repetition
+// that lacks some is of other cells than the others.
+func TestPairsOfARepetitionCountOnce(t *testing.T) {
+	var all []Trial
+	for rep := 1; rep <= 4; rep++ {
+		for _, mobility := range []string{"low", "high"} {
+			for variant, v := range map[string]float64{"vegas": 9, "reno": 2} {
+				if rep == 4 && mobility == "high" {
+					continue
+				}
+				all = append(all, Trial{Repetition: rep, Values: map[string]float64{"m": v + float64(rep)},
+					Facts: map[string]string{"variant": variant, "mobility": mobility}})
+			}
+		}
+	}
+	claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: More}
+	got := Decide(claim, all, interval).Parts[0]
+	if got.N != 3 || got.Estimate.Mean != 7 ||
+		got.Test != "paired t interval, n = 3, each the mean of 2 pairs; without 1 that had fewer" {
 		t.Errorf("%+v", got)
 	}
-	got = Decide(claim, trials("m", map[string][]float64{"vegas": {0, 10}, "reno": {0, 0}}), interval).Parts[0]
-	if got.Ratio != nil || strings.Contains(got.Test, "leaves out") {
-		t.Errorf("10 ÷ 0: %+v", got)
+	claim.Relation, claim.B = Level, nil
+	if got = Decide(claim, all, interval).Parts[0]; got.N != 3 || got.Estimate.Mean != 11 ||
+		got.Test != "t interval of the mean, n = 3, each the mean of 2 trials; without 1 that had fewer" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A statement of several lines has one answer, whose parts say of what they are.
+func TestAStatementHasOneAnswer(t *testing.T) {
+	a, b := Condition{"variant": {"vegas"}}, Condition{"variant": {"reno"}}
+	all := trials("delay_ms", map[string][]float64{"vegas": {1, 2, 3}, "reno": {5, 6, 7}})
+	for i := range all {
+		all[i].Values["delivery_fraction"] = 0.5
+	}
+	got := Answers([]Claim{
+		{ID: "P5.3", Metric: "delay_ms", A: a, B: b, Relation: Less, High: new(0.5), Note: "x"},
+		{ID: "P5.3", Metric: "delivery_fraction", A: a, B: b, Relation: More, Note: "x"},
+		{ID: "P5.4", Relation: None, Note: "no unit"},
+	}, all, interval)
+	more := Answers([]Claim{
+		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: Apart, High: new(-3.0),
+			Where: Condition{"routing": {"dsr"}, "motion": {"static"}}},
+		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"},
+			"motion": {"static"}}},
+	}, all, interval)
+	if len(more) != 1 || more[0].Parts[0].What != "dsr, vegas against reno" || more[0].Parts[1].What !=
+		"aodv, vegas against reno" || more[0].Parts[0].Test != "paired t interval beside at most -3, n = 3" {
+		t.Errorf("%+v", more)
+	}
+	if len(got) != 2 || got[0].Verdict != Undecided || len(got[0].Parts) != 2 || len(got[0].Notes) != 1 ||
+		got[0].Parts[0].What != "delay_ms, vegas against reno" || !got[0].Parts[0].OfSide() ||
+		got[0].Parts[1].OfSide() || got[1].Verdict != Untestable {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Conditions are told in words.
+func TestConditionsAreWords(t *testing.T) {
+	c := Condition{"field_m": {"", "400x800"}, "cbr_flows": {"2"}, "channel_error": {"0.01"}, "variant": {"reference"},
+		"speed_max_mps": {"5", "20"}}
+	want := "2 background flows, channel error 1 %, field of 400x800 m, 5 or 20 m/s, R-TCP"
+	if got := c.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -238,9 +382,9 @@ func TestPairsAreAlike(t *testing.T) {
 		one(2, 7, "tcp=reno", "variant=reno", "cbr_flows=10"), one(2, 9, "tcp=reno+sack", "variant=reno",
 			"cbr_flows=40"),
 	}
-	got := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
-	if !slices.Equal(got, []twin{{3, 1}}) {
-		t.Errorf("%+v", got)
+	got, each, left := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
+	if !slices.Equal(got, []twin{{3, 1}}) || each != 1 || left != 0 {
+		t.Errorf("%+v, %d each, %d left out", got, each, left)
 	}
 }
 
@@ -388,7 +532,7 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 		return stated
 	}
 	if of("p2", "random") == 0 || of("p2", "chain") == 0 || of("p2", "chain")+of("p2", "grid")+of("p2", "random") !=
-		of("p2", "") || of("p1", "") != 3 {
+		of("p2", "") || of("p1", "") != 4 {
 		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
 	}
 }
@@ -446,5 +590,26 @@ func TestOthersAODVIsApartFromP3s(t *testing.T) {
 		if got.Facts["routing"] != want {
 			t.Errorf("%s is called %s, want %s", protocol, got.Facts["routing"], want)
 		}
+	}
+}
+
+// A statement of both, of all or of every one is put to a test with a part for each.
+func TestWhatIsSaidOfEveryOneHasPartsForEach(t *testing.T) {
+	p := read(t)
+	words := regexp.MustCompile(`\b(both|all six|all scenarios|all cases|every|consistently|various|for each)\b`)
+	found := 0
+	for _, s := range p.Statements {
+		if !words.MatchString(s.Setting + " " + s.Quantity + " " + s.Printed) {
+			continue
+		}
+		found++
+		if !slices.ContainsFunc(p.Tests, func(c Claim) bool {
+			return c.ID == s.ID && (c.Relation == None || len(c.Each) > 0 || len(c.A.choices()) > 1)
+		}) {
+			t.Errorf("%s (%s: %s, %s) is read as one mean", s.ID, s.Setting, s.Quantity, s.Printed)
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d statements are of every one", found)
 	}
 }

@@ -44,6 +44,33 @@ type Drawing struct {
 	Missing []string
 }
 
+// Undrawn are a figure's panels that are not drawn, by the reason.
+type Undrawn struct {
+	reasons []string
+	panels  map[string][]string
+}
+
+// Add adds a panel. Panels of several measures may have one name.
+func (u *Undrawn) Add(panel, reason string) {
+	if u.panels == nil {
+		u.panels = map[string][]string{}
+	}
+	if u.panels[reason] == nil {
+		u.reasons = append(u.reasons, reason)
+	}
+	if !slices.Contains(u.panels[reason], panel) {
+		u.panels[reason] = append(u.panels[reason], panel)
+	}
+}
+
+// Told are the reasons, each once with its panels.
+func (u *Undrawn) Told() (out []string) {
+	for _, reason := range u.reasons {
+		out = append(out, strings.TrimPrefix(strings.Join(u.panels[reason], "; ")+": "+reason, ": "))
+	}
+	return out
+}
+
 // published is one line of figures.csv: what a paper's text says of a point of one
 // of its figures.
 type published struct {
@@ -79,17 +106,19 @@ func (p *Published) point(l []string) error {
 // panel's trials in more than what it varies, the panel is not drawn.
 func (p Published) Plotted(f Figure, trials []Trial, s Summariser) Drawing {
 	out := Drawing{Figure: f}
+	var without Undrawn
 	for _, panel := range f.Panels {
 		m, _ := MeasureOf(f.Paper, panel.Measure)
 		plot := Plot{Panel: panel, Measure: m}
 		reason := plot.feed(f, trials, s)
 		if reason != "" {
-			out.Missing = append(out.Missing, strings.TrimPrefix(panel.Name+": "+reason, ": "))
+			without.Add(panel.Name, reason)
 			continue
 		}
 		p.overlay(f, &plot)
 		out.Plots = append(out.Plots, plot)
 	}
+	out.Missing = without.Told()
 	return out
 }
 
@@ -375,11 +404,11 @@ func (f Figure) Overlay(p Panel, trials []Trial) (picked []int, reason string) {
 	case picked != nil:
 		return picked, ""
 	case !any:
-		return nil, "no accepted trial with traces has " + where.String()
+		return nil, "no accepted trial has " + where.String()
 	}
 	names := make([]string, len(f.Series))
 	for i, l := range f.Series {
 		names[i] = l.Name
 	}
-	return nil, "no repetition has accepted trials with traces of both " + strings.Join(names, " and ")
+	return nil, "no repetition has accepted trials of both " + strings.Join(names, " and ")
 }

@@ -210,9 +210,14 @@ func ranked(places []place, of func(place) float64) string {
 	return b.String()
 }
 
-// metricWords are those of P2's metrics.
+// metricWords name metrics in claims and tables.
 var metricWords = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
-	ThroughputPerConnection: "throughput of a connection"}
+	ThroughputPerConnection: "throughput of a connection", ThroughputKbitS: "throughput", "goodput_ratio": "goodput",
+	"delivery_fraction": "delivery", "connect_time_ms": "connect time", "cbr_delivery_fraction": "CBR delivery",
+	"cbr_latency_ms": "CBR latency", "routing_packets_per_s": "routing packets",
+	"routing_bytes_per_s": "routing bytes",
+	"rtt_mean_ms":         "round trip time", referenceRatio: "throughput ÷ R-TCP's",
+	referenceGap: "what R-TCP has above it"}
 
 // Words names a metric in a word.
 func Words(metric string) string {

@@ -154,9 +154,15 @@ func number(out map[string]string, fact string, v *float64) {
 	}
 }
 
+// The values that WithReferenceRatio adds.
+const (
+	referenceRatio = "reference_ratio"
+	referenceGap   = "reference_gap_kbit_s"
+)
+
 // WithReferenceRatio adds to every trial of another variant its throughput ÷
-// that of the reference TCP, where there is a trial of the reference that is
-// alike in all else.
+// that of the reference TCP and how much the reference has above it, where there is
+// a trial of the reference that is alike in all else.
 func WithReferenceRatio(trials []Trial) {
 	variant := Condition{"variant": {}} // not nil: its other view, tcp, is left out too
 	reference := map[string]float64{}
@@ -166,9 +172,14 @@ func WithReferenceRatio(trials []Trial) {
 		}
 	}
 	for _, t := range trials {
-		r := reference[t.alike(variant, variant)]
-		if v, known := t.Values[ThroughputKbitS]; known && r > 0 && t.Facts["variant"] != "reference" {
-			t.Values["reference_ratio"] = v / r
+		r, there := reference[t.alike(variant, variant)]
+		v, known := t.Values[ThroughputKbitS]
+		if !known || !there || t.Facts["variant"] == "reference" {
+			continue
+		}
+		t.Values[referenceGap] = r - v
+		if r > 0 {
+			t.Values[referenceRatio] = v / r
 		}
 	}
 }

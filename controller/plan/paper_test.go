@@ -2,6 +2,7 @@ package plan
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,5 +79,5 @@ func hasCells(claim papers.Claim, trials []papers.Trial) bool {
 		trials[i].Values = map[string]float64{claim.Metric: 1}
 	}
 	parts := papers.Decide(claim, trials, func([]float64) (float64, *float64) { return 1, nil }).Parts
-	return len(parts) > 0
+	return !slices.ContainsFunc(parts, func(p papers.Part) bool { return p.Verdict == papers.NotAsked })
 }

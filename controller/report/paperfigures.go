@@ -314,17 +314,26 @@ const tracePoints = 240
 // overlay takes a figure of traces.
 func (f *drawnFigure) overlay(d *evidence.Run) {
 	var attempts []evidence.Attempt
-	var trials []papers.Trial
+	var trials, counted []papers.Trial
 	for _, a := range d.Attempts {
-		if d.Counts(a) && len(a.Traces) > 0 && len(a.Points) > 0 {
+		if !d.Counts(a) {
+			continue
+		}
+		counted = append(counted, paperTrial(a))
+		if len(a.Traces) > 0 && len(a.Points) > 0 {
 			attempts = append(attempts, a)
 			trials = append(trials, paperTrial(a))
 		}
 	}
+	var without papers.Undrawn
+	defer func() { f.missing = without.Told() }()
 	for _, p := range f.Panels {
 		picked, reason := f.Overlay(p, trials)
 		if reason != "" {
-			f.missing = append(f.missing, p.Name+": "+reason)
+			if _, reason = f.Overlay(p, counted); reason == "" {
+				reason = "its trials have no traces here; the records of a run have them"
+			}
+			without.Add(p.Name, reason)
 			continue
 		}
 		m, _ := papers.MeasureOf(f.Paper, p.Measure)
@@ -352,7 +361,7 @@ func (f *drawnFigure) overlay(d *evidence.Run) {
 			}
 		}
 		if reason != "" {
-			f.missing = append(f.missing, p.Name+": "+reason)
+			without.Add(p.Name, reason)
 			continue
 		}
 		f.panels = append(f.panels, plot)

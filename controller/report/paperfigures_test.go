@@ -372,7 +372,8 @@ func TestTheSectionOfThePapersFigures(t *testing.T) {
 	html := page1(t, d)
 	says(t, html, "<b>Figure 1.</b>", "<b>Figure 7.</b>", "ADV's constants are ours", "One accepted trial a point, "+
 		"too few",
-		"<b>Figure 3</b>, 1 TCP Reno connection, 40 CBR flows: connect time: no accepted trial has cbr_flows 40",
+		"<b>Figure 3</b>, 1 TCP Reno connection, 40 CBR flows: connect time; throughput; "+
+			"routing packets at IP; routing data at IP; routing at MAC: no accepted trial has 40 background flows",
 		"time that it takes to deliver the first TCP packet", "It simulated its networks, in ns-2.",
 		"its radio and movement are emulated")
 	for _, word := range []string{"No accepted trial has a GPS", "Throughput against speed and distance",

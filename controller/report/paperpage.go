@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -16,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/choice"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
@@ -29,6 +32,7 @@ import (
 type PaperPage struct {
 	Markdown []byte
 	Drawings map[string][]byte
+	without  map[string]string // metrics of the run at hand that are not compared: why
 }
 
 // paperPageView is what the page is made of.
@@ -39,14 +43,18 @@ type paperPageView struct {
 	Left []leftRow
 	Not  []leftDeviations
 	Rule string
+	// Measures are what the paper measures, and ours beside it.
+	Measures []papers.Measure
 	// Simulated is what the paper's own simulator gives; nil where it was not driven.
 	Simulated *simulatedView
 }
 
-// leftDeviations are in what a campaign is not its paper, of one that no run drove.
+// leftDeviations are in what a campaign is not its paper, of one that no run drove, and
+// what its paper says of a scenario that no other campaign has.
 type leftDeviations struct {
 	Campaign   string
 	Deviations []string
+	Claims     []papers.Claim
 }
 
 // runView is what one run says.
@@ -55,10 +63,10 @@ type runView struct {
 	About              [][2]string
 	Means              string
 	Doubts, Deviations []string
+	Since              []string // deviations that the campaign's file states since the run
 	Figures            []pageFigure
 	Undrawn            []undrawn
-	Counts             string
-	Claims, NotAsked   []claimView
+	claimsView
 }
 
 // pageFigure is a figure or a table of the paper, with ours.
@@ -92,6 +100,7 @@ func leftTime(c *plan.Campaign, e drive.Estimate) string {
 type Tables struct {
 	Dir     string                          // with run.json, schedule.json, campaign.yaml and journal.ndjson
 	Numbers map[wire.TrialKey][]metrics.Row // of each accepted attempt
+	Without map[string]string               // metrics that a fault of the run makes no measure: why
 }
 
 // Paper makes the page about a paper of those of the runs that put its question.
@@ -103,7 +112,8 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 			strings.Join(papers.IDs(), ", "))
 	}
 	out := PaperPage{Drawings: map[string][]byte{}}
-	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule(stats.Confidence)}
+	v := paperPageView{Paper: paper, Name: strings.ToUpper(id), Rule: papers.Rule(stats.Confidence),
+		Measures: papers.Measures(id)}
 	driven, named := map[[3]string]bool{}, map[string]bool{}
 	for _, run := range runs {
 		d, err := run.read()
@@ -115,19 +125,43 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		}
 		driven[[3]string{d.Info.Campaign, scaleOf(d), d.Info.Plan.CampaignSHA256}] = true
 		named[d.Info.Campaign] = true
+		out.without = run.Without
 		one, err := out.run(d)
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 		}
+		for _, metric := range slices.Sorted(maps.Keys(run.Without)) {
+			one.Doubts = append(one.Doubts, fmt.Sprintf("Of this run `%s` is not compared, and claims on it count as "+
+				"not asked. %s", metric, run.Without[metric]))
+		}
+		asDriven, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
+		if err != nil {
+			return out, fmt.Errorf("make a page about paper %q: read the campaign of a run: %w", id, err)
+		}
 		for _, c := range campaigns {
+			if c.Name == d.Info.Campaign && c.Paper != nil && tree.SameButForWords(asDriven, c.Raw) {
+				one.Deviations = c.Paper.Deviations
+				driven[[3]string{d.Info.Campaign, scaleOf(d), c.SHA256}] = true
+				break
+			}
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
 				doubt := "The campaign's file has changed since; what ships now was not driven."
 				if choice.Is(d.Info.Scale) {
 					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " +
 						d.Info.Scale.Why
+				} else if c.Paper != nil {
+					one.Since = slices.DeleteFunc(slices.Clone(c.Paper.Deviations), func(deviation string) bool {
+						return slices.Contains(d.Info.Paper.Deviations, deviation)
+					})
 				}
 				one.Doubts = append(one.Doubts, doubt)
 				break
+			}
+		}
+		for _, c := range campaigns {
+			if now, then := c.Scale, d.Info.Scale; c.Name == d.Info.Campaign && now != nil && then != nil &&
+				now.Name == then.Name && now.Why != then.Why {
+				one.Doubts = append(one.Doubts, "Of this scale the campaign's file says since the run: "+now.Why)
 			}
 		}
 		v.Runs = append(v.Runs, one)
@@ -143,7 +177,17 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		e := c.Estimate()
 		v.Left = append(v.Left, leftRow{c.Name, scale, leftTime(c, e), len(e.Trials)})
 		if !named[c.Name] && len(c.Paper.Deviations) > 0 {
-			v.Not, named[c.Name] = append(v.Not, leftDeviations{c.Name, c.Paper.Deviations}), true
+			left := leftDeviations{Campaign: c.Name, Deviations: c.Paper.Deviations}
+			if c.Paper.Scenario != "" {
+				published, err := papers.Read()
+				if err != nil {
+					return out, fmt.Errorf("make a page about paper %q: %w", id, err)
+				}
+				left.Claims = slices.CompactFunc(published.Claims(id, c.Paper.Scenario), func(a, b papers.Claim) bool {
+					return a.ID == b.ID
+				})
+			}
+			v.Not, named[c.Name] = append(v.Not, left), true
 		}
 	}
 	if id == "p2" {
@@ -188,6 +232,7 @@ func (r Tables) read() (*evidence.Run, error) {
 			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s; there are numbers "+
 				"of it: %v; they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
 		}
+		own = slices.DeleteFunc(slices.Clone(own), func(row metrics.Row) bool { return r.Without[row.Name] != "" })
 		at.Rows, at.Packets = own, own
 		_, at.Mbps = metrics.Measured(t, own)
 		d.Attempts = append(d.Attempts, at)
@@ -238,9 +283,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
 		}
 	}
-	var p publishedView
-	p.claims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
-	v.Counts, v.Claims, v.NotAsked = p.Counts, p.Claims, p.NotAsked
+	v.claimsView = viewClaims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
 	return v, nil
 }
 
@@ -307,7 +350,7 @@ func (f drawnFigure) beside() (out [][]string) {
 			order[[2]string{k.panel, k.series}] = len(order)
 		}
 		if rows[k] == nil {
-			rows[k] = []string{k.panel, k.series, figure.Tick(k.x), "—", "—", "—"}
+			rows[k] = []string{k.panel, k.series, digits(k.x), "—", "—", "—"}
 		}
 		switch r.of {
 		case "ours":
@@ -356,6 +399,10 @@ func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) page
 			}
 			v.Rows = append(v.Rows, row)
 		}
+	}
+	if why := out.without[t.Metric]; why != "" {
+		v.Said = []string{"Ours is not compared. " + why}
+		return v
 	}
 	for _, motion := range motions {
 		p := t.Plot(motion)

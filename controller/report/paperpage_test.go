@@ -11,10 +11,12 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -48,7 +50,7 @@ func withoutRecords(t *testing.T, a *archive.Archive) Tables {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Tables{dir, numbers}
+	return Tables{Dir: dir, Numbers: numbers}
 }
 
 // A page that is made without the records has the figures of the report, which is
@@ -109,6 +111,105 @@ func TestAPageWithoutRecordsHasTheReportsFigures(t *testing.T) {
 	}
 }
 
+// A metric that a fault of the run makes no measure is in no cell and no claim, and
+// the page says why beside the paper's table.
+func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 41, Paper: "p1", Repetitions: 3})
+	tables := withoutRecords(t, a)
+	tables.Without = map[string]string{metrics.ThroughputBps: "Its relays ended early."}
+	page, err := Paper("p1", []Tables{tables}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(page.Markdown)), " ")
+	for _, want := range []string{"Of this run `throughput_bps` is not compared, and claims on it count as not " +
+		"asked. Its relays ended early.", "0 cannot be decided by it, and 4 it does not ask"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%.3000s", want, text)
+		}
+	}
+	d := drivenOf(t, "variants-chain", 3, nil)
+	out := PaperPage{Drawings: map[string][]byte{}, without: map[string]string{"packet_loss_percent": "Because."}}
+	v, err := out.run(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := v.Figures[0]; !slices.Equal(first.Said, []string{"Ours is not compared. Because."}) ||
+		len(first.Drawings) > 0 || len(v.Figures[1].Drawings) != 2 {
+		t.Errorf("%s: %q, %d drawings", first.Number, first.Said, len(first.Drawings))
+	}
+}
+
+// What a campaign's file says since a run, of its deviations and its scale, stands
+// beside what the run has recorded.
+func TestAPageHasWhatACampaignSaysSince(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 41, Paper: "p1", Repetitions: 3})
+	since := &plan.Campaign{Name: a.Info().Campaign, Paper: &plan.Paper{Name: "p1",
+		Deviations: append(slices.Clone(a.Info().Paper.Deviations), "The paper measured with Iperf.")}}
+	page, err := Paper("p1", []Tables{withoutRecords(t, a)}, []*plan.Campaign{since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, said, _ := strings.Cut(string(page.Markdown), "since the run, and says besides:\n\n")
+	if said, _, _ = strings.Cut(said, "\n\n"); said != "- The paper measured with Iperf." {
+		t.Errorf("since the run it says %q", said)
+	}
+}
+
+// Of a campaign whose file has other words since its run, and the same trials, the
+// deviations are those of now, and it counts as driven.
+func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
+	run := resultsOf(t, "six-variants")
+	raw, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old = "    - Three scenarios; the paper does not say how many it has."
+	worded := bytes.Replace(raw, []byte(old), []byte("    # Words.\n    - Three scenarios are ours."), 1)
+	shorter := bytes.Replace(worded, []byte("duration_s: 20,"), []byte("duration_s: 21,"), 1)
+	for _, k := range []struct {
+		raw      []byte
+		has, not string
+	}{
+		{worded, "- Three scenarios are ours.", "what ships now was not driven"},
+		{worded, "- Three scenarios are ours.", "the paper does not say how many it has"},
+		{worded, "- Three scenarios are ours.", "| six-variants | quick |"},
+		{shorter, "what ships now was not driven", "nothing else"},
+		{shorter, "| six-variants | quick |", "nothing else"},
+	} {
+		c, err := plan.ParseAt("six", k.raw, "quick")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := Paper("p5", []Tables{run}, []*plan.Campaign{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page.Markdown), k.has) {
+			t.Errorf("the page lacks %q", k.has)
+		}
+		if strings.Contains(string(page.Markdown), k.not) {
+			t.Errorf("the page says %q", k.not)
+		}
+	}
+}
+
+// resultsOf are the tables of a run that are kept.
+func resultsOf(t *testing.T, name string) Tables {
+	t.Helper()
+	dir := filepath.Join("../../field-guides/results/runs", name)
+	f, err := os.Open(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	numbers, err := export.ReadResults(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Tables{Dir: dir, Numbers: numbers}
+}
+
 // The tables of P2's chain have each published number beside ours, and the campaigns
 // that were not driven their cost.
 func TestAPageHasThePapersTables(t *testing.T) {
@@ -151,10 +252,80 @@ func TestAPageHasThePapersTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"| variants-chain | full | 90 | 9 h 09 min |", "| variants-chain | night | 90 |",
-		papers.Rule(0.95)[:40]} {
+		"which no run here asks:  - P2 chain.1 chain, loss: tahoe as reno", papers.Rule(0.95)[:40]} {
 		if !strings.Contains(strings.ReplaceAll(string(page.Markdown), "\n", " "), want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// Why a figure of traces is not drawn of tables is said once, and is not that its
+// trials were not driven. A simulated paper's page says of the radio what is true of it.
+func TestAPageOfTablesSaysWhatTheyLack(t *testing.T) {
+	d := drivenOf(t, "reference-tcp", 3, func(w wire.Trial) bool { return w.Factors["error"] != "0" })
+	for i := range d.Attempts {
+		d.Attempts[i].Traces, d.Attempts[i].Points = nil, nil
+	}
+	out := PaperPage{Drawings: map[string][]byte{}}
+	v, err := out.run(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(v.Undrawn, func(u undrawn) bool { return u.Number == "Figure 2" })
+	if i < 0 {
+		t.Fatalf("Figure 2 is not among %q", v.Undrawn)
+	}
+	want := "congestion, nobody moves; nodes move at 5 m/s: its trials have no traces here; the records of a run " +
+		"have them; congestion and channel error 1 %, nobody moves: no accepted trial has 2 background flows, " +
+		"channel error 1 %, field of 400x800 m, static, buffers of 50 packets, dsr, window of 8 packets"
+	if v.Undrawn[i].Why != want {
+		t.Errorf("%q, want %q", v.Undrawn[i].Why, want)
+	}
+	if doubts := strings.Join(v.Doubts, " "); strings.Contains(doubts, "no evidence about velocity") ||
+		!strings.Contains(doubts, "neither is evidence about real radios") {
+		t.Errorf("doubts: %q", doubts)
+	}
+	page, err := Paper("p4", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"its R-TCP is the variant “reference” of our campaigns",
+		"| throughput, bit/s | highest packet sequence number received ÷ the session's length | payload that arrived " +
+			"in order, "} {
+		if !strings.Contains(strings.ReplaceAll(string(page.Markdown), "\n", " "), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// Where only the side of a published size is tested, the answer says so; what cannot be
+// tested is not counted.
+func TestAnAnswerSaysWhatWasTested(t *testing.T) {
+	trial := func(variant string, kbits float64, repetition int) papers.Trial {
+		return papers.Trial{Repetition: repetition, Facts: map[string]string{"variant": variant},
+			Values: map[string]float64{papers.ThroughputKbitS: kbits}}
+	}
+	var trials []papers.Trial
+	for i := range 3 {
+		off := 0.01 * float64(i*i)
+		trials = append(trials, trial("newreno", 10+off, i+1), trial("reference", 30+2*off, i+1))
+	}
+	a, b := papers.Condition{"variant": {"reference"}}, papers.Condition{"variant": {"newreno", "vegas"}}
+	v := viewClaims([]papers.Claim{
+		{ID: "P4.5", Metric: papers.ThroughputKbitS, A: a, B: papers.Condition{"variant": {"newreno"}},
+			Relation: papers.More, Low: new(10.0)},
+		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.More},
+		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.Ratio, Low: new(2.5), High: new(3.5)},
+		{ID: "P4.7", Relation: papers.None, Note: "no unit"},
+	}, trials, intervalAt(&evidence.Run{}))
+	if v.Counts != "Of 2 claims that can be tested this run supports 1 and contradicts 0; 1 cannot be decided by it, "+
+		"and 0 it does not ask." || len(v.Claims) != 2 || len(v.Untestable) != 1 {
+		t.Fatalf("%+v", v)
+	}
+	one, two := v.Claims[0], v.Claims[1]
+	if !one.DirectionOnly || two.DirectionOnly || len(two.Parts) != 2 || len(two.Unasked) != 2 ||
+		two.Unasked[0] != "R-TCP against vegas" || !strings.HasPrefix(two.Parts[1].Ratio, "ratio 3 (2.9") {
+		t.Errorf("%+v", v.Claims)
 	}
 }
 

@@ -21,9 +21,7 @@ type publishedView struct {
 	Paper    papers.Paper
 	Scenario string
 	Scale    string // the reduction that was driven; empty: none
-	Counts   string
-	Claims   []claimView
-	NotAsked []claimView
+	claimsView
 	Tables   []publishedTable
 	Facts    []string
 	Metrics  []metrics.PaperMetric // the columns of Cells
@@ -39,9 +37,18 @@ type publishedView struct {
 	ADV      bool   // of the trials some are routed by ADV
 }
 
+// claimsView is what a run says to a paper's claims.
+type claimsView struct {
+	Counts                       string
+	Claims, NotAsked, Untestable []claimView
+}
+
+// claimView is an answer. Of its parts those that the run does not ask stand in Unasked.
 type claimView struct {
 	papers.Answer
-	Parts []partView
+	Parts         []partView
+	Unasked       []string
+	DirectionOnly bool
 }
 
 type partView struct{ What, Estimate, Ratio, Test, Verdict string }
@@ -101,7 +108,7 @@ func viewPublished(d *evidence.Run) (any, error) {
 	if evidence.AsksP1(d) {
 		v.Table = "The paper's table stands beside ours under “Results”."
 	}
-	v.claims(all.Claims(paper.ID, v.Scenario), trials, intervalAt(d))
+	v.claimsView = viewClaims(all.Claims(paper.ID, v.Scenario), trials, intervalAt(d))
 	for _, t := range all.Tables(v.Scenario, trials, intervalAt(d)) {
 		v.Tables = append(v.Tables, tableView(t))
 	}
@@ -276,33 +283,44 @@ func weighted(a evidence.Attempt, name string, weight func(flow string) *float64
 	return new(sum / total)
 }
 
-func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial, s papers.Summariser) {
+func viewClaims(claims []papers.Claim, trials []papers.Trial, s papers.Summariser) (v claimsView) {
 	count := map[string]int{}
-	for _, c := range claims {
-		answer := claimView{Answer: papers.Decide(c, trials, s)}
-		count[answer.Verdict]++
-		if answer.Verdict == papers.NotAsked {
+	answers := papers.Answers(claims, trials, s)
+	for _, a := range answers {
+		count[a.Verdict]++
+		answer := claimView{Answer: a}
+		for _, p := range a.Parts {
+			if p.Verdict == papers.NotAsked {
+				answer.Unasked = append(answer.Unasked, p.What)
+				continue
+			}
+			answer.Parts = append(answer.Parts, viewPart(p))
+			answer.DirectionOnly = answer.DirectionOnly || p.OfSide()
+		}
+		switch a.Verdict {
+		case papers.NotAsked:
 			v.NotAsked = append(v.NotAsked, answer)
-			continue
+		case papers.Untestable:
+			v.Untestable = append(v.Untestable, answer)
+		default:
+			v.Claims = append(v.Claims, answer)
 		}
-		for _, p := range answer.Answer.Parts {
-			answer.Parts = append(answer.Parts, viewPart(c, p))
-		}
-		v.Claims = append(v.Claims, answer)
 	}
-	if len(claims) == 0 {
-		return
+	if len(answers) > 0 {
+		v.Counts = fmt.Sprintf("Of %s that can be tested this run supports %d and contradicts %d; %d cannot be "+
+			"decided by it, and %d it does not ask.", words.Count(len(answers)-len(v.Untestable), "claim"),
+			count[papers.Supported], count[papers.Contradicted], count[papers.Undecided], count[papers.NotAsked])
 	}
-	v.Counts = fmt.Sprintf("Of %d claims this run supports %d and contradicts %d; %d cannot be decided by it, and %d "+
-		"it does not ask.",
-		len(claims), count[papers.Supported], count[papers.Contradicted], count[papers.Undecided],
-		count[papers.NotAsked])
+	return v
 }
 
-func viewPart(c papers.Claim, p papers.Part) partView {
-	unit := unitOfMetric(c.Metric)
-	out := partView{What: p.What, Verdict: p.Verdict, Test: fmt.Sprintf("%s, n = %d", p.Test, p.N)}
-	if c.Relation == papers.Level {
+func viewPart(p papers.Part) partView {
+	unit := unitOfMetric(p.Claim.Metric)
+	out := partView{What: p.What, Verdict: p.Verdict, Test: p.Test}
+	if p.N == 0 { // of times of which none is known
+		return out
+	}
+	if p.Claim.Relation == papers.Level {
 		out.Estimate = interval(p.Estimate, unit)
 		return out
 	}
@@ -315,8 +333,12 @@ func viewPart(c papers.Claim, p papers.Part) partView {
 	}
 	out.Estimate = "difference " + strings.TrimSpace(sign+digits(math.Abs(p.Estimate.Mean))+halfText(p.Estimate)+" "+
 		unit)
-	if p.Ratio != nil {
-		out.Ratio = "ratio " + interval(*p.Ratio, "")
+	switch r := p.Ratio; {
+	case r == nil:
+	case r.Low == nil:
+		out.Ratio = fmt.Sprintf("ratio %s, without an interval", digits(r.Mean))
+	default:
+		out.Ratio = fmt.Sprintf("ratio %s (%s to %s)", digits(r.Mean), digits(*r.Low), digits(*r.High))
 	}
 	return out
 }

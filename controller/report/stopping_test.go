@@ -62,8 +62,8 @@ func TestPapersIntervalsAreAtTheRunsLevel(t *testing.T) {
 	d.Info.Enough = &plan.StopWhen{Of: plan.StopOfMean, HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
 		Confidence: 0.95}
 	page := page1(t, d)
-	says(t, page, "the 98.3 % t interval of the pairs", "half of the 98.3 % t interval",
-		"ours: mean, 98.3 % interval", "of 60 comparisons without any effect")
+	says(t, page, "the 98.3 % t interval of the mean difference", "half of the 98.3 % t interval",
+		"ours: mean, 98.3 % interval", "of 60 without any effect")
 	for _, not := range []string{"95 % t interval", "the 95 % interval", "ours: mean, 95 %"} {
 		if strings.Contains(page, not) {
 			t.Errorf("the page says %q", not)

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -66,9 +67,33 @@ func archived(t *testing.T) []report.Tables {
 		if err = errors.Join(err, f.Close()); err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
-		out = append(out, report.Tables{Dir: dir, Numbers: numbers})
+		run := report.Tables{Dir: dir, Numbers: numbers}
+		text, err := os.ReadFile(filepath.Join(dir, "not-compared.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &run.Without)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for metric := range run.Without {
+			if !bytes.Contains(header(t, dir), []byte("."+metric+",")) {
+				t.Errorf("%s: not-compared.json names %q, which its results.csv does not have", dir, metric)
+			}
+		}
+		out = append(out, run)
 	}
 	return out
+}
+
+// header is the first line of a run's numbers.
+func header(t *testing.T, dir string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return line
 }
 
 // sameFile holds a file to what it should be, or writes it.

@@ -41,12 +41,30 @@ func TestWhatIsSaidInShortOfP2sGridIsInItsTables(t *testing.T) {
 	}
 }
 
+// How many claims of P4 and P5 were decided how is what their pages have.
+func TestWhatIsSaidInShortOfP4AndP5IsOnTheirPages(t *testing.T) {
+	for name, paper := range map[string]string{"P4, at the small scale": "p4",
+		"P5's six variants, at the small scale": "p5"} {
+		page, err := os.ReadFile(filepath.Join(resultsFolder, paper+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := numbers(t, inShort(t, name), `Of (\d+) claims (\d+) (?:is|are) supported, (\d+) contradicted, (\d+) `+
+			`cannot be decided, and (\d+) are about`)
+		is := numbers(t, strings.Join(strings.Fields(string(page)), " "), `Of (\d+) claims that can be tested this run `+
+			`supports (\d+) and contradicts (\d+); (\d+) cannot be decided by it, and (\d+) it does not ask`)
+		if !slices.Equal(said, is) {
+			t.Errorf("of %s the summary says %v, and the page has %v", paper, said, is)
+		}
+	}
+}
+
 // saidOfClaims holds how many claims were decided how, and those that are named, to a section of P2's page.
 func saidOfClaims(t *testing.T, short, page string) {
 	t.Helper()
 	decided := map[string][]string{}
 	claims := regexp.MustCompile(`(?m)^\| P2[ .]((?:chain\.|grid\.)?\d+) [^|]*\| (supported|contradicted|cannot be ` +
-		`decided) \|`)
+		`decided)(?:, direction only)? \|`)
 	for _, m := range claims.FindAllStringSubmatch(page, -1) {
 		decided[m[2]] = append(decided[m[2]], m[1])
 	}

@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
@@ -69,9 +70,18 @@ func Emulated(d *evidence.Run) (*Threat, string) {
 	if d.Info.Place != archive.PlaceRehearsal {
 		return nil, ""
 	}
+	var paper papers.Paper
+	if d.Info.Paper != nil {
+		paper, _ = papers.Of(d.Info.Paper.Name)
+	}
 	said := []string{"A rehearsal is no evidence about velocity, only about the campaign: whether its trials can be " +
 		"driven, its data come together and its analysis runs. What the emulated medium does with speed and distance " +
 		"is what was put into it."}
+	if paper.Simulated() {
+		said[0] = "The paper's radio and movement were simulated, and these are emulated: neither is evidence about " +
+			"real radios or real movement. What the emulated medium does with speed and distance is what was put " +
+			"into it."
+	}
 	return &Threat{"The radio was emulated", strings.Join(append(said, d.Info.Deviations...), " ")}, ""
 }
 
