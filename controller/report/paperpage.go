@@ -63,7 +63,6 @@ type runView struct {
 	About              [][2]string
 	Means              string
 	Doubts, Deviations []string
-	Since              []string // deviations that the campaign's file states since the run
 	Figures            []pageFigure
 	Undrawn            []undrawn
 	claimsView
@@ -149,10 +148,6 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 				if choice.Is(d.Info.Scale) {
 					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " +
 						d.Info.Scale.Why
-				} else if c.Paper != nil {
-					one.Since = slices.DeleteFunc(slices.Clone(c.Paper.Deviations), func(deviation string) bool {
-						return slices.Contains(d.Info.Paper.Deviations, deviation)
-					})
 				}
 				one.Doubts = append(one.Doubts, doubt)
 				break
