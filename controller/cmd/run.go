@@ -27,7 +27,15 @@ func RunCommand() *cobra.Command {
 				return err
 			}
 			flags.locate = func(p *wire.RunPlan) error {
-				return preflight.Locate(c.Context(), p, fleetFile, flags.patience)
+				said, err := preflight.Locate(c.Context(), p, fleetFile, flags.patience)
+				if said != "" && flags.shard != "" {
+					return misused("--shard %s: each part would measure the car's start from another fix; give "+
+						"course.site_lat_deg and course.site_lon_deg", flags.shard)
+				}
+				if said != "" {
+					c.PrintErrln(said)
+				}
+				return err
 			}
 			s, err := openSession(flags, file, place)
 			if err != nil {

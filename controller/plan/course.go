@@ -153,7 +153,7 @@ func (c *check) gatePlace(kind string) {
 		c.unfit("gate.place_m", "in a course of kind segment, whose edge is the place", "leave it out")
 		c.need("course.heading_deg", "the true bearing of outbound, since the gate waits for a place")
 	case "depart", "pass":
-		if c.has("gate.place_m") {
+		if c.has("gate.place_m") || kind == "pass" {
 			c.need("course.heading_deg", "the true bearing of outbound, since the gate waits for a place")
 		}
 		if place, start := m.NumberAt("gate.place_m"), m.NumberAt("course.start_m"); place != nil && start != nil &&

@@ -23,7 +23,8 @@ const slowHz = 1.5
 func (j *judge) needsGPS() bool {
 	for _, t := range j.trials {
 		rules := t.Acceptance.FixModeMin != nil || t.Acceptance.FixAgeMsMax != nil
-		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil || t.Car == j.name && rules {
+		opens := t.SpeedMps != nil || t.Gate.AtStart
+		if (t.Car == j.name || t.Initiator == j.name) && opens || t.Car == j.name && rules {
 			return true
 		}
 		if t.Car != "" && t.Roadside == j.name && rules &&

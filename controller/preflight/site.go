@@ -14,6 +14,8 @@ const (
 	siteCure = "give course.site_lat_deg and course.site_lon_deg, or a receiver with a fix to the roadside node; " +
 		"with gate.at_start: false a drive back at the right speed can open a window"
 	siteEvery = 250 * time.Millisecond
+	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured.
+	siteErrM = 10.0
 )
 
 // unplaced reports whether the car must have stood at its start, which the campaign says from a roadside node whose
@@ -21,78 +23,95 @@ const (
 func unplaced(t wire.Trial) bool { return t.Gate.AtStart && t.Course.SiteLatDeg == nil }
 
 // siteOf is where a node's receiver says that it stands.
-func siteOf(st wire.NodeStatus) (latDeg, lonDeg *float64, known bool) {
+func siteOf(st wire.NodeStatus) (site wire.Course, known bool) {
 	g := st.GPS
-	if g == nil || g.Mode < 2 || g.FixAgeMs == nil || *g.FixAgeMs > freshFixMs || g.LatDeg == nil || g.LonDeg == nil {
-		return nil, nil, false
+	if g == nil || g.Mode < 3 || g.FixAgeMs == nil || *g.FixAgeMs > freshFixMs || g.LatDeg == nil || g.LonDeg == nil ||
+		g.HorizErrM != nil && *g.HorizErrM > siteErrM {
+		return site, false
 	}
-	return g.LatDeg, g.LonDeg, true
+	return wire.Course{SiteLatDeg: g.LatDeg, SiteLonDeg: g.LonDeg}, true
 }
 
-// Locate writes into a plan where the roadside nodes stand, by their own receivers, where that is needed and the
-// campaign does not say. It asks again until they have a fix or patience is over.
-func Locate(ctx context.Context, p *wire.RunPlan, fleetFile string, patience time.Duration) error {
-	found := map[string]wire.Course{}
+// Locate writes into a plan where the roadside node stands, by its own receiver, where that is needed and the campaign
+// does not say. It asks again until there is a fix or patience is over. It returns what it found in words, "" for a
+// plan that needs no place.
+func Locate(ctx context.Context, p *wire.RunPlan, fleetFile string, patience time.Duration) (said string, err error) {
+	node := ""
+	for _, t := range p.Trials {
+		switch {
+		case !unplaced(t):
+		case node != "" && node != t.Roadside: // one of them is in the car now
+			return "", fmt.Errorf("find where the roadside node stands: it is %s in some trials and %s in others; "+
+				"give course.site_lat_deg and course.site_lon_deg", node, t.Roadside)
+		default:
+			node = t.Roadside
+		}
+	}
+	if node == "" {
+		return "", nil
+	}
+	site, err := locate(ctx, fleetFile, node, patience)
+	if err != nil {
+		return "", fmt.Errorf("find where the roadside node stands: %w", err)
+	}
 	for i := range p.Trials {
-		t := &p.Trials[i]
-		if !unplaced(*t) {
-			continue
+		if t := &p.Trials[i]; unplaced(*t) {
+			t.Course.SiteLatDeg, t.Course.SiteLonDeg = site.SiteLatDeg, site.SiteLonDeg
 		}
-		site, known := found[t.Roadside]
-		if !known {
-			var err error
-			if site, err = locate(ctx, fleetFile, t.Roadside, patience); err != nil {
-				return fmt.Errorf("find where the roadside node stands: %w", err)
-			}
-			found[t.Roadside] = site
-		}
-		t.Course.SiteLatDeg, t.Course.SiteLonDeg = site.SiteLatDeg, site.SiteLonDeg
 	}
-	return nil
+	return fmt.Sprintf("by its receiver %s stands at %.5f, %.5f: the car's start is measured from there", node,
+		*site.SiteLatDeg, *site.SiteLonDeg), nil
 }
 
-func locate(ctx context.Context, fleetFile, node string, patience time.Duration) (at wire.Course, err error) {
+func locate(ctx context.Context, fleetFile, node string, patience time.Duration) (site wire.Course, err error) {
 	fl, err := fleet.Load(fleetFile)
 	if err != nil {
-		return at, err
+		return site, err
 	}
 	identity, err := fl.Identity()
 	if err != nil {
-		return at, err
+		return site, err
 	}
 	c, err := fl.Client(identity, node)
 	if err != nil {
-		return at, err
+		return site, err
 	}
 	defer c.Close()
 	for began := time.Now(); ; {
 		st, err := c.Status(ctx)
 		if err == nil {
 			var known bool
-			if at.SiteLatDeg, at.SiteLonDeg, known = siteOf(st); known {
-				return at, nil
+			if site, known = siteOf(st); known {
+				return site, nil
 			}
-			err = fmt.Errorf("node %s: %s; %s", node, gpsWords(st), siteCure)
+			err = fmt.Errorf("node %s: %s, and a 3-D fix within %.0f m is needed; %s", node, gpsWords(st), siteErrM,
+				siteCure)
 		}
 		if time.Since(began) > patience || ctx.Err() != nil {
-			return at, err
+			return site, err
 		}
 		_ = pause.For(ctx, siteEvery)
 	}
 }
 
-// site is of the roadside node, from whose mark the car's start is measured.
+// site is of nodes in trials whose car must have stood at its start: whether their agents know that, and of the
+// roadside node, from whose mark the start is measured, where it stands.
 func (j *judge) site() {
+	waits, asked := false, false
 	for _, t := range j.trials {
-		if t.Roadside != j.name || !unplaced(t) {
-			continue
-		}
-		if _, _, known := siteOf(j.st); known {
-			j.met("site", "its receiver says where it stands, from which the car's start is measured")
-		} else {
-			j.unmet("site", "the car's start is measured from where this node stands, which neither the file nor a "+
-				"receiver says", siteCure)
-		}
+		waits = waits || t.Gate.AtStart
+		asked = asked || t.Roadside == j.name && unplaced(t)
+	}
+	if waits && !j.st.AtStart {
+		j.unmet("start", "the node's agent opens a window wherever the car is", "install this version's agent there")
+	}
+	if !asked {
 		return
+	}
+	if _, known := siteOf(j.st); known {
+		j.met("site", "its receiver says where it stands, from which the car's start is measured")
+	} else {
+		j.unmet("site", "the car's start is measured from where this node stands, which neither the file nor a "+
+			"receiver says: "+gpsWords(j.st), siteCure)
 	}
 }

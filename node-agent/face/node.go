@@ -23,7 +23,7 @@ import (
 // Status reports what the node is, can and has, with every problem's cure.
 func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
-	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(),
+	st := wire.NodeStatus{Node: f.cfg.Node, AtStart: true, Version: version.String(), Kernel: provenance.Kernel(),
 		Arch:      runtime.GOARCH,
 		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(),
 		Congestion: provenance.Congestion(),

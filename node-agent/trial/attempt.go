@@ -14,7 +14,6 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
-	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -243,7 +242,8 @@ func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{engine: e, key: k, trial: t, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		ready: make(chan struct{}), state: wire.StateLoaded, detail: "arming", start: make(chan goOrder, 1)}
+		ready: make(chan struct{}), state: wire.StateLoaded, detail: "arming",
+		toStart: t.Gate.AtStart && t.Initiator == e.cfg.Node, start: make(chan goOrder, 1)}
 	for _, f := range t.Traffic {
 		// Other client ports at every attempt: those of the last one may still be in TIME_WAIT.
 		f.ClientPort += (k.Attempt - 1) * max(f.Streams, 1)
@@ -482,10 +482,7 @@ func (a *attempt) run() {
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
 	// The initiator gives up by itself; a peer that hears nothing of it does later.
-	mayTakeS := a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
-	if a.trial.Gate.AtStart {
-		mayTakeS += gate.ReturnS
-	}
+	mayTakeS := a.trial.Gate.ReturnS() + a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
 	patience := time.NewTimer(time.Duration(mayTakeS*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace)
 	defer patience.Stop()
 	var order goOrder

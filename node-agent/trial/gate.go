@@ -19,7 +19,7 @@ func (a *attempt) initiate() {
 	g := gate.New(a.trial, e.deps.Clock.BootNs())
 	peers, err := a.peers()
 	if err == nil {
-		err = a.readyPeers(peers, g.LimitNs())
+		err = a.readyPeers(peers, e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
 	}
 	if err != nil {
 		a.giveUp(err)

@@ -195,6 +195,8 @@ type NodeStatus struct {
 	Privileges string `json:"privileges,omitempty"`
 	// what its records will lack, because the system does not let it be read
 	Absent []string `json:"absent,omitempty"`
+	// its gates wait for a car at its start; absent from an agent that opens them without
+	AtStart bool `json:"at_start,omitempty"`
 }
 
 // NoPrivileges is the privileges of a node whose agent runs without root.

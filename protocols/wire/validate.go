@@ -15,8 +15,10 @@ const (
 	MaxAttempts = 1000
 	MaxFlows    = 128
 	MaxLeadS    = 600 // from GO to the window: what warms the network up lies there
-	MaxStreams  = 128 // iperf3's own limit of parallel streams
-	GoKeyBytes  = 32  // RunPlan.Key
+	// ReturnS is how long a car may take from one trial's end to the next one's start, where its gate waits for that.
+	ReturnS    = 1200.0
+	MaxStreams = 128 // iperf3's own limit of parallel streams
+	GoKeyBytes = 32  // RunPlan.Key
 	// MaxWindowPackets is what a window of 1 GiB holds, in segments of 1 KiB.
 	MaxWindowPackets = 1 << 20
 	// Bounds of a least RTO: a kernel's tick is 1 to 10 ms, and RFC 6298 wants a
@@ -140,6 +142,14 @@ func (t *Trial) checkRoles(c *checker, nodes map[string]bool) {
 		role(fmt.Sprintf("relays[%d]", i), relay, true)
 		c.that(!slices.Contains(t.Relays[:i], relay), fmt.Sprintf("relays[%d]", i), "%q is there twice", relay)
 	}
+}
+
+// ReturnS is how long the gate waits for the car to come to its start.
+func (g Gate) ReturnS() float64 {
+	if g.AtStart {
+		return ReturnS
+	}
+	return 0
 }
 
 // FromM is where the car stands before it sets off, or parked: in m along the road from the roadside node's mark.

@@ -18,12 +18,14 @@ const (
 	FreshFix = 1500 * time.Millisecond
 	// AtStartM is how far from its start a car may stand, along the road and across. A receiver that augments GPS by
 	// nothing is off by 5 m under an open sky (GPS.gov, GPS accuracy), by some times that beside trees and walls, and
-	// the roadside's mark may come from such a receiver too.
+	// the roadside's mark may come from such a receiver too. AtMarkM is the same of a parked car, whose marks a person
+	// has measured, and which must not be taken for another's.
 	AtStartM = 25.0
+	AtMarkM  = 10.0
 	// standingMps is below a walk, and above what a receiver that stands tells.
 	standingMps = 1.0
-	// ReturnS is how long the car may take from one trial's end to the next one's start.
-	ReturnS = 1200.0
+	// rollingNs is for how long a parked car may seem to roll, or be without a fix, before it counts as gone.
+	rollingNs = int64(3 * time.Second)
 )
 
 // Gate decides when the initiator may open the window. It is fed the newest
@@ -35,7 +37,8 @@ type Gate struct {
 	direction float64 // sign of travel along the course's heading
 	course    wire.Course
 	armedNs   int64
-	startedNs int64 // when the car stood at its start; 0 where it must and has not yet
+	startedNs int64 // when the car first stood at its start; 0 where it must and has not yet
+	stoodNs   int64 // when it stood there last
 	inBandNs  int64 // since when the band has held; 0 when it does not
 	site      *point
 }
@@ -50,7 +53,7 @@ func New(t wire.Trial, armedNs int64) *Gate {
 		g.direction = -1
 	}
 	if !t.Gate.AtStart {
-		g.startedNs = armedNs
+		g.startedNs, g.stoodNs = armedNs, armedNs
 	}
 	if t.Course.SiteLatDeg != nil && t.Course.SiteLonDeg != nil {
 		g.site = &point{*t.Course.SiteLatDeg, *t.Course.SiteLonDeg}
@@ -61,8 +64,9 @@ func New(t wire.Trial, armedNs int64) *Gate {
 // Open reports whether the gate is open at nowNs, and if not, what it waits for.
 func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	fresh := fix.FixAgeMs != nil && *fix.FixAgeMs <= float64(FreshFix.Milliseconds()) && fix.Mode >= 2
-	if g.startedNs == 0 || g.rule.AtStart && g.course.Kind == "parked" {
-		if !g.stands(nowNs, fix, fresh) {
+	if g.rule.AtStart {
+		stands := g.stands(nowNs, fix, fresh)
+		if g.startedNs == 0 || g.parked() && !stands {
 			return false, g.startDetail(fix, fresh)
 		}
 	}
@@ -78,10 +82,11 @@ func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	return true, "open"
 }
 
-// WithinS is how long the gate may stay closed. Where the car must come to its start first, its time begins there.
+// WithinS is how long the gate may stay closed. Where the car must come to its start first, its time begins when the
+// car has stood there last.
 func (g *Gate) WithinS() float64 {
 	if g.startedNs == 0 {
-		return ReturnS
+		return wire.ReturnS
 	}
 	return g.rule.TimeoutS
 }
@@ -90,7 +95,10 @@ func (g *Gate) WithinS() float64 {
 func (g *Gate) Started() bool { return g.startedNs != 0 }
 
 // LimitNs is until when the gate must open.
-func (g *Gate) LimitNs() int64 { return max(g.armedNs, g.startedNs) + int64(g.WithinS()*1e9) }
+func (g *Gate) LimitNs() int64 {
+	limitNs := max(g.armedNs, g.stoodNs) + int64(g.WithinS()*1e9)
+	return min(limitNs, g.armedNs+int64((g.rule.ReturnS()+g.rule.TimeoutS)*1e9))
+}
 
 // ClosedFor returns after which time to look again: at the time that the gate waits
 // for, but after most at the latest: a machine may be suspended meanwhile.
@@ -102,33 +110,56 @@ func (g *Gate) ClosedFor(nowNs int64, most time.Duration) time.Duration {
 	return min(max(Every, time.Duration(min(wait, limitNs-nowNs))), most)
 }
 
-// stands reports whether the car stands at its start, or has since the trial was armed. One that is parked must go on
-// standing.
+func (g *Gate) parked() bool { return g.course.Kind == "parked" }
+
+// stands reports whether the car stands at its start now. A parked one that has gone begins again.
 func (g *Gate) stands(nowNs int64, fix wire.GPS, fresh bool) bool {
 	offM, known := g.offStart(fix, fresh)
-	switch {
-	case !known || offM > AtStartM || fix.SpeedMps == nil || *fix.SpeedMps > standingMps:
-		g.startedNs = 0
-	case g.startedNs == 0:
-		g.startedNs = nowNs
+	still := fix.SpeedMps != nil && *fix.SpeedMps <= standingMps
+	if g.parked() {
+		still = fix.SpeedMps == nil || still
 	}
-	return g.startedNs != 0
+	if known && still && offM <= g.nearM() && !g.beyond(fix) {
+		if g.startedNs == 0 {
+			g.startedNs = nowNs
+		}
+		g.stoodNs = nowNs
+		return true
+	}
+	if g.parked() && nowNs-g.stoodNs > rollingNs {
+		g.startedNs = 0
+	}
+	return false
 }
 
-// offStart is how far the car is from its start in m.
+// beyond reports whether the car is past the place that its gate waits for: it has not come to its start.
+func (g *Gate) beyond(fix wire.GPS) bool { return g.rule.PlaceM != nil && g.passed(fix, true) }
+
+func (g *Gate) nearM() float64 {
+	if g.parked() {
+		return AtMarkM
+	}
+	return AtStartM
+}
+
+// offStart is how far the car is from its start in m. Where the car departs from the roadside node to either side, and
+// waits for no place, that is how much farther from the node it is than its start: the road's bearing does not matter.
 func (g *Gate) offStart(fix wire.GPS, fresh bool) (offM float64, known bool) {
 	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
 		return 0, false
 	}
 	here := point{*fix.LatDeg, *fix.LonDeg}
-	alongM := along(*g.site, here, g.course.HeadingDeg) - g.course.FromM(g.direction < 0)
-	acrossM := math.Abs(along(*g.site, here, g.course.HeadingDeg+90)) - g.course.OffsetM
-	return math.Max(math.Abs(alongM), acrossM), true
+	alongM, acrossM := along(*g.site, here, g.course.HeadingDeg), along(*g.site, here, g.course.HeadingDeg+90)
+	startM := g.course.FromM(g.direction < 0)
+	if g.course.Kind == "depart" && g.rule.PlaceM == nil {
+		return math.Abs(math.Hypot(alongM, acrossM) - math.Hypot(startM, g.course.OffsetM)), true
+	}
+	return math.Max(math.Abs(alongM-startM), math.Abs(acrossM)-g.course.OffsetM), true
 }
 
 func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 	where := "start"
-	if g.course.Kind == "parked" {
+	if g.parked() {
 		where = "mark"
 	}
 	switch offM, known := g.offStart(fix, fresh); {
@@ -136,15 +167,17 @@ func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 		return "the roadside node's place is not known"
 	case !known:
 		return "waiting for a GPS fix"
-	case offM > AtStartM:
+	case offM > g.nearM():
 		return fmt.Sprintf("drive to the %s, %.0f m from here", where, offM)
+	case g.beyond(fix):
+		return "drive back beyond the mark at which the window opens"
 	}
 	return "stop at the " + where
 }
 
 func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
 	in := fresh && fix.SpeedMps != nil && g.target != nil && g.band != nil &&
-		math.Abs(*fix.SpeedMps-*g.target) <= *g.band
+		math.Abs(*fix.SpeedMps-*g.target) <= *g.band && !g.turned(fix)
 	if !in {
 		g.inBandNs = 0
 		return false
@@ -155,12 +188,23 @@ func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
 	return float64(nowNs-g.inBandNs) >= g.rule.HoldS*1e9
 }
 
+// turned reports whether the car drives against its direction of travel, where the campaign must say that: with a place
+// that the gate waits for.
+func (g *Gate) turned(fix wire.GPS) bool {
+	if !g.rule.AtStart || g.rule.PlaceM == nil || fix.TrackDeg == nil {
+		return false
+	}
+	return math.Cos((*fix.TrackDeg-g.course.HeadingDeg)*math.Pi/180)*g.direction < 0
+}
+
 func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
 	switch {
 	case !fresh || fix.SpeedMps == nil:
 		return "waiting for a GPS fix"
 	case g.target == nil:
 		return "no target speed"
+	case g.turned(fix):
+		return "turn round: the trial is driven the other way"
 	case g.inBandNs != 0:
 		return fmt.Sprintf("hold: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 	case *fix.SpeedMps < *g.target:

@@ -44,10 +44,11 @@ func TestAGateIsLookedAtWhenItMayOpen(t *testing.T) {
 
 // road is a car's fixes ten times a second, at places along a road that leads east from a roadside node on the equator.
 type road struct {
-	gate  *Gate
-	nowNs int64
-	atM   float64
-	last  string
+	gate     *Gate
+	nowNs    int64
+	atM      float64
+	trackDeg float64
+	last     string
 }
 
 const degPerM = 180 / 3.141592653589793 / earth.MeanRadiusM
@@ -56,15 +57,16 @@ const degPerM = 180 / 3.141592653589793 / earth.MeanRadiusM
 func (r *road) look(speedMps float64) (opened bool) {
 	r.nowNs += 100e6
 	opened, r.last = r.gate.Open(r.nowNs, wire.GPS{Mode: 3, FixAgeMs: new(50.0), SpeedMps: new(speedMps),
-		LatDeg: new(0.0), LonDeg: new(r.atM * degPerM)})
+		LatDeg: new(0.0), LonDeg: new(r.atM * degPerM), TrackDeg: &r.trackDeg})
 	return opened
 }
 
 // drive goes to a place at a speed, and says where the gate opened.
 func (r *road) drive(toM, speedMps float64) (openedM float64, opened bool) {
 	step := speedMps / 10
+	r.trackDeg = 90
 	if toM < r.atM {
-		step = -step
+		step, r.trackDeg = -step, 270
 	}
 	for ; (toM-r.atM)*step > 0; r.atM += step {
 		if r.look(speedMps) {
@@ -109,8 +111,9 @@ func TestTheDriveBackOpensNoWindow(t *testing.T) {
 			if left := r.gate.LimitNs() - r.nowNs; left < 60e9 {
 				t.Errorf("%s, inbound %t: %.0f s are left before the car has come", kind, inbound, float64(left)/1e9)
 			}
-			r.nowNs += 70e9 // the marshal lets a bus pass
-			r.look(0)
+			for range 700 { // the marshal lets buses pass
+				r.look(0)
+			}
 			if left := r.gate.LimitNs() - r.nowNs; left != 60e9 {
 				t.Errorf("%s, inbound %t: at the start %.1f s are left, want 60", kind, inbound, float64(left)/1e9)
 			}
@@ -135,21 +138,67 @@ func TestAParkedPassWaitsForTheCarToStand(t *testing.T) {
 		Course: wire.Course{Kind: "parked", MarkM: new(100.0), HeadingDeg: 90, SiteLatDeg: new(0.0),
 			SiteLonDeg: new(0.0)}}
 	r := &road{gate: New(trial, 1), nowNs: 1}
-	for range 200 {
-		if r.look(0) {
-			t.Fatal("it opened 100 m from the mark")
+	for _, r.atM = range []float64{0, 75} { // at the roadside node, and at the mark before
+		for range 200 {
+			if r.look(0) {
+				t.Fatalf("it opened at %.0f m", r.atM)
+			}
 		}
 	}
 	if at, opened := r.drive(100, 3); opened {
 		t.Fatalf("it opened at %.0f m, in a car that rolls", at)
 	}
 	for i := range 60 {
-		if opened := r.look(0); opened != (i >= 50) {
+		speed := 0.0
+		if i == 20 { // one fix of a receiver that errs
+			speed = 1.5
+		}
+		if opened := r.look(speed); opened != (i >= 50) {
 			t.Fatalf("standing for %.1f s: open %t", float64(i)/10, opened)
 		}
 	}
 	if r.look(2) {
 		t.Error("it is open while the car rolls off")
+	}
+}
+
+// A car that stops beyond the place at which the window opens has not come to its start, however near that is; and one
+// that drives against its direction opens nothing.
+func TestBeyondThePlaceNobodyIsAtTheStart(t *testing.T) {
+	trial := outbound("segment", wire.Gate{AtStart: true, PlaceM: new(18.0)})
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: 30}
+	if r.look(0); r.last != "drive back beyond the mark at which the window opens" {
+		t.Error(r.last)
+	}
+	if at, opened := r.drive(200, 8.3); opened {
+		t.Fatalf("it opened at %.0f m", at)
+	}
+	r.drive(10, 8.3)
+	r.look(0)
+	if at, opened := r.drive(60, 8.3); !opened || at < 18 {
+		t.Errorf("driven from the start: open %t at %.0f m", opened, at)
+	}
+	r = &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	r.look(0)
+	r.atM = 60 // pushed there, say
+	if at, opened := r.drive(-50, 8.3); opened {
+		t.Errorf("driven back: open at %.0f m", at)
+	}
+	if r.drive(17, 8.3); r.last != "waiting for the mark at 18 m" {
+		t.Error(r.last)
+	}
+}
+
+// A depart from the roadside node needs no bearing.
+func TestADepartNeedsNoBearing(t *testing.T) {
+	for heading := range 360 {
+		trial := outbound("depart", wire.Gate{AtStart: true})
+		trial.Course.HeadingDeg = float64(heading)
+		r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+		r.look(0)
+		if _, opened := r.drive(100, 8.3); !opened {
+			t.Fatalf("heading %d: %s", heading, r.last)
+		}
 	}
 }
 

@@ -179,7 +179,8 @@ class DriveMachine {
     /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
     private fun tell(old: CampaignView, newest: CampaignView) {
         val step = newest.current?.let { BEGINNINGS[newest.state] }
-        if (step != null && (old.state != newest.state || old.current != newest.current)) events += step
+        val starts = old.toStart && !newest.toStart && newest.state == "armed"
+        if (step != null && (old.state != newest.state || old.current != newest.current || starts)) events += step
         val watched = old.current ?: lastKey ?: return
         val verdict = newest.verdictOf(watched)
         if (verdict == null || old.verdictOf(watched) != null) return

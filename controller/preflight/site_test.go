@@ -1,0 +1,74 @@
+package preflight
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// starts is a plan whose car must have stood at its start, which is measured from a roadside node whose place the
+// campaign does not say.
+func starts() wire.RunPlan {
+	p := need()
+	p.Trials[0].Gate.AtStart, p.Trials[0].Course = true, wire.Course{Kind: "depart", StartM: 10}
+	return p
+}
+
+func roadside() Told {
+	n := well()
+	n.Status.Node, n.Status.AtStart = "road", true
+	n.Status.GPS.LatDeg, n.Status.GPS.LonDeg, n.Status.GPS.HorizErrM = new(50.0), new(8.0), new(4.0)
+	return n
+}
+
+func TestAStartIsMeasuredFromAGoodFixOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*wire.RunPlan, *wire.GPS)
+		want  []string
+	}{
+		"a good fix":            {func(*wire.RunPlan, *wire.GPS) {}, []string{Met}},
+		"no height":             {func(_ *wire.RunPlan, g *wire.GPS) { g.Mode = 2 }, []string{Unmet}},
+		"a fix of long ago":     {func(_ *wire.RunPlan, g *wire.GPS) { g.FixAgeMs = new(60e3) }, []string{Unmet}},
+		"no position":           {func(_ *wire.RunPlan, g *wire.GPS) { g.LatDeg = nil }, []string{Unmet}},
+		"after a cold start":    {func(_ *wire.RunPlan, g *wire.GPS) { g.HorizErrM = new(60.0) }, []string{Unmet}},
+		"no estimate":           {func(_ *wire.RunPlan, g *wire.GPS) { g.HorizErrM = nil }, []string{Met}},
+		"the campaign says one": {func(p *wire.RunPlan, _ *wire.GPS) { p.Trials[0].Course.SiteLatDeg = new(1.0) }, nil},
+		"nobody must stand":     {func(p *wire.RunPlan, _ *wire.GPS) { p.Trials[0].Gate.AtStart = false }, nil},
+	} {
+		p, n := starts(), roadside()
+		c.spoil(&p, n.Status.GPS)
+		if states, words := told(Judge(p, "road", 3600, n), "site"); !slices.Equal(states, c.want) {
+			t.Errorf("%s: %v %s", name, states, words)
+		}
+	}
+}
+
+// An older agent would open the window on the drive back.
+func TestAnAgentMustKnowThatACarStandsAtItsStart(t *testing.T) {
+	n := roadside()
+	n.Status.AtStart = false
+	if states, words := told(Judge(starts(), "road", 3600, n), "start"); !slices.Equal(states, []string{Unmet}) {
+		t.Errorf("%v %s", states, words)
+	}
+	if states, words := told(Judge(need(), "road", 3600, n), "start"); states != nil {
+		t.Errorf("where nobody must stand: %v %s", states, words)
+	}
+}
+
+// Where nodes swap their roles one of those beside the road is in the car when the run begins.
+func TestNoStartIsMeasuredFromACar(t *testing.T) {
+	p := starts()
+	other := p.Trials[0]
+	other.Number, other.Car, other.Roadside = 2, "road", "car"
+	p.Trials = append(p.Trials, other)
+	if _, err := Locate(t.Context(), &p, "/nowhere", 0); err == nil || !strings.Contains(err.Error(), "in others") {
+		t.Error(err)
+	}
+	p.Trials[0].Course.SiteLatDeg, p.Trials[0].Course.SiteLonDeg = new(1.0), new(1.0)
+	p.Trials[1].Course = p.Trials[0].Course
+	if said, err := Locate(t.Context(), &p, "/nowhere", 0); said != "" || err != nil {
+		t.Errorf("of a plan that says where: %q, %v", said, err)
+	}
+}
