@@ -85,6 +85,7 @@ class DriveMachineTest {
         machine.onView(view("armed"), second)
         machine.onFix(fix(second, 10.0))
         assertEquals(Zone.BELOW, machine.state(second).zone)
+        assertEquals(listOf(Cue.TARGET), machine.takeEvents(), "told again when the car is at its start")
     }
 
     @Test

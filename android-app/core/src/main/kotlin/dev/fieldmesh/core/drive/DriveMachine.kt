@@ -179,8 +179,7 @@ class DriveMachine {
     /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
     private fun tell(old: CampaignView, newest: CampaignView) {
         val step = newest.current?.let { BEGINNINGS[newest.state] }
-        val starts = old.toStart && !newest.toStart && newest.state == "armed"
-        if (step != null && (old.state != newest.state || old.current != newest.current || starts)) events += step
+        if (step != null && isBegun(old, newest)) events += step
         val watched = old.current ?: lastKey ?: return
         val verdict = newest.verdictOf(watched)
         if (verdict == null || old.verdictOf(watched) != null) return
@@ -190,6 +189,12 @@ class DriveMachine {
             "interrupted" -> Cue.INTERRUPTED
             else -> Cue.FAILED
         }
+    }
+
+    /** Another attempt or state, or the car has come to its start: the target is told again. */
+    private fun isBegun(old: CampaignView, newest: CampaignView): Boolean {
+        if (old.toStart && !newest.toStart) return true
+        return old.state != newest.state || old.current != newest.current
     }
 
     private fun noteFix(fresh: Boolean, nodeIsSlow: Boolean) {
