@@ -14,8 +14,9 @@ const (
 	siteCure = "give course.site_lat_deg and course.site_lon_deg, or a receiver with a fix to the roadside node; " +
 		"with gate.at_start: false a drive back at the right speed can open a window"
 	siteEvery = 250 * time.Millisecond
-	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured.
-	siteErrM = 10.0
+	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured: that of
+	// a receiver without corrections at an HDOP of 2, for gpsd reckons with 15 m at one of 1 (libgpsd_core.c, UERE).
+	siteErrM = 30.0
 )
 
 // unplaced reports whether the car must have stood at its start, which the campaign says from a roadside node whose
@@ -30,6 +31,14 @@ func siteOf(st wire.NodeStatus) (site wire.Course, known bool) {
 		return site, false
 	}
 	return wire.Course{SiteLatDeg: g.LatDeg, SiteLonDeg: g.LonDeg}, true
+}
+
+// siteWords says what a node's receiver has.
+func siteWords(st wire.NodeStatus) string {
+	if g := st.GPS; g != nil && g.HorizErrM != nil && *g.HorizErrM > siteErrM {
+		return fmt.Sprintf("%s, off by up to %.0f m; at most %.0f m will do", gpsWords(st), *g.HorizErrM, siteErrM)
+	}
+	return gpsWords(st) + ", and a fresh 3-D one is needed"
 }
 
 // Locate writes into a plan where the roadside node stands, by its own receiver, where that is needed and the campaign
@@ -84,8 +93,7 @@ func locate(ctx context.Context, fleetFile, node string, patience time.Duration)
 			if site, known = siteOf(st); known {
 				return site, nil
 			}
-			err = fmt.Errorf("node %s: %s, and a 3-D fix within %.0f m is needed; %s", node, gpsWords(st), siteErrM,
-				siteCure)
+			err = fmt.Errorf("node %s: %s; %s", node, siteWords(st), siteCure)
 		}
 		if time.Since(began) > patience || ctx.Err() != nil {
 			return site, err
@@ -112,6 +120,6 @@ func (j *judge) site() {
 		j.met("site", "its receiver says where it stands, from which the car's start is measured")
 	} else {
 		j.unmet("site", "the car's start is measured from where this node stands, which neither the file nor a "+
-			"receiver says: "+gpsWords(j.st), siteCure)
+			"receiver says: "+siteWords(j.st), siteCure)
 	}
 }

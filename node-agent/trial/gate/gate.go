@@ -21,7 +21,7 @@ const (
 	// the roadside's mark may come from such a receiver too. AtMarkM is the same of a parked car, whose marks a person
 	// has measured, and which must not be taken for another's.
 	AtStartM = 25.0
-	AtMarkM  = 10.0
+	AtMarkM  = 12.0
 	// standingMps is below a walk, and above what a receiver that stands tells.
 	standingMps = 1.0
 	// rollingNs is for how long a parked car may seem to roll, or be without a fix, before it counts as gone.
