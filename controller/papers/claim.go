@@ -9,15 +9,13 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/report/words"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Condition is facts that a trial must have, each with the values that will do.
 type Condition map[string][]string
 
 // readCondition reads fact=value;fact=value. A value|value is a choice. In each are
-// the facts whose values are to have a comparison of their own: fact=value&value and,
-// of all values that trials have, fact=*, which is no condition.
+// the facts whose values are to have a comparison of their own: fact=value&value.
 func readCondition(text string) (c Condition, each []string, err error) {
 	c = Condition{}
 	if text == "" {
@@ -25,16 +23,14 @@ func readCondition(text string) (c Condition, each []string, err error) {
 	}
 	for part := range strings.SplitSeq(text, ";") {
 		fact, values, ok := strings.Cut(part, "=")
-		if !ok || fact == "" || values == "" || strings.Contains(values, "|") && strings.ContainsAny(values, "&*") {
-			return nil, nil, fmt.Errorf("condition %q is not fact=value, fact=value|value, fact=value&value or fact=*",
-				part)
+		if !ok || fact == "" || values == "" || values == "*" ||
+			strings.Contains(values, "|") && strings.Contains(values, "&") {
+			return nil, nil, fmt.Errorf("condition %q is not fact=value, fact=value|value or fact=value&value", part)
 		}
-		if strings.ContainsAny(values, "&*") {
+		if strings.Contains(values, "&") {
 			each = append(each, fact)
 		}
-		if values != "*" {
-			c[fact] = strings.FieldsFunc(values, func(r rune) bool { return r == '|' || r == '&' })
-		}
+		c[fact] = strings.FieldsFunc(values, func(r rune) bool { return r == '|' || r == '&' })
 	}
 	return c, each, nil
 }
@@ -158,26 +154,33 @@ type Part struct {
 	Ratio    *Quotient
 	N        int // repetitions
 	Test     string
+	again    func(Summariser) Part // the same by other intervals
 }
 
 // OfSide reports whether only the side of a published size is tested.
-func (p Part) OfSide() bool {
-	return (p.Claim.Relation == More || p.Claim.Relation == Less) && (p.Claim.Low != nil || p.Claim.High != nil)
+func (p Part) OfSide() bool { return !p.OfSize() && (p.Claim.Low != nil || p.Claim.High != nil) }
+
+// OfSize reports whether a size is tested.
+func (p Part) OfSize() bool {
+	return slices.Contains([]Relation{Ratio, Apart, Level}, p.Claim.Relation)
 }
 
 // Margin within which two figures count as the same: a share of their mean.
 const Margin = 0.1
 
-// rule is how claims are decided, in the words of the report. It was laid down
-// before any trial was driven. Added after the runs in the guides: what it says of
-// ratios, of repetitions with several pairs, of every one, and of what a run asks in part.
+// rule is how claims are decided, in the words of the report. It was laid down before
+// any trial was driven. Added after the runs in the guides: what it says of ratios, of
+// none, of repetitions with several pairs, of every one and every cell, of what a run asks
+// in part, and of the interval of one of several parts.
 const rule = "A claim is a statement of the paper or what its tables show, and each of its comparisons is a part of " +
 	"it. " +
-	"What the paper says of every one, of both or of all has a part for each. " +
+	"What the paper says of every one, of both or of all has a part for each, and what its tables show has one for " +
+	"each cell. " +
 	"Two trials make a pair when they are of one repetition and alike in all but what the part compares. " +
 	"Several pairs of a repetition, where a part is about a mean over unlike cells, count as one, their mean: " +
-	"n is the number of repetitions. A repetition that has fewer pairs than another is left out. " +
-	"So it is where tables show what has no words: their cells stand one by one in the tables. " +
+	"n is the number of repetitions. A cell that a repetition lacks is left out of that mean or, where no cell is in " +
+	"all, a repetition that has fewer pairs than another is. " +
+	"A mean over values that the claim names cannot be decided where some of them are not asked. " +
 	"That one has more (or less) is supported when the %[1]s t interval of the mean difference lies " +
 	"wholly on that side of zero, " +
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
@@ -186,23 +189,28 @@ const rule = "A claim is a statement of the paper or what its tables show, and e
 	"lies wholly beyond. " +
 	"A range, of a ratio, a difference or a level, is supported when the %[1]s interval lies wholly within it and " +
 	"contradicted when it lies wholly outside. " +
-	"A ratio is that of the two means, its interval Fieller's. " +
+	"That there is none is supported when every repetition has 0, and contradicted when one has more. " +
+	"A ratio is that of the two means, its interval Fieller's. Only throughput ÷ R-TCP's is taken of each two trials, " +
+	"and compared as their mean; where R-TCP carried nothing there is none. " +
 	"Below three repetitions nothing is decided, nor of times where one of the trials had not come to it when its " +
 	"window closed. A claim is supported when all of its parts are, and contradicted when one is; " +
 	"where only some of its parts are asked, it cannot be supported. " +
-	"Intervals are not corrected for there being many parts: of %.0[2]f without any effect, about one " +
+	"Of k parts that are asked, one is contradicted by its interval at 100 %% − %[2]s ÷ k only: k of them err " +
+	"together no more often than one. " +
+	"Intervals are not corrected for there being many claims: of %.0[3]f without any effect, about one " +
 	"comes out on some side."
 
 // Rule is how claims are decided with intervals of a confidence.
 func Rule(confidence float64) string {
-	return fmt.Sprintf(rule, words.Percent(confidence), 1/(1-confidence))
+	return fmt.Sprintf(rule, words.Percent(confidence), words.Percent(1-confidence), 1/(1-confidence))
 }
 
-// Answers are what trials say to claims, one to a statement.
-func Answers(claims []Claim, trials []Trial, s Summariser) []Answer {
+// Answers are what trials say to claims, one to a statement. of gives the intervals by
+// which one of a number of parts is contradicted; all else is by those of one.
+func Answers(claims []Claim, trials []Trial, of func(parts int) Summariser) []Answer {
 	var out []Answer
 	for _, c := range claims {
-		one := Decide(c, trials, s)
+		one := Decide(c, trials, of(1))
 		i := slices.IndexFunc(out, func(a Answer) bool { return a.ID == c.ID })
 		if i < 0 {
 			out = append(out, one)
@@ -210,12 +218,15 @@ func Answers(claims []Claim, trials []Trial, s Summariser) []Answer {
 		}
 		all := &out[i]
 		all.Parts = append(all.Parts, one.Parts...)
-		all.Verdict = together(all.Parts)
 		if !slices.Contains(all.Notes, c.Note) {
 			all.Notes = append(all.Notes, one.Notes...)
 		}
 	}
-	for _, a := range out {
+	for i, a := range out {
+		if len(a.Parts) > 1 {
+			contradictTogether(a.Parts, of)
+			out[i].Verdict = together(a.Parts)
+		}
 		for i, p := range a.Parts {
 			if own := p.Claim.apart(a.Parts); own != "" {
 				a.Parts[i].What = own + ", " + p.What
@@ -223,6 +234,23 @@ func Answers(claims []Claim, trials []Trial, s Summariser) []Answer {
 		}
 	}
 	return out
+}
+
+// contradictTogether leaves contradicted only what is so by the interval of one of so
+// many parts as are asked.
+func contradictTogether(parts []Part, of func(parts int) Summariser) {
+	asked := 0
+	for _, p := range parts {
+		if p.Verdict != NotAsked {
+			asked++
+		}
+	}
+	for i, p := range parts {
+		if p.Verdict == Contradicted && p.again(of(asked)).Verdict != Contradicted {
+			parts[i].Verdict = Undecided
+			parts[i].Test += fmt.Sprintf("; not contradicted by its interval as one of %d parts", asked)
+		}
+	}
 }
 
 // apart says in what a claim is not the others of its statement: its metric, and what it
@@ -249,6 +277,8 @@ func (c Claim) apart(parts []Part) string {
 // bounds says from where to where a claim has a range.
 func (c Claim) bounds() string {
 	switch {
+	case c.none():
+		return " beside none"
 	case c.Low == nil && c.High == nil || c.Relation == More || c.Relation == Less:
 		return ""
 	case c.High == nil:
@@ -259,6 +289,9 @@ func (c Claim) bounds() string {
 	return fmt.Sprintf(" beside %g to %g", *c.Low, *c.High)
 }
 
+// none reports whether a claim has it that there is none of something.
+func (c Claim) none() bool { return c.Relation == Level && c.High != nil && *c.High == 0 }
+
 // Decide answers a claim by itself.
 func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	out := Answer{Claim: c, Verdict: Untestable}
@@ -268,7 +301,7 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	if c.Relation == None {
 		return out
 	}
-	for _, one := range c.every(trials) {
+	for _, one := range c.every() {
 		in := c.Where.and(one)
 		var there []Trial
 		for _, t := range trials {
@@ -282,7 +315,9 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 				bs = []Condition{nil}
 			}
 			for _, b := range bs {
-				p := c.part(a, b, there, s)
+				again := func(s Summariser) Part { return c.part(a, b, there, s) }
+				p := again(s)
+				p.again = again
 				if len(one) > 0 {
 					p.What = one.String() + ": " + p.What
 				}
@@ -294,53 +329,41 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	return out
 }
 
-// every are the values of the facts of which each has parts of its own: those that the
-// claim names or, where it names none, those that trials have together which it compares.
-func (c Claim) every(trials []Trial) []Condition {
+// every are the values of the facts of which each has parts of its own; one that a run
+// does not ask has them all the same.
+func (c Claim) every() []Condition {
 	out := []Condition{{}}
-	trials = slices.DeleteFunc(slices.Clone(trials), func(t Trial) bool { return !c.Where.holds(t) || !c.compares(t) })
 	for _, fact := range c.Each {
-		values := c.Where[fact]
-		if values == nil {
-			for _, t := range trials {
-				if v := t.Facts[fact]; !slices.Contains(values, v) {
-					values = append(values, v)
-				}
-			}
-			slices.SortFunc(values, wire.CompareLevels)
-		}
-		if values == nil {
-			continue // what is not asked is a part all the same
-		}
 		var next []Condition
 		for _, one := range out {
-			for _, v := range values {
+			for _, v := range c.Where[fact] {
 				next = append(next, one.and(Condition{fact: {v}}))
 			}
 		}
 		out = next
 	}
-	return slices.DeleteFunc(out, func(one Condition) bool {
-		found := maps.Clone(one)
-		maps.DeleteFunc(found, func(fact string, _ []string) bool { return c.Where[fact] != nil })
-		return len(found) > 0 && !slices.ContainsFunc(trials, found.holds)
-	})
-}
-
-func (c Claim) compares(t Trial) bool {
-	return slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool {
-		return k.holds(t)
-	})
+	return out
 }
 
 // part is one comparison, of trials of its cells.
 func (c Claim) part(a, b Condition, trials []Trial, s Summariser) Part {
 	p := compared(c, a, b, trials, s)
-	late := 0
+	late, without := 0, 0
 	for _, t := range trials {
-		if t.censored(c.Metric) && (a.holds(t) || b != nil && b.holds(t)) {
+		if !a.holds(t) && (b == nil || !b.holds(t)) {
+			continue
+		}
+		if t.censored(c.Metric) {
 			late++
 		}
+		if _, beside := t.Values[referenceGap]; beside && c.Metric == referenceRatio {
+			if _, known := t.Values[referenceRatio]; !known {
+				without++
+			}
+		}
+	}
+	if without > 0 {
+		p.Test += fmt.Sprintf("; without %s whose R-TCP carried nothing", words.Count(without, "trial"))
 	}
 	switch {
 	case late > 0: // those that are known are the short ones: nothing follows from them alone
@@ -370,17 +393,19 @@ func together(parts []Part) string {
 
 // compared compares a with b or, where b is nil, a with the claim's bounds.
 func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
-	pairs, each, left := pairsOf(c.Metric, a, b, trials)
-	p := Part{Claim: c, What: a.String(), N: len(pairs), Test: "t interval of the mean"}
+	of := pairsOf(c.Metric, a, b, trials)
+	p := Part{Claim: c, What: a.String(), N: len(of.pairs), Test: "t interval of the mean"}
 	var as, bs, differences []float64
-	for _, k := range pairs {
+	for _, k := range of.pairs {
 		as, bs, differences = append(as, k.a), append(bs, k.b), append(differences, k.a-k.b)
 	}
 	p.Estimate = s.of(differences)
 	counted := "trials"
 	if b != nil {
 		p.What, p.Test, counted = p.What+" against "+b.String(), "paired t interval", "pairs"
-		p.Ratio = s.quotient(as, bs)
+		if c.Metric != referenceRatio && c.Metric != referenceGap { // of a ratio, or of what may be below 0, it says nothing
+			p.Ratio = s.quotient(as, bs)
+		}
 	}
 	switch c.Relation {
 	case More:
@@ -389,12 +414,15 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 		p.Verdict = []string{Supported, Undecided, Contradicted}[1+p.Estimate.Side()]
 	case Same:
 		margin := 0.0
-		for _, k := range pairs {
-			margin += Margin * (math.Abs(k.a) + math.Abs(k.b)) / 2 / float64(len(pairs))
+		for _, k := range of.pairs {
+			margin += Margin * (math.Abs(k.a) + math.Abs(k.b)) / 2 / float64(len(of.pairs))
 		}
 		p.Verdict = p.Estimate.within(new(-margin), &margin)
 	case Apart, Level:
 		p.Verdict = p.Estimate.within(c.Low, c.High)
+		if c.none() { // what cannot be below 0 has no interval about it
+			p.Verdict, p.Test = noneOf(as), "each repetition"
+		}
 	case Ratio:
 		p.Verdict, p.Test = Undecided, "Fieller interval of the ratio"
 		if p.Ratio != nil {
@@ -402,13 +430,46 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 		}
 	}
 	p.Test += fmt.Sprintf("%s, n = %d", c.bounds(), p.N)
-	if each > 1 {
-		p.Test += fmt.Sprintf(", each the mean of %d %s", each, counted)
+	if of.each > 1 {
+		p.Test += fmt.Sprintf(", each the mean of %d %s", of.each, counted)
 	}
-	if left > 0 {
-		p.Test += fmt.Sprintf("; without %d that had fewer", left)
+	if of.cells > 0 {
+		p.Test += fmt.Sprintf("; without %s that a repetition lacks", words.Count(of.cells, "cell"))
+	}
+	if of.repetitions > 0 {
+		p.Test += fmt.Sprintf("; without %s that had fewer", words.Count(of.repetitions, "repetition"))
+	}
+	if lacking := c.lacking(of.trials); len(lacking) > 0 {
+		p.Verdict = Undecided
+		p.Test += "; not asked of " + lacking.String()
 	}
 	return p
+}
+
+// noneOf decides whether there is none of something in any repetition.
+func noneOf(values []float64) string {
+	switch {
+	case len(values) < 3:
+		return Undecided
+	case slices.Max(values) > 0:
+		return Contradicted
+	}
+	return Supported
+}
+
+// lacking are the values over which a claim has a mean and that its pairs, of which each
+// has one of the trials, do not have.
+func (c Claim) lacking(of []Trial) Condition {
+	out := Condition{}
+	for fact, values := range c.Where {
+		for _, v := range values {
+			if !slices.Contains(c.Each, fact) && len(of) > 0 &&
+				!slices.ContainsFunc(of, func(t Trial) bool { return t.Facts[fact] == v }) {
+				out[fact] = append(out[fact], v)
+			}
+		}
+	}
+	return out
 }
 
 // Quotient is the ratio of two means.
@@ -447,6 +508,9 @@ func (s Summariser) quotient(as, bs []float64) *Quotient {
 		return out
 	}
 	out.Low, out.High = new((q-math.Sqrt(under))/p), new((q+math.Sqrt(under))/p)
+	if min(slices.Min(as), slices.Min(bs)) >= 0 {
+		*out.Low = max(*out.Low, 0) // of what cannot be below 0
+	}
 	return out
 }
 
@@ -486,27 +550,37 @@ func within(from, to, low, high *float64) string {
 // twin is one pair's values.
 type twin struct{ a, b float64 }
 
-// pairsOf finds the pairs and makes one of those of a repetition, their mean; each is how
-// many those are. Trials that are alike count as their mean. Without b a pair is a trial.
-// A repetition that has fewer is left out.
-func pairsOf(metric string, a, b Condition, trials []Trial) (out []twin, each, left int) {
+// pooled are the pairs of a part.
+type pooled struct {
+	pairs              []twin  // one a repetition
+	each               int     // how many pairs of a repetition one is the mean of
+	cells, repetitions int     // left out, so that all are means of the same
+	trials             []Trial // one of each pair that is in a mean
+}
+
+// pairsOf finds the pairs and makes one of those of a repetition, their mean. Trials that
+// are alike count as their mean. Without b a pair is a trial. Of the cells those are in
+// that every repetition has; where there are none, repetitions that have fewer are left out.
+func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 	type sums struct {
 		a, b, nA, nB float64
-		repetition   int
+		of           Trial
+		cell         string
+	}
+	apart := maps.Clone(a) // what tells the cells of a repetition apart
+	if !endsMatter(trials) {
+		apart["ends"] = nil
 	}
 	found := map[string]*sums{}
-	for i, t := range trials {
+	for _, t := range trials {
 		v, known := t.Values[metric]
 		inA, inB := a.holds(t), b != nil && b.holds(t)
 		if !known || inA == inB {
 			continue
 		}
 		key := t.alike(a, b)
-		if b == nil {
-			key = strconv.Itoa(i)
-		}
 		if found[key] == nil {
-			found[key] = &sums{repetition: t.Repetition}
+			found[key] = &sums{of: t, cell: t.cell(apart, b)}
 		}
 		k := found[key]
 		if inA {
@@ -515,33 +589,53 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out []twin, each, l
 			k.b, k.nB = k.b+v, k.nB+1
 		}
 	}
-	of := map[int][]twin{}
+	of, in := map[int][]*sums{}, map[string]map[int]bool{}
 	for _, key := range slices.Sorted(maps.Keys(found)) { // sums must come out the same each time
 		k := found[key]
 		if b == nil {
 			k.nB = 1
 		}
 		if k.nA > 0 && k.nB > 0 {
-			of[k.repetition] = append(of[k.repetition], twin{k.a / k.nA, k.b / k.nB})
-			each = max(each, len(of[k.repetition]))
+			of[k.of.Repetition] = append(of[k.of.Repetition], k)
+			if in[k.cell] == nil {
+				in[k.cell] = map[int]bool{}
+			}
+			in[k.cell][k.of.Repetition] = true
 		}
 	}
+	whole := 0
+	for _, repetitions := range in {
+		if len(repetitions) == len(of) {
+			whole++
+		}
+	}
+	for repetition, all := range of {
+		if whole > 0 {
+			all = slices.DeleteFunc(all, func(k *sums) bool { return len(in[k.cell]) < len(of) })
+			of[repetition], out.cells = all, len(in)-whole
+		}
+		out.each = max(out.each, len(all))
+	}
 	for _, repetition := range slices.Sorted(maps.Keys(of)) {
-		mean, n := twin{}, float64(each)
-		if len(of[repetition]) < each {
-			left++
+		mean, n := twin{}, float64(out.each)
+		if len(of[repetition]) < out.each {
+			out.repetitions++
 			continue
 		}
 		for _, k := range of[repetition] {
-			mean.a, mean.b = mean.a+k.a/n, mean.b+k.b/n
+			mean.a, mean.b = mean.a+k.a/k.nA/n, mean.b+k.b/k.nB/n
+			out.trials = append(out.trials, k.of)
 		}
-		out = append(out, mean)
+		out.pairs = append(out.pairs, mean)
 	}
-	return out, each, left
+	return out
 }
 
 // alike names all that two trials of a pair have in common.
-func (t Trial) alike(a, b Condition) string {
+func (t Trial) alike(a, b Condition) string { return fmt.Sprint(t.Repetition, " ", t.cell(a, b)) }
+
+// cell names what a trial has in common with its pair in each repetition.
+func (t Trial) cell(a, b Condition) string {
 	var out []string
 	for _, fact := range slices.Sorted(maps.Keys(t.Facts)) {
 		_, inA := a[fact]
@@ -550,7 +644,7 @@ func (t Trial) alike(a, b Condition) string {
 			out = append(out, fact+"="+t.Facts[fact])
 		}
 	}
-	return fmt.Sprint(t.Repetition, out)
+	return fmt.Sprint(out)
 }
 
 // twoViews tells facts that are two views of one thing, of which one is compared.

@@ -181,6 +181,12 @@ func TestDecisions(t *testing.T) {
 		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
 			Contradicted},
 		{"level perhaps", c{A: a, Relation: Level, Low: new(6.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
+		{"none", c{A: a, Relation: Level, Low: new(0.0), High: new(0.0)}, map[string][]float64{"vegas": {0, 0, 0}},
+			Supported},
+		{"some where none is said", c{A: a, Relation: Level, Low: new(0.0), High: new(0.0)},
+			map[string][]float64{"vegas": {0, 0, 0.1}}, Contradicted},
+		{"none of too few", c{A: a, Relation: Level, Low: new(0.0), High: new(0.0)},
+			map[string][]float64{"vegas": {0, 0.1}}, Undecided},
 		{"no test", c{A: a, Relation: None}, map[string][]float64{"vegas": {5, 6, 7}}, Untestable},
 	} {
 		k.claim.Metric = "m"
@@ -242,6 +248,46 @@ func TestARatioIsOfTheMeans(t *testing.T) {
 	}
 }
 
+// Where nothing is below 0, no ratio's interval is.
+func TestARatioOfWhatIsNeverNegativeIsNone(t *testing.T) {
+	s := Summariser(tInterval)
+	if q := s.quotient([]float64{0, 1, 5}, []float64{10, 11, 9}); q == nil || q.Low == nil || *q.Low != 0 {
+		t.Errorf("%+v", q)
+	}
+	if q := s.quotient([]float64{-1, 1, 5}, []float64{10, 11, 9}); q == nil || q.Low == nil || *q.Low >= 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// Of what R-TCP has above another there is no ratio, for it may be below 0; a trial whose
+// R-TCP carried nothing has no share of it, and the part says so.
+func TestSharesOfTheReference(t *testing.T) {
+	var all []Trial
+	for rep := 1; rep <= 4; rep++ {
+		for _, speed := range []string{"2", "20"} {
+			for variant, v := range map[string]float64{"newreno": 50, "reference": 100} {
+				if rep == 4 && speed == "20" && variant == "reference" {
+					v = 0
+				}
+				all = append(all, Trial{Repetition: rep, Values: map[string]float64{ThroughputKbitS: v},
+					Facts: map[string]string{"variant": variant, "speed_max_mps": speed}})
+			}
+		}
+	}
+	WithReferenceRatio(all)
+	claim := Claim{Metric: referenceRatio, A: Condition{"speed_max_mps": {"20"}}, B: Condition{"speed_max_mps": {"2"}},
+		Relation: Less}
+	got := Decide(claim, all, interval).Parts[0]
+	if got.N != 3 || got.Ratio != nil || got.Test !=
+		"paired t interval, n = 3; without 1 trial whose R-TCP carried nothing" {
+		t.Errorf("%+v", got)
+	}
+	claim.Metric = referenceGap
+	if got = Decide(claim, all, interval).Parts[0]; got.N != 4 || got.Ratio != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What a paper says of every speed has a part for each: that the mean over them has a
 // side supports nothing.
 func TestEveryValueHasItsPart(t *testing.T) {
@@ -266,14 +312,12 @@ func TestEveryValueHasItsPart(t *testing.T) {
 	}{
 		{"", Supported, []string{"vegas against reno"}},
 		{"speed_max_mps=1|5|20", Supported, []string{"vegas against reno"}},
-		{"speed_max_mps=*", Contradicted, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno",
+		{"speed_max_mps=1|5|10", Undecided, []string{"vegas against reno"}},
+		{"speed_max_mps=1&5&20", Contradicted, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno",
 			"20 m/s: vegas against reno"}},
 		{"speed_max_mps=1&20", Contradicted, []string{"1 m/s: vegas against reno", "20 m/s: vegas against reno"}},
 		{"speed_max_mps=1&5", Supported, []string{"1 m/s: vegas against reno", "5 m/s: vegas against reno"}},
-		{"speed_max_mps=*;motion=*", Contradicted, []string{"mobile, 1 m/s: vegas against reno",
-			"mobile, 5 m/s: vegas against reno", "static, 20 m/s: vegas against reno"}},
-		{"speed_max_mps=10;motion=*", NotAsked, []string{"vegas against reno"}},
-		{"speed_max_mps=10&15;motion=*", NotAsked, []string{"10 m/s: vegas against reno",
+		{"speed_max_mps=10&15", NotAsked, []string{"10 m/s: vegas against reno",
 			"15 m/s: vegas against reno"}},
 		{"speed_max_mps=1&10", Undecided, []string{"1 m/s: vegas against reno", "10 m/s: vegas against reno"}},
 	} {
@@ -288,43 +332,111 @@ func TestEveryValueHasItsPart(t *testing.T) {
 			if p.N != 3 && p.Verdict != NotAsked {
 				t.Errorf("%q, %s: n = %d", k.where, p.What, p.N)
 			}
+			if lacks := strings.HasSuffix(p.Test, "; not asked of 10 m/s"); lacks != (k.where == "speed_max_mps=1|5|10") {
+				t.Errorf("%q: %s", k.where, p.Test)
+			}
 		}
 		if got.Verdict != k.verdict || !slices.Equal(parts, k.parts) {
 			t.Errorf("%q: %s of %q, want %s of %q", k.where, got.Verdict, parts, k.verdict, k.parts)
 		}
 	}
-	for _, text := range []string{"speed_max_mps=1|2&5", "speed_max_mps=", "speed_max_mps"} {
+	for _, text := range []string{"speed_max_mps=1|2&5", "speed_max_mps=*", "speed_max_mps=", "speed_max_mps"} {
 		if _, _, err := readCondition(text); err == nil {
 			t.Errorf("condition %q was read", text)
 		}
 	}
 }
 
-// Pairs that share a repetition's draw are one of the sample, not several; a repetition
-// that lacks some is of other cells than the others.
+// Pairs that share a repetition's draw are one of the sample, not several. They are of the
+// cells that every repetition has; of those that have none in common the fuller ones count.
 func TestPairsOfARepetitionCountOnce(t *testing.T) {
+	with := func(cells ...[]string) (all []Trial) {
+		for i, repetition := range cells {
+			for _, mobility := range repetition {
+				for variant, v := range map[string]float64{"vegas": 9, "reno": 2} {
+					all = append(all, Trial{Repetition: i + 1, Values: map[string]float64{"m": v + float64(i)},
+						Facts: map[string]string{"variant": variant, "mobility": mobility}})
+				}
+			}
+		}
+		return all
+	}
+	both := []string{"low", "high"}
+	for _, k := range []struct {
+		trials []Trial
+		n      int
+		level  float64
+		paired string
+		alone  string
+	}{
+		{with(both, both, both), 3, 10, "n = 3, each the mean of 2 pairs", "n = 3, each the mean of 2 trials"},
+		{with(both, both, both, []string{"low"}), 4, 10.5, "n = 4; without 1 cell that a repetition lacks",
+			"n = 4; without 1 cell that a repetition lacks"},
+		{with(both, both, []string{"low", "none"}, []string{"none"}), 3, 10,
+			"n = 3, each the mean of 2 pairs; without 1 repetition that had fewer",
+			"n = 3, each the mean of 2 trials; without 1 repetition that had fewer"},
+	} {
+		claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: More}
+		got := Decide(claim, k.trials, interval).Parts[0]
+		if got.N != k.n || got.Estimate.Mean != 7 || got.Test != "paired t interval, "+k.paired {
+			t.Errorf("%+v", got)
+		}
+		claim.Relation, claim.B = Level, nil
+		if got = Decide(claim, k.trials, interval).Parts[0]; got.N != k.n || got.Estimate.Mean != k.level ||
+			got.Test != "t interval of the mean, "+k.alone {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// Ends that every repetition draws make no cell of their own, so that one that a repetition
+// lacks is seen.
+func TestCellsOfDrawnEndsAreFound(t *testing.T) {
 	var all []Trial
-	for rep := 1; rep <= 4; rep++ {
+	for rep := 1; rep <= 3; rep++ {
 		for _, mobility := range []string{"low", "high"} {
 			for variant, v := range map[string]float64{"vegas": 9, "reno": 2} {
-				if rep == 4 && mobility == "high" {
+				if rep == 2 && mobility == "high" && variant == "reno" {
 					continue
 				}
-				all = append(all, Trial{Repetition: rep, Values: map[string]float64{"m": v + float64(rep)},
-					Facts: map[string]string{"variant": variant, "mobility": mobility}})
+				all = append(all, Trial{Repetition: rep, Values: map[string]float64{"m": v}, Facts: map[string]string{
+					"variant": variant, "mobility": mobility, "ends": fmt.Sprintf("a to %d", rep)}})
 			}
 		}
 	}
-	claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: More}
-	got := Decide(claim, all, interval).Parts[0]
-	if got.N != 3 || got.Estimate.Mean != 7 ||
-		got.Test != "paired t interval, n = 3, each the mean of 2 pairs; without 1 that had fewer" {
+	got := pairsOf("m", Condition{"variant": {"vegas"}}, Condition{"variant": {"reno"}}, all)
+	if len(got.pairs) != 3 || got.each != 1 || got.cells != 1 || got.repetitions != 0 || len(got.trials) != 3 {
 		t.Errorf("%+v", got)
 	}
-	claim.Relation, claim.B = Level, nil
-	if got = Decide(claim, all, interval).Parts[0]; got.N != 3 || got.Estimate.Mean != 11 ||
-		got.Test != "t interval of the mean, n = 3, each the mean of 2 trials; without 1 that had fewer" {
-		t.Errorf("%+v", got)
+}
+
+// One of several parts is contradicted by the interval of one of so many only; supported it
+// is by its own.
+func TestPartsAreContradictedTogether(t *testing.T) {
+	all := trials("m", map[string][]float64{"vegas": {5, 6, 7}, "reno": {7, 8, 9}, "tahoe": {10, 11, 12}})
+	of := func(parts int) Summariser {
+		return func(values []float64) (float64, *float64) {
+			mean, half := interval(values)
+			if half != nil {
+				*half *= float64(parts)
+			}
+			return mean, half
+		}
+	}
+	a := Condition{"variant": {"vegas"}}
+	claims := []Claim{{ID: "x", Metric: "m", A: a, B: Condition{"variant": {"reno", "sack"}}, Relation: More}}
+	if got := Answers(claims, all, of)[0]; got.Verdict != Contradicted {
+		t.Errorf("of one part that is asked: %+v", got)
+	}
+	claims = append(claims, Claim{ID: "x", Metric: "m", A: a, B: Condition{"variant": {"tahoe"}}, Relation: Less})
+	got := Answers(claims, all, of)[0]
+	if got.Verdict != Undecided || got.Parts[0].Verdict != Undecided || got.Parts[2].Verdict != Supported ||
+		got.Parts[0].Test != "paired t interval, n = 3; not contradicted by its interval as one of 2 parts" {
+		t.Errorf("of two: %+v", got)
+	}
+	claims[1].Relation = More
+	if got := Answers(claims, all, of)[0]; got.Verdict != Contradicted || got.Parts[2].Verdict != Contradicted {
+		t.Errorf("of two, one of them far: %+v", got)
 	}
 }
 
@@ -339,13 +451,13 @@ func TestAStatementHasOneAnswer(t *testing.T) {
 		{ID: "P5.3", Metric: "delay_ms", A: a, B: b, Relation: Less, High: new(0.5), Note: "x"},
 		{ID: "P5.3", Metric: "delivery_fraction", A: a, B: b, Relation: More, Note: "x"},
 		{ID: "P5.4", Relation: None, Note: "no unit"},
-	}, all, interval)
+	}, all, func(int) Summariser { return interval })
 	more := Answers([]Claim{
 		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: Apart, High: new(-3.0),
 			Where: Condition{"routing": {"dsr"}, "motion": {"static"}}},
 		{ID: "P4.8", Metric: "delay_ms", A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"},
 			"motion": {"static"}}},
-	}, all, interval)
+	}, all, func(int) Summariser { return interval })
 	if len(more) != 1 || more[0].Parts[0].What != "dsr, vegas against reno" || more[0].Parts[1].What !=
 		"aodv, vegas against reno" || more[0].Parts[0].Test != "paired t interval beside at most -3, n = 3" {
 		t.Errorf("%+v", more)
@@ -382,9 +494,9 @@ func TestPairsAreAlike(t *testing.T) {
 		one(2, 7, "tcp=reno", "variant=reno", "cbr_flows=10"), one(2, 9, "tcp=reno+sack", "variant=reno",
 			"cbr_flows=40"),
 	}
-	got, each, left := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
-	if !slices.Equal(got, []twin{{3, 1}}) || each != 1 || left != 0 {
-		t.Errorf("%+v, %d each, %d left out", got, each, left)
+	got := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
+	if !slices.Equal(got.pairs, []twin{{3, 1}}) || got.each != 1 || got.cells != 0 || got.repetitions != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -484,6 +596,34 @@ func TestTablesBesidePublishedOnes(t *testing.T) {
 		t.Errorf("%d of %d turned: %q", turned.Turned, turned.Compared, turned.Remarks)
 	}
 	t.Logf("%s", turned.Remarks[0])
+}
+
+// What the tables show is said of each cell: a mean over them supports nothing.
+func TestWhatTablesShowHasAPartACell(t *testing.T) {
+	p := read(t)
+	parts := map[string][]Claim{}
+	for _, c := range p.Drawn("grid") {
+		parts[c.ID] = append(parts[c.ID], c)
+	}
+	kinds := map[Relation]int{}
+	for _, c := range parts["P2 grid.3"] {
+		kinds[c.Relation]++
+	}
+	if len(parts["P2 grid.5"]) != 10 || kinds[More] != 7 || kinds[Same] != 1 {
+		t.Errorf("grid.5 has %d cells, grid.3 %v", len(parts["P2 grid.5"]), kinds)
+	}
+	ours := like(p, "grid", 1, 3)
+	other := slices.IndexFunc(ours, parts["P2 grid.5"][0].Where.and(Condition{"routing": {"dsr"}}).holds)
+	of := func(int) Summariser { return tInterval }
+	if got := Answers(parts["P2 grid.5"], ours, of)[0]; got.Verdict != Supported {
+		t.Errorf("by its own figures: %+v", got)
+	}
+	for i := range 3 {
+		ours[other+i].Values["packet_loss_percent"] += 20 + float64(i)
+	}
+	if got := Answers(parts["P2 grid.5"], ours, of)[0]; got.Verdict != Contradicted {
+		t.Errorf("with one cell turned round: %+v", got)
+	}
 }
 
 // Where ours are equal, their order is neither the published one nor the other.

@@ -229,9 +229,11 @@ func Words(metric string) string {
 
 // Drawn are the claims that the tables of a scenario make without words: where
 // two variants, two protocols, or standing and moving, differ the same way in
-// every one of a table's cells that differ, and where they are equal in all.
+// every one of a table's cells that differ, and where they are equal in all. All
+// lines of one have its ID, one a cell.
 func (p Published) Drawn(scenario string) []Claim {
 	var out []Claim
+	claims := 0
 	for _, metric := range listed(p.of(scenario), func(c Cell) string { return c.Metric }) {
 		cells := slices.DeleteFunc(p.of(scenario), func(c Cell) bool { return c.Metric != metric })
 		for _, f := range []struct {
@@ -242,8 +244,12 @@ func (p Published) Drawn(scenario string) []Claim {
 			levels := listed(cells, f.of)
 			for i, a := range levels {
 				for _, b := range levels[i+1:] {
-					if c, ok := drawn(cells, f.fact, f.of, a, b); ok {
-						c.ID = fmt.Sprintf("P2 %s.%d", scenario, len(out)+1)
+					lines := drawn(cells, f.fact, f.of, a, b)
+					if len(lines) > 0 {
+						claims++
+					}
+					for _, c := range lines {
+						c.ID = fmt.Sprintf("P2 %s.%d", scenario, claims)
 						c.Text = fmt.Sprintf("%s, %s: %s", scenario, metricWords[metric], c.Text)
 						out = append(out, c)
 					}
@@ -254,8 +260,8 @@ func (p Published) Drawn(scenario string) []Claim {
 	return out
 }
 
-func drawn(cells []Cell, fact string, of func(Cell) string, a, b string) (Claim, bool) {
-	above, below, equal := 0, 0, 0
+func drawn(cells []Cell, fact string, of func(Cell) string, a, b string) (out []Claim) {
+	above, below := 0, 0
 	for _, x := range cells {
 		for _, y := range cells {
 			other := x.facts()
@@ -263,34 +269,39 @@ func drawn(cells []Cell, fact string, of func(Cell) string, a, b string) (Claim,
 			if of(x) != a || !maps.Equal(other.Facts, y.facts().Facts) {
 				continue
 			}
+			c := Claim{Paper: "p2", Metric: x.Metric, Where: Condition{}, Relation: Same}
+			for k, v := range other.Facts {
+				if k != fact {
+					c.Where[k] = []string{v}
+				}
+			}
 			switch {
 			case x.Value > y.Value:
-				above++
+				above, c.Relation = above+1, More
 			case x.Value < y.Value:
-				below++
-			default:
-				equal++
+				below, c.Relation = below+1, More
 			}
+			out = append(out, c)
 		}
 	}
-	c := Claim{Paper: "p2", Metric: cells[0].Metric, A: Condition{fact: {a}}, B: Condition{fact: {b}}}
-	if above == 0 && below > 0 { // told with more in front
-		a, b, above, below = b, a, below, 0
-		c.A, c.B = c.B, c.A
+	if above > 0 && below > 0 {
+		return nil
 	}
-	switch {
-	case above > 0 && below == 0:
-		c.Relation, c.Text = More, fmt.Sprintf("%s above %s", a, b)
-		c.Printed = fmt.Sprintf("in %d of %d cells, equal in the others", above, above+equal)
-		if equal == 0 {
-			c.Printed = fmt.Sprintf("in all %d cells", above)
-		}
-	case above == 0 && equal > 0:
-		c.Relation, c.Text, c.Printed = Same, fmt.Sprintf("%s as %s", a, b), fmt.Sprintf("equal in all %d cells", equal)
-	default:
-		return Claim{}, false
+	if below > 0 { // told with more in front
+		a, b = b, a
 	}
-	return c, true
+	text, printed := fmt.Sprintf("%s above %s", a, b), fmt.Sprintf("in all %d cells", len(out))
+	switch n := above + below; {
+	case n == 0:
+		text, printed = fmt.Sprintf("%s as %s", a, b), fmt.Sprintf("equal in all %d cells", len(out))
+	case n < len(out):
+		printed = fmt.Sprintf("in %d of %d cells, equal in the others", n, len(out))
+	}
+	for i := range out {
+		out[i].A, out[i].B = Condition{fact: {a}}, Condition{fact: {b}}
+		out[i].Text, out[i].Printed = text, printed
+	}
+	return out
 }
 
 // Claims are all that a paper says of a scenario: what its tables show, and what its text

@@ -278,7 +278,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
 		}
 	}
-	v.claimsView = viewClaims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalAt(d))
+	v.claimsView = viewClaims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalsOf(d))
 	return v, nil
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -303,7 +305,7 @@ func TestAnAnswerSaysWhatWasTested(t *testing.T) {
 		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.More},
 		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.Ratio, Low: new(2.5), High: new(3.5)},
 		{ID: "P4.7", Relation: papers.None, Note: "no unit"},
-	}, trials, intervalAt(&evidence.Run{}))
+	}, trials, intervalsOf(&evidence.Run{}))
 	if v.Counts != "Of 2 claims that can be tested this run supports 1 and contradicts 0; 1 cannot be decided by it, "+
 		"and 0 it does not ask." || len(v.Claims) != 2 || len(v.Untestable) != 1 {
 		t.Fatalf("%+v", v)
@@ -312,6 +314,57 @@ func TestAnAnswerSaysWhatWasTested(t *testing.T) {
 	if !one.DirectionOnly || two.DirectionOnly || len(two.Parts) != 2 || len(two.Unasked) != 2 ||
 		two.Unasked[0] != "R-TCP against vegas" || !strings.HasPrefix(two.Parts[1].Ratio, "ratio 3 (2.9") {
 		t.Errorf("%+v", v.Claims)
+	}
+}
+
+// Many parts are told in one line a metric, and an answer is of the direction only where
+// no part of it is of a size.
+func TestManyPartsAreToldInShort(t *testing.T) {
+	var trials []papers.Trial
+	where := papers.Condition{"variant": nil}
+	for i := range 8 {
+		variant := fmt.Sprintf("v%d", i)
+		where["variant"] = append(where["variant"], variant)
+		for rep := range 3 {
+			for routing, v := range map[string]float64{"dsr": 20, "aodv": 20 + 10*float64(i)} {
+				trials = append(trials, papers.Trial{Repetition: rep + 1, Facts: map[string]string{"variant": variant,
+					"routing": routing}, Values: map[string]float64{metrics.OneWayMeanMs: v + 0.1*float64(rep*rep)*v}})
+			}
+		}
+	}
+	a, b := papers.Condition{"routing": {"aodv"}}, papers.Condition{"routing": {"dsr"}}
+	claim := papers.Claim{ID: "P2.1", Metric: metrics.OneWayMeanMs, Where: where, Each: []string{"variant"}, A: a, B: b,
+		Relation: papers.More, Low: new(2.0)}
+	size := claim
+	size.Where, size.Each, size.Relation = papers.Condition{"variant": {"v1"}}, nil, papers.Ratio
+	for _, k := range []struct {
+		claims    []papers.Claim
+		parts     int
+		direction bool
+	}{{[]papers.Claim{claim}, 8, true}, {[]papers.Claim{claim, size}, 9, false}} {
+		v := viewClaims(k.claims, trials, intervalsOf(&evidence.Run{})).Claims[0]
+		if len(v.Parts) != 1 || v.DirectionOnly != k.direction || !v.Several {
+			t.Fatalf("%+v", v)
+		}
+		if p := v.Parts[0]; p.What != words.Count(k.parts, "comparison") || !strings.HasPrefix(p.Estimate,
+			"differences from +0 to +81.7 ms") || !strings.HasPrefix(p.Test, "paired t interval, n = 3") {
+			t.Errorf("%+v", p)
+		}
+	}
+	unasked := claim
+	unasked.Where = papers.Condition{"variant": append([]string{"w0", "w1", "w2", "w3", "w4", "w5", "w6"}, "v1")}
+	v := viewClaims([]papers.Claim{unasked}, trials, intervalsOf(&evidence.Run{})).Claims[0]
+	if len(v.Parts) != 1 || v.Several || !slices.Equal(v.Unasked, []string{"7 of 8 comparisons"}) {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Near 1 three digits would not say on which side a ratio is.
+func TestRatiosNearOne(t *testing.T) {
+	for v, want := range map[float64]string{1.00125: "1.0013", 0.9961: "0.9961", 1: "1", 1.05: "1.05", 0.98: "0.98"} {
+		if got := nearOne(v); got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
+		}
 	}
 }
 

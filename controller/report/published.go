@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -44,12 +45,16 @@ type claimsView struct {
 }
 
 // claimView is an answer. Of its parts those that the run does not ask stand in Unasked.
+// Where it asks Several, each of Parts has a verdict of its own.
 type claimView struct {
 	papers.Answer
-	Parts         []partView
-	Unasked       []string
-	DirectionOnly bool
+	Parts                  []partView
+	Unasked                []string
+	Several, DirectionOnly bool
 }
+
+// partsMost is how many comparisons of a claim are told one by one.
+const partsMost = 6
 
 type partView struct{ What, Estimate, Ratio, Test, Verdict string }
 
@@ -77,9 +82,15 @@ type oursView struct {
 }
 
 // intervalAt gives the report's own mean and interval, at the run's confidence.
-func intervalAt(d *evidence.Run) papers.Summariser {
-	return func(values []float64) (float64, *float64) {
-		return stats.Summarise(values).Mean, stats.HalfWidth(d.Level(), values)
+func intervalAt(d *evidence.Run) papers.Summariser { return intervalsOf(d)(1) }
+
+// intervalsOf gives the same for one of several comparisons, which err together as often
+// as one at the run's confidence.
+func intervalsOf(d *evidence.Run) func(parts int) papers.Summariser {
+	return func(parts int) papers.Summariser {
+		return func(values []float64) (float64, *float64) {
+			return stats.Summarise(values).Mean, stats.HalfWidth(1-(1-d.Level())/float64(parts), values)
+		}
 	}
 }
 
@@ -108,7 +119,7 @@ func viewPublished(d *evidence.Run) (any, error) {
 	if evidence.AsksP1(d) {
 		v.Table = "The paper's table stands beside ours under “Results”."
 	}
-	v.claimsView = viewClaims(all.Claims(paper.ID, v.Scenario), trials, intervalAt(d))
+	v.claimsView = viewClaims(all.Claims(paper.ID, v.Scenario), trials, intervalsOf(d))
 	for _, t := range all.Tables(v.Scenario, trials, intervalAt(d)) {
 		v.Tables = append(v.Tables, tableView(t))
 	}
@@ -283,20 +294,29 @@ func weighted(a evidence.Attempt, name string, weight func(flow string) *float64
 	return new(sum / total)
 }
 
-func viewClaims(claims []papers.Claim, trials []papers.Trial, s papers.Summariser) (v claimsView) {
+func viewClaims(claims []papers.Claim, trials []papers.Trial, of func(parts int) papers.Summariser) (v claimsView) {
 	count := map[string]int{}
-	answers := papers.Answers(claims, trials, s)
+	answers := papers.Answers(claims, trials, of)
 	for _, a := range answers {
 		count[a.Verdict]++
 		answer := claimView{Answer: a}
+		var asked []papers.Part
 		for _, p := range a.Parts {
 			if p.Verdict == papers.NotAsked {
 				answer.Unasked = append(answer.Unasked, p.What)
-				continue
+			} else {
+				asked, answer.Parts = append(asked, p), append(answer.Parts, viewPart(p))
 			}
-			answer.Parts = append(answer.Parts, viewPart(p))
-			answer.DirectionOnly = answer.DirectionOnly || p.OfSide()
 		}
+		answer.Several = len(asked) > 1
+		if len(asked) > partsMost {
+			answer.Parts = viewShort(asked)
+		}
+		if n := len(answer.Unasked); n > partsMost {
+			answer.Unasked = []string{fmt.Sprintf("%d of %d comparisons", n, len(a.Parts))}
+		}
+		answer.DirectionOnly = slices.ContainsFunc(asked, papers.Part.OfSide) &&
+			!slices.ContainsFunc(asked, papers.Part.OfSize)
 		switch a.Verdict {
 		case papers.NotAsked:
 			v.NotAsked = append(v.NotAsked, answer)
@@ -324,23 +344,82 @@ func viewPart(p papers.Part) partView {
 		out.Estimate = interval(p.Estimate, unit)
 		return out
 	}
-	if unit == "%" {
-		unit = "percentage points"
-	}
-	sign := "+"
-	if p.Estimate.Mean < 0 {
-		sign = "−"
-	}
-	out.Estimate = "difference " + strings.TrimSpace(sign+digits(math.Abs(p.Estimate.Mean))+halfText(p.Estimate)+" "+
-		unit)
+	out.Estimate = "difference " + strings.TrimSpace(signed(p.Estimate.Mean)+halfText(p.Estimate)+" "+
+		unitOfDifference(unit))
 	switch r := p.Ratio; {
 	case r == nil:
 	case r.Low == nil:
-		out.Ratio = fmt.Sprintf("ratio %s, without an interval", digits(r.Mean))
+		out.Ratio = fmt.Sprintf("ratio %s, without an interval", nearOne(r.Mean))
 	default:
-		out.Ratio = fmt.Sprintf("ratio %s (%s to %s)", digits(r.Mean), digits(*r.Low), digits(*r.High))
+		out.Ratio = fmt.Sprintf("ratio %s (%s to %s)", nearOne(r.Mean), nearOne(*r.Low), nearOne(*r.High))
 	}
 	return out
+}
+
+// viewShort tells many parts together, those of one metric in one line: how many are
+// decided how, and from where to where they lie.
+func viewShort(parts []papers.Part) (out []partView) {
+	type kind struct {
+		metric string
+		level  bool
+	}
+	var kinds []kind
+	of := map[kind][]papers.Part{}
+	for _, p := range parts {
+		k := kind{p.Claim.Metric, p.Claim.Relation == papers.Level}
+		if of[k] == nil {
+			kinds = append(kinds, k)
+		}
+		of[k] = append(of[k], p)
+	}
+	for _, k := range kinds {
+		v := partView{What: words.Count(len(of[k]), "comparison")}
+		if len(kinds) > 1 {
+			v.What = papers.Words(k.metric) + ", " + v.What
+		}
+		count, remarked := map[string]int{}, map[string]int{}
+		var means []float64
+		var tests, remarks []string
+		for _, p := range of[k] {
+			count[p.Verdict]++
+			if p.N > 0 {
+				means = append(means, p.Estimate.Mean)
+			}
+			test, remark, remarkable := strings.Cut(p.Test, "; ")
+			if !slices.Contains(tests, test) {
+				tests = append(tests, test)
+			}
+			if remarkable && !slices.Contains(remarks, remark) {
+				remarks = append(remarks, remark)
+			}
+			remarked[remark]++
+		}
+		v.Test = strings.Join(tests, " or ")
+		for _, remark := range remarks {
+			v.Test += fmt.Sprintf("; in %d of them: %s", remarked[remark], remark)
+		}
+		unit := unitOfMetric(k.metric)
+		switch {
+		case len(means) == 0:
+		case k.level:
+			v.Estimate = strings.TrimSpace(fmt.Sprintf("from %s to %s %s", digits(slices.Min(means)),
+				digits(slices.Max(means)), unit))
+		default:
+			v.Estimate = strings.TrimSpace(fmt.Sprintf("differences from %s to %s %s", signed(slices.Min(means)),
+				signed(slices.Max(means)), unitOfDifference(unit)))
+		}
+		v.Verdict = fmt.Sprintf("%d supported, %d contradicted, %d cannot be decided", count[papers.Supported],
+			count[papers.Contradicted], count[papers.Undecided])
+		out = append(out, v)
+	}
+	return out
+}
+
+func unitOfDifference(unit string) string {
+	if unit == "%" {
+		return "percentage points"
+	}
+	return unit
 }
 
 func unitOfMetric(name string) string {
@@ -374,6 +453,21 @@ func digits(v float64) string {
 		format = "%.0f"
 	}
 	return strings.Replace(fmt.Sprintf(format, v), "-", "−", 1)
+}
+
+func signed(v float64) string {
+	if v < 0 {
+		return digits(v)
+	}
+	return "+" + digits(v)
+}
+
+// nearOne prints a ratio, and what it is off 1 by where three digits would not.
+func nearOne(v float64) string {
+	if math.Abs(v-1) < 0.01 {
+		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'g', -1, 64)
+	}
+	return digits(v)
 }
 
 func tableView(t papers.Table) publishedTable {
