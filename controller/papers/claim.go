@@ -190,8 +190,8 @@ const rule = "A claim is a statement of the paper or what its tables show, and e
 	"A range, of a ratio, a difference or a level, is supported when the %[1]s interval lies wholly within it and " +
 	"contradicted when it lies wholly outside. " +
 	"That there is none is supported when every repetition has 0, and contradicted when one has more. " +
-	"A ratio is that of the two means, its interval Fieller's. Only throughput ÷ R-TCP's is taken of each two trials, " +
-	"and compared as their mean; where R-TCP carried nothing there is none. " +
+	"A ratio is that of the two means, its interval Fieller's. Only throughput ÷ R-TCP's is taken of each two " +
+	"trials, and compared as their mean; where R-TCP carried nothing there is none. " +
 	"Below three repetitions nothing is decided, nor of times where one of the trials had not come to it when its " +
 	"window closed. A claim is supported when all of its parts are, and contradicted when one is; " +
 	"where only some of its parts are asked, it cannot be supported. " +
@@ -403,7 +403,7 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 	counted := "trials"
 	if b != nil {
 		p.What, p.Test, counted = p.What+" against "+b.String(), "paired t interval", "pairs"
-		if c.Metric != referenceRatio && c.Metric != referenceGap { // of a ratio, or of what may be below 0, it says nothing
+		if c.Metric != referenceRatio && c.Metric != referenceGap { // a ratio itself, and what may be below 0
 			p.Ratio = s.quotient(as, bs)
 		}
 	}

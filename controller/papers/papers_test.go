@@ -332,7 +332,8 @@ func TestEveryValueHasItsPart(t *testing.T) {
 			if p.N != 3 && p.Verdict != NotAsked {
 				t.Errorf("%q, %s: n = %d", k.where, p.What, p.N)
 			}
-			if lacks := strings.HasSuffix(p.Test, "; not asked of 10 m/s"); lacks != (k.where == "speed_max_mps=1|5|10") {
+			lacks := strings.HasSuffix(p.Test, "; not asked of 10 m/s")
+			if lacks != (k.where == "speed_max_mps=1|5|10") {
 				t.Errorf("%q: %s", k.where, p.Test)
 			}
 		}
@@ -376,7 +377,8 @@ func TestPairsOfARepetitionCountOnce(t *testing.T) {
 			"n = 3, each the mean of 2 pairs; without 1 repetition that had fewer",
 			"n = 3, each the mean of 2 trials; without 1 repetition that had fewer"},
 	} {
-		claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: More}
+		claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
+			Relation: More}
 		got := Decide(claim, k.trials, interval).Parts[0]
 		if got.N != k.n || got.Estimate.Mean != 7 || got.Test != "paired t interval, "+k.paired {
 			t.Errorf("%+v", got)

@@ -16,6 +16,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/answers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -423,7 +424,7 @@ func TestFiguresUnitsAreTheMetrics(t *testing.T) {
 	units := map[string]string{papers.TransferredIn10S: "MB", papers.HopsMean: "hops", papers.Cwnd: "segments",
 		papers.AckedPackets: "packets", metrics.RTTMeanMs: "ms"} // of no metric of the papers' own
 	for _, m := range metrics.PaperMetrics() {
-		m = inPapersUnit(m)
+		m = answers.InPapersUnit(m)
 		units[m.Name] = m.Unit
 	}
 	for name, unit := range papers.ValueUnits {
@@ -435,7 +436,7 @@ func TestFiguresUnitsAreTheMetrics(t *testing.T) {
 	for _, id := range papers.IDs() {
 		for _, m := range papers.Measures(id) {
 			for _, of := range metrics.PaperMetrics() {
-				if inPapersUnit(of).Name == m.Value && !slices.Contains(of.Papers, strings.ToUpper(id)) {
+				if answers.InPapersUnit(of).Name == m.Value && !slices.Contains(of.Papers, strings.ToUpper(id)) {
 					t.Errorf("%s measures %s by %s, which is not listed as its", id, m.Name, m.Value)
 				}
 			}

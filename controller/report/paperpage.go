@@ -19,6 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/controller/report/answers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
@@ -65,7 +66,7 @@ type runView struct {
 	Doubts, Deviations []string
 	Figures            []pageFigure
 	Undrawn            []undrawn
-	claimsView
+	answers.View
 }
 
 // pageFigure is a figure or a table of the paper, with ours.
@@ -278,7 +279,7 @@ func (out *PaperPage) run(d *evidence.Run) (runView, error) {
 			v.Undrawn = append(v.Undrawn, undrawn{f.Number, f.Caption, strings.Join(f.missing, "; ")})
 		}
 	}
-	v.claimsView = viewClaims(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalsOf(d))
+	v.View = answers.Of(published.Claims(d.Info.Paper.Name, d.Info.Paper.Scenario), trials, intervalsOf(d))
 	return v, nil
 }
 
@@ -345,7 +346,7 @@ func (f drawnFigure) beside() (out [][]string) {
 			order[[2]string{k.panel, k.series}] = len(order)
 		}
 		if rows[k] == nil {
-			rows[k] = []string{k.panel, k.series, digits(k.x), "—", "—", "—"}
+			rows[k] = []string{k.panel, k.series, words.Digits(k.x), "—", "—", "—"}
 		}
 		switch r.of {
 		case "ours":
@@ -373,7 +374,7 @@ func valueOf(m papers.Mark, unit string) string {
 	if m.High != nil {
 		v.Half = new(*m.High - m.Y)
 	}
-	return interval(v, strings.TrimSuffix(unit, "1"))
+	return answers.Interval(v, strings.TrimSuffix(unit, "1"))
 }
 
 // table is one of the paper's tables, a plot for those that stand and one for those
@@ -387,10 +388,10 @@ func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) page
 			motions = append(motions, r.Motion)
 		}
 		for i, c := range r.Cells {
-			row := []string{r.Routing + ", " + r.Motion + ", " + t.Variants[i], interval(c.Ours, ""), c.Printed, "—",
-				fmt.Sprint(c.Ours.N)}
+			row := []string{r.Routing + ", " + r.Motion + ", " + t.Variants[i], answers.Interval(c.Ours, ""), c.Printed,
+				"—", fmt.Sprint(c.Ours.N)}
 			if c.Ratio != nil {
-				row[3] = digits(*c.Ratio)
+				row[3] = words.Digits(*c.Ratio)
 			}
 			v.Rows = append(v.Rows, row)
 		}
@@ -437,7 +438,7 @@ func spread(t papers.Table, motion string) string {
 	if len(ours) == 0 {
 		return ""
 	}
-	between := func(v []float64) string { return digits(slices.Min(v)) + " to " + digits(slices.Max(v)) }
+	between := func(v []float64) string { return words.Digits(slices.Min(v)) + " to " + words.Digits(slices.Max(v)) }
 	out := fmt.Sprintf("%s: ours are %s %s, the paper's %s", strings.ToUpper(motion[:1])+motion[1:], between(ours),
 		t.Unit, between(theirs))
 	if len(ratios) > 0 {

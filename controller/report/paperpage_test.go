@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/answers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -299,7 +300,7 @@ func TestAnAnswerSaysWhatWasTested(t *testing.T) {
 		trials = append(trials, trial("newreno", 10+off, i+1), trial("reference", 30+2*off, i+1))
 	}
 	a, b := papers.Condition{"variant": {"reference"}}, papers.Condition{"variant": {"newreno", "vegas"}}
-	v := viewClaims([]papers.Claim{
+	v := answers.Of([]papers.Claim{
 		{ID: "P4.5", Metric: papers.ThroughputKbitS, A: a, B: papers.Condition{"variant": {"newreno"}},
 			Relation: papers.More, Low: new(10.0)},
 		{ID: "P4.6", Metric: papers.ThroughputKbitS, A: a, B: b, Relation: papers.More},
@@ -342,7 +343,7 @@ func TestManyPartsAreToldInShort(t *testing.T) {
 		parts     int
 		direction bool
 	}{{[]papers.Claim{claim}, 8, true}, {[]papers.Claim{claim, size}, 9, false}} {
-		v := viewClaims(k.claims, trials, intervalsOf(&evidence.Run{})).Claims[0]
+		v := answers.Of(k.claims, trials, intervalsOf(&evidence.Run{})).Claims[0]
 		if len(v.Parts) != 1 || v.DirectionOnly != k.direction || !v.Several {
 			t.Fatalf("%+v", v)
 		}
@@ -353,18 +354,9 @@ func TestManyPartsAreToldInShort(t *testing.T) {
 	}
 	unasked := claim
 	unasked.Where = papers.Condition{"variant": append([]string{"w0", "w1", "w2", "w3", "w4", "w5", "w6"}, "v1")}
-	v := viewClaims([]papers.Claim{unasked}, trials, intervalsOf(&evidence.Run{})).Claims[0]
+	v := answers.Of([]papers.Claim{unasked}, trials, intervalsOf(&evidence.Run{})).Claims[0]
 	if len(v.Parts) != 1 || v.Several || !slices.Equal(v.Unasked, []string{"7 of 8 comparisons"}) {
 		t.Errorf("%+v", v)
-	}
-}
-
-// Near 1 three digits would not say on which side a ratio is.
-func TestRatiosNearOne(t *testing.T) {
-	for v, want := range map[float64]string{1.00125: "1.0013", 0.9961: "0.9961", 1: "1", 1.05: "1.05", 0.98: "0.98"} {
-		if got := nearOne(v); got != want {
-			t.Errorf("%g: %s, want %s", v, got, want)
-		}
 	}
 }
 

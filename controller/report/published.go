@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/answers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/threats"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
@@ -22,7 +22,7 @@ type publishedView struct {
 	Paper    papers.Paper
 	Scenario string
 	Scale    string // the reduction that was driven; empty: none
-	claimsView
+	answers.View
 	Tables   []publishedTable
 	Facts    []string
 	Metrics  []metrics.PaperMetric // the columns of Cells
@@ -37,29 +37,6 @@ type publishedView struct {
 	Table    string // where the paper's table stands, when it is in another section
 	ADV      bool   // of the trials some are routed by ADV
 }
-
-// claimsView is what a run says to a paper's claims.
-type claimsView struct {
-	Counts                       string
-	Claims, NotAsked, Untestable []claimView
-}
-
-// claimView is an answer. Of its parts those that the run does not ask stand in Unasked.
-// Where it asks Several, each of Parts has a verdict of its own.
-type claimView struct {
-	papers.Answer
-	Parts                  []partView
-	Unasked                []string
-	Several, DirectionOnly bool
-}
-
-// partsMost is how many comparisons of a claim are told one by one.
-const partsMost = 6
-
-type partView struct{ What, Estimate, Ratio, Test, Verdict string }
-
-// Class is the verdict as a word for the style sheet.
-func (c claimView) Class() string { return strings.ReplaceAll(c.Verdict, " ", "-") }
 
 type publishedTable struct {
 	Title    string
@@ -119,7 +96,7 @@ func viewPublished(d *evidence.Run) (any, error) {
 	if evidence.AsksP1(d) {
 		v.Table = "The paper's table stands beside ours under “Results”."
 	}
-	v.claimsView = viewClaims(all.Claims(paper.ID, v.Scenario), trials, intervalsOf(d))
+	v.View = answers.Of(all.Claims(paper.ID, v.Scenario), trials, intervalsOf(d))
 	for _, t := range all.Tables(v.Scenario, trials, intervalAt(d)) {
 		v.Tables = append(v.Tables, tableView(t))
 	}
@@ -132,7 +109,7 @@ func viewPublished(d *evidence.Run) (any, error) {
 		}
 		v.Defined = append(v.Defined, m)
 		if slices.ContainsFunc(trials, func(t papers.Trial) bool { return hasValue(t, m.Name) }) {
-			v.Metrics = append(v.Metrics, inPapersUnit(m))
+			v.Metrics = append(v.Metrics, answers.InPapersUnit(m))
 		}
 	}
 	v.cells(trials, intervalAt(d))
@@ -145,14 +122,6 @@ func ourMeans(d *evidence.Run) string {
 		return "This run's kernels, sockets and routing are real; its radio and movement are emulated."
 	}
 	return "This run was measured on real hardware."
-}
-
-// inPapersUnit tells throughput as the papers do.
-func inPapersUnit(m metrics.PaperMetric) metrics.PaperMetric {
-	if m.Name == metrics.ThroughputBps {
-		m.Name, m.Unit = papers.ThroughputKbitS, "kbit/s"
-	}
-	return m
 }
 
 func hasValue(t papers.Trial, name string) bool {
@@ -263,9 +232,9 @@ func times(all []stats.Duration) string {
 		}
 	}
 	median, ok := stats.MedianDuration(all)
-	text := "median " + digits(median)
+	text := "median " + words.Digits(median)
 	if !ok {
-		text = "median > " + digits(longest)
+		text = "median > " + words.Digits(longest)
 	}
 	return fmt.Sprintf("%s, %d of %d connected", text, known, len(all))
 }
@@ -294,188 +263,12 @@ func weighted(a evidence.Attempt, name string, weight func(flow string) *float64
 	return new(sum / total)
 }
 
-func viewClaims(claims []papers.Claim, trials []papers.Trial, of func(parts int) papers.Summariser) (v claimsView) {
-	count := map[string]int{}
-	answers := papers.Answers(claims, trials, of)
-	for _, a := range answers {
-		count[a.Verdict]++
-		answer := claimView{Answer: a}
-		var asked []papers.Part
-		for _, p := range a.Parts {
-			if p.Verdict == papers.NotAsked {
-				answer.Unasked = append(answer.Unasked, p.What)
-			} else {
-				asked, answer.Parts = append(asked, p), append(answer.Parts, viewPart(p))
-			}
-		}
-		answer.Several = len(asked) > 1
-		if len(asked) > partsMost {
-			answer.Parts = viewShort(asked)
-		}
-		if n := len(answer.Unasked); n > partsMost {
-			answer.Unasked = []string{fmt.Sprintf("%d of %d comparisons", n, len(a.Parts))}
-		}
-		answer.DirectionOnly = slices.ContainsFunc(asked, papers.Part.OfSide) &&
-			!slices.ContainsFunc(asked, papers.Part.OfSize)
-		switch a.Verdict {
-		case papers.NotAsked:
-			v.NotAsked = append(v.NotAsked, answer)
-		case papers.Untestable:
-			v.Untestable = append(v.Untestable, answer)
-		default:
-			v.Claims = append(v.Claims, answer)
-		}
-	}
-	if len(answers) > 0 {
-		v.Counts = fmt.Sprintf("Of %s that can be tested this run supports %d and contradicts %d; %d cannot be "+
-			"decided by it, and %d it does not ask.", words.Count(len(answers)-len(v.Untestable), "claim"),
-			count[papers.Supported], count[papers.Contradicted], count[papers.Undecided], count[papers.NotAsked])
-	}
-	return v
-}
-
-func viewPart(p papers.Part) partView {
-	unit := unitOfMetric(p.Claim.Metric)
-	out := partView{What: p.What, Verdict: p.Verdict, Test: p.Test}
-	if p.N == 0 { // of times of which none is known
-		return out
-	}
-	if p.Claim.Relation == papers.Level {
-		out.Estimate = interval(p.Estimate, unit)
-		return out
-	}
-	out.Estimate = "difference " + strings.TrimSpace(signed(p.Estimate.Mean)+halfText(p.Estimate)+" "+
-		unitOfDifference(unit))
-	switch r := p.Ratio; {
-	case r == nil:
-	case r.Low == nil:
-		out.Ratio = fmt.Sprintf("ratio %s, without an interval", nearOne(r.Mean))
-	default:
-		out.Ratio = fmt.Sprintf("ratio %s (%s to %s)", nearOne(r.Mean), nearOne(*r.Low), nearOne(*r.High))
-	}
-	return out
-}
-
-// viewShort tells many parts together, those of one metric in one line: how many are
-// decided how, and from where to where they lie.
-func viewShort(parts []papers.Part) (out []partView) {
-	type kind struct {
-		metric string
-		level  bool
-	}
-	var kinds []kind
-	of := map[kind][]papers.Part{}
-	for _, p := range parts {
-		k := kind{p.Claim.Metric, p.Claim.Relation == papers.Level}
-		if of[k] == nil {
-			kinds = append(kinds, k)
-		}
-		of[k] = append(of[k], p)
-	}
-	for _, k := range kinds {
-		v := partView{What: words.Count(len(of[k]), "comparison")}
-		if len(kinds) > 1 {
-			v.What = papers.Words(k.metric) + ", " + v.What
-		}
-		count, remarked := map[string]int{}, map[string]int{}
-		var means []float64
-		var tests, remarks []string
-		for _, p := range of[k] {
-			count[p.Verdict]++
-			if p.N > 0 {
-				means = append(means, p.Estimate.Mean)
-			}
-			test, remark, remarkable := strings.Cut(p.Test, "; ")
-			if !slices.Contains(tests, test) {
-				tests = append(tests, test)
-			}
-			if remarkable && !slices.Contains(remarks, remark) {
-				remarks = append(remarks, remark)
-			}
-			remarked[remark]++
-		}
-		v.Test = strings.Join(tests, " or ")
-		for _, remark := range remarks {
-			v.Test += fmt.Sprintf("; in %d of them: %s", remarked[remark], remark)
-		}
-		unit := unitOfMetric(k.metric)
-		switch {
-		case len(means) == 0:
-		case k.level:
-			v.Estimate = strings.TrimSpace(fmt.Sprintf("from %s to %s %s", digits(slices.Min(means)),
-				digits(slices.Max(means)), unit))
-		default:
-			v.Estimate = strings.TrimSpace(fmt.Sprintf("differences from %s to %s %s", signed(slices.Min(means)),
-				signed(slices.Max(means)), unitOfDifference(unit)))
-		}
-		v.Verdict = fmt.Sprintf("%d supported, %d contradicted, %d cannot be decided", count[papers.Supported],
-			count[papers.Contradicted], count[papers.Undecided])
-		out = append(out, v)
-	}
-	return out
-}
-
-func unitOfDifference(unit string) string {
-	if unit == "%" {
-		return "percentage points"
-	}
-	return unit
-}
-
-func unitOfMetric(name string) string {
-	for _, m := range metrics.PaperMetrics() {
-		if m = inPapersUnit(m); m.Name == name {
-			return strings.TrimSuffix(m.Unit, "1")
-		}
-	}
-	return ""
-}
-
-// interval prints a mean with half of its interval.
-func interval(v papers.Interval, unit string) string {
-	if v.N == 0 {
-		return "—"
-	}
-	return strings.TrimSpace(digits(v.Mean) + halfText(v) + " " + unit)
-}
-
-func halfText(v papers.Interval) string {
-	if v.Half == nil {
-		return ""
-	}
-	return " ± " + digits(*v.Half)
-}
-
-// digits prints three significant digits, and no exponent where whole numbers do.
-func digits(v float64) string {
-	format := "%.3g"
-	if math.Abs(v) >= 100 && math.Abs(v) < 1e7 {
-		format = "%.0f"
-	}
-	return strings.Replace(fmt.Sprintf(format, v), "-", "−", 1)
-}
-
-func signed(v float64) string {
-	if v < 0 {
-		return digits(v)
-	}
-	return "+" + digits(v)
-}
-
-// nearOne prints a ratio, and what it is off 1 by where three digits would not.
-func nearOne(v float64) string {
-	if math.Abs(v-1) < 0.01 {
-		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'g', -1, 64)
-	}
-	return digits(v)
-}
-
 func tableView(t papers.Table) publishedTable {
 	out := publishedTable{Title: papers.Words(t.Metric) + ", " + t.Unit, Variants: t.Variants, Remarks: t.Remarks}
 	for _, r := range t.Rows {
 		row := publishedRow{Routing: r.Routing, Motion: r.Motion}
 		for _, c := range r.Cells {
-			cell := publishedCell{Ours: interval(c.Ours, ""), Theirs: c.Printed, Ratio: "—"}
+			cell := publishedCell{Ours: answers.Interval(c.Ours, ""), Theirs: c.Printed, Ratio: "—"}
 			if c.Ratio != nil {
 				cell.Ratio = fmt.Sprintf("%.3g", *c.Ratio)
 			}
@@ -514,7 +307,7 @@ func (v *publishedView) cells(trials []papers.Trial, s papers.Summariser) {
 				row.Values = append(row.Values, times(c.Times[i]))
 				continue
 			}
-			row.Values = append(row.Values, interval(k, ""))
+			row.Values = append(row.Values, answers.Interval(k, ""))
 		}
 		v.Cells = append(v.Cells, row)
 	}

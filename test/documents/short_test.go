@@ -33,7 +33,7 @@ func TestWhatIsSaidInShortOfP2IsInItsTables(t *testing.T) {
 func TestWhatIsSaidInShortOfP2sGridIsInItsTables(t *testing.T) {
 	short, page := inShort(t, "P2's grid, at the small scale"), sectionOf(t, "variants-grid")
 	saidOfClaims(t, short, page)
-	said := numbers(t, short, `that stands ([\d.]+) to ([\d.]+) % over AODV where the paper has none`)
+	said := numbers(t, short, `that stands ([\d.]+) to ([\d.]+) % is lost over AODV where the paper has none`)
 	lost := columnOf(t, page, "### Table 4", "aodv, static", 1)
 	tenth := func(v float64) float64 { return math.Round(v*10) / 10 }
 	if is := []float64{tenth(slices.Min(lost)), tenth(slices.Max(lost))}; !slices.Equal(said, is) {

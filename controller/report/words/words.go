@@ -4,6 +4,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -20,3 +21,12 @@ func Percent(level float64) string { return fmt.Sprintf("%.3g %%", 100*level) }
 
 // Signed prints a number with its sign, and a true minus.
 func Signed(v float64) string { return strings.Replace(fmt.Sprintf("%+.3g", v), "-", "−", 1) }
+
+// Digits prints three significant digits, and no exponent where whole numbers do.
+func Digits(v float64) string {
+	format := "%.3g"
+	if math.Abs(v) >= 100 && math.Abs(v) < 1e7 {
+		format = "%.0f"
+	}
+	return strings.Replace(fmt.Sprintf(format, v), "-", "−", 1)
+}
