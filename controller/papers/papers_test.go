@@ -738,7 +738,7 @@ func TestOthersAODVIsApartFromP3s(t *testing.T) {
 // A statement of both, of all or of every one is put to a test with a part for each.
 func TestWhatIsSaidOfEveryOneHasPartsForEach(t *testing.T) {
 	p := read(t)
-	words := regexp.MustCompile(`\b(both|all six|all scenarios|all cases|every|consistently|various|for each)\b`)
+	words := regexp.MustCompile(`\b(both|all six|all scenarios|all cases|in general|every|consistently|various|for each)\b`)
 	found := 0
 	for _, s := range p.Statements {
 		if !words.MatchString(s.Setting + " " + s.Quantity + " " + s.Printed) {
