@@ -41,9 +41,9 @@ func TestWhatIsSaidInShortOfP2sGridIsInItsTables(t *testing.T) {
 	}
 }
 
-// How many claims of P4 and P5 were decided how is what their pages have.
-func TestWhatIsSaidInShortOfP4AndP5IsOnTheirPages(t *testing.T) {
-	for name, paper := range map[string]string{"P4, at the small scale": "p4",
+// How many claims of P3, P4 and P5 were decided how is what their pages have.
+func TestWhatIsSaidInShortOfP3ToP5IsOnTheirPages(t *testing.T) {
+	for name, paper := range map[string]string{"P3, at the small scale": "p3", "P4, at the small scale": "p4",
 		"P5's six variants, at the small scale": "p5"} {
 		page, err := os.ReadFile(filepath.Join(resultsFolder, paper+".md"))
 		if err != nil {
