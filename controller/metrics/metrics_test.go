@@ -175,6 +175,46 @@ func TestTimelineAddsUpToWhatWasTransferred(t *testing.T) {
 	}
 }
 
+// A flow counts where it ends, also when that is the trial's sender; of a trial without measured flows nothing is told.
+func TestTimelineHasFlowsWhereTheyEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*wire.Flow)
+		wantMB float64
+	}{
+		"to the sender": {func(f *wire.Flow) { f.From, f.To = f.To, f.From }, 17},
+		"background":    {func(f *wire.Flow) { f.Background = true }, 0},
+	} {
+		info := synthetic.Info(synthetic.Options{Seed: 11, Speeds: []float64{8.3}, Repetitions: 1,
+			Change: func(x *wire.Trial) { c.change(&x.Traffic[0]) }})
+		a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close() })
+		for node, records := range synthetic.Attempt(info.Plan, info.Plan.Trials[0], 1, synthetic.Conditions{MB: 17},
+			map[string]*uint64{}) {
+			for _, r := range records {
+				if b, ok := r.Body.(*wire.TCPSample); ok {
+					b.BytesReceived, b.BytesAcked = b.BytesAcked, b.BytesReceived
+				}
+			}
+			if err := synthetic.Store(a, node, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var bits float64
+		told := 0
+		for _, p := range timeline(t, a, 1) {
+			if p.ThroughputBps != nil {
+				bits, told = bits+*p.ThroughputBps/metrics.TickHz, told+1
+			}
+		}
+		if want := map[bool]int{true: 100, false: 0}[c.wantMB > 0]; told != want || math.Abs(bits/8e6-c.wantMB) > 1e-6 {
+			t.Errorf("%s: %d points add up to %g MB, want %d and %g", name, told, bits/8e6, want, c.wantMB)
+		}
+	}
+}
+
 func TestTimelineShowsNoStaleSpeed(t *testing.T) {
 	a := run(t, 17, func(c *synthetic.Conditions) { c.GPSGapFromS, c.GPSGapToS = 3, 6 })
 	points := timeline(t, a, 1)

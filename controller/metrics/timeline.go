@@ -27,7 +27,7 @@ func Ticks(seconds float64) int { return max(0, int(math.Round(seconds*TickHz))+
 // Point is one moment of an attempt. What was not known then is absent.
 type Point struct {
 	S             float64  // since the window opened
-	ThroughputBps *float64 // over the tick that ends here, at the receiver
+	ThroughputBps *float64 // over the tick that ends here, at the ends of the measured flows
 	SpeedMps      *float64 // newest fresh fix of the car
 	LatDeg        *float64 // of the car
 	LonDeg        *float64
@@ -47,13 +47,11 @@ func (at Attempt) Timeline() []Point {
 	if sender == nil && receiver == nil {
 		return nil
 	}
-	delivered := at.perSocket(at.trial.Receiver, receiver, func(b *wire.TCPSample) float64 {
-		return float64(b.BytesReceived)
-	})
-	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
+	cwnd := at.perSocket(at.trial.Sender, sender, func(f wire.Flow) string { return f.From },
+		func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	air := wifi.Signals(cmp.Or(at.trial.Car, at.trial.Receiver), at.records)
 	speed, signal, truth := at.speeds(), at.signals(mac), at.truths()
-	apart, looked, car := at.apart(), at.looked(delivered, receiver), at.track(at.trial.Car)
+	apart, received, car := at.apart(), at.received(), at.track(at.trial.Car)
 	const fresh = verdict.FixAgeMsDefault / 1e3
 	const sampled = 3.0 / TickHz // a sample may miss two ticks before it is no longer told
 	out := make([]Point, 0, Ticks(at.windowSeconds()))
@@ -62,8 +60,8 @@ func (at Attempt) Timeline() []Point {
 		distance, _ := apart(s)
 		p := Point{S: s, SpeedMps: speed.Last(s, fresh), DistanceM: distance, SignalDbm: signal.Last(s, sampled),
 			WiFiDbm: air.Last(s, 1.0/TickHz-1e-6), TrueSpeedMps: truth.Last(s, sampled)}
-		if i > 0 && looked(s, sampled) {
-			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
+		if i > 0 {
+			p.ThroughputBps = received(s, sampled)
 		}
 		if place, known := car.Place(s); known {
 			p.LatDeg, p.LonDeg = &place.Lat, &place.Lon
@@ -84,11 +82,40 @@ func (at Attempt) beyondRelays() []wire.Record {
 	return slices.Concat(slices.Collect(maps.Values(byNode))...)
 }
 
-// looked returns a function that reports whether samples of all the receiver's sockets that live at a
+// received returns the throughput of all measured flows over the tick that ends at a moment, each at its own end;
+// absent where there is no such flow, or one's end was not looked at for longer than a gap.
+func (at Attempt) received() func(s, gap float64) *float64 {
+	ends := map[string][]*series.Series{}
+	looked := map[string]func(s, gap float64) bool{}
+	for _, f := range at.trial.Measured() {
+		w := verdict.WindowOf(f.To, at.records)
+		ends[f.To] = at.perSocket(f.To, w, func(f wire.Flow) string { return f.To },
+			func(b *wire.TCPSample) float64 { return float64(b.BytesReceived) })
+		looked[f.To] = at.looked(f.To, ends[f.To], w)
+	}
+	return func(s, gap float64) *float64 {
+		var bytes *float64
+		for _, node := range slices.Sorted(maps.Keys(ends)) { // sums must come out the same each time
+			if !looked[node](s, gap) {
+				return nil
+			}
+			if bytes == nil {
+				bytes = new(0.0)
+			}
+			*bytes += total(ends[node], s) - total(ends[node], s-1.0/TickHz)
+		}
+		if bytes != nil {
+			*bytes = *bytes * 8 * TickHz
+		}
+		return bytes
+	}
+}
+
+// looked returns a function that reports whether samples of all a receiver's sockets that live at a
 // moment are around it, no more than a gap apart; where none lives, whether its samplers asked then.
 // A socket lives from its first sample until the kernel reports its end, or the window is over.
-func (at Attempt) looked(sockets []*series.Series, w *wire.Window) func(s, gap float64) bool {
-	beats := at.beats(at.trial.Receiver, w)
+func (at Attempt) looked(node string, sockets []*series.Series, w *wire.Window) func(s, gap float64) bool {
+	beats := at.beats(node, w)
 	return func(s, gap float64) bool {
 		lives := false
 		for _, k := range sockets {
@@ -119,16 +146,17 @@ func (at Attempt) beats(node string, w *wire.Window) (out series.Series) {
 	return out
 }
 
-// perSocket gives a number of each data socket of the measured flows over time.
-func (at Attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSample) float64) []*series.Series {
+// perSocket gives a number of each data socket over time, of the measured flows of which a node is that end.
+func (at Attempt) perSocket(node string, w *wire.Window, end func(wire.Flow) string,
+	number func(*wire.TCPSample) float64) []*series.Series {
 	var out []*series.Series // in the order of their first samples, so that sums are the same each time
 	if w == nil {
 		return nil
 	}
 	known := map[uint64]*series.Series{}
 	measured := map[string]bool{}
-	for _, f := range at.trial.Traffic {
-		measured[f.Name] = !f.Background
+	for _, f := range at.trial.Measured() {
+		measured[f.Name] = end(f) == node
 	}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
