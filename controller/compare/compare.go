@@ -126,7 +126,6 @@ type pass struct {
 	cell       string
 	speedMps   *float64
 	numbers    map[string]float64 // by name, in the unit that each is shown in
-	back       bool               // a measured flow does not end at the trial's receiver
 	along      []spot             // absent if so
 }
 
@@ -151,13 +150,12 @@ func collect(a *archive.Archive, along bool) ([]pass, error) {
 		rows, _ := loaded.AllRows(a)
 		p := pass{repetition: trial.Repetition, cell: cellOf(trial), speedMps: trial.SpeedMps,
 			numbers: map[string]float64{}}
-		p.back = slices.ContainsFunc(trial.Measured(), func(f wire.Flow) bool { return f.To != trial.Receiver })
 		for _, n := range Numbers() {
 			if v := n.of(trial, rows); v != nil {
 				p.numbers[n.Name] = *v / n.PerUnit
 			}
 		}
-		if along && !p.back {
+		if along {
 			p.along = spots(loaded.Timeline())
 		}
 		out = append(out, p)

@@ -133,10 +133,6 @@ func (t *Table) replay(f *environment.Field, road, rehearsal []pass) error {
 	if r.blind != "" {
 		t.Notes = append(t.Notes, r.blind)
 	}
-	if slices.ContainsFunc(slices.Concat(road, rehearsal), func(p pass) bool { return p.back }) {
-		t.Notes = append(t.Notes, "the errors by distance leave out trials with a measured flow that does not end "+
-			"at the trial's receiver: at what distance its bytes arrived is not known")
-	}
 	return nil
 }
 

@@ -308,23 +308,3 @@ func TestNothingBeyondEnoughIsJudged(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-// A timeline is of the receiver's sockets: a flow to elsewhere is in the mean of a trial, and would be missing there.
-func TestAFlowBackHasNoDistances(t *testing.T) {
-	o := synthetic.Options{Seed: 1, Speeds: []float64{10}, Place: "road", NoField: true,
-		Change: func(t *wire.Trial) { t.Traffic[0].From, t.Traffic[0].To = t.Receiver, t.Sender }}
-	road := synthetic.Run(t, o)
-	o.Seed, o.Place, o.NoField, o.Raw = 2, "", false, calibrated(t, road.Info().Run, ", held_out: [2]")
-	table, err := Runs(road, synthetic.Run(t, o))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range table.Replay.Errors {
-		if strings.HasSuffix(e.Of, " m") {
-			t.Errorf("%+v", e)
-		}
-	}
-	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "does not end at the trial's receiver") {
-		t.Errorf("notes: %s", notes)
-	}
-}
