@@ -209,7 +209,7 @@ func TestE2EBatmanOverAChainOfTheKernelsRadios(t *testing.T) {
 func TestE2EBatmanCarriesAHop(t *testing.T) {
 	d := newDesk(t, "[8.3]")
 	text := chain("ab", `      none: {routing: {protocol: none}}
-      batman: {routing: {protocol: batman-adv}}
+      batman: {routing: {protocol: batman-adv, hello_s: 2}}
 `)
 	d.write(t, "batman.yaml", text)
 	mb := d.transferred(t, "batman.yaml", "batman", "")

@@ -3,6 +3,8 @@ package batman
 import (
 	"errors"
 	"net"
+	"os"
+	"regexp"
 	"testing"
 
 	"github.com/mdlayher/netlink"
@@ -99,5 +101,34 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	if !errors.As(err, &unsupported) || unsupported.Needs != "the kernel module batman-adv (CONFIG_BATMAN_ADV)" ||
 		Version() != "" {
 		t.Errorf("%v; version %q", err, Version())
+	}
+}
+
+// The numbers are those of the kernel's own header.
+func TestNumbersAreTheKernels(t *testing.T) {
+	const header = "/usr/include/linux/batman_adv.h"
+	text, err := os.ReadFile(header)
+	if err != nil {
+		t.Skipf("needs the package linux-libc-dev: %v", err)
+	}
+	numbers := map[string]int{}
+	for _, enum := range []string{"BATADV_ATTR", "BATADV_CMD"} {
+		for i, m := range regexp.MustCompile(`(?m)^\t`+enum+`_([A-Z0-9_]+),$`).FindAllSubmatch(text, -1) {
+			numbers[enum+"_"+string(m[1])] = i
+		}
+	}
+	for name, ours := range map[string]int{
+		"BATADV_CMD_GET_MESH": getMesh, "BATADV_CMD_GET_TRANSTABLE_GLOBAL": getTransTableGlobal,
+		"BATADV_CMD_GET_ORIGINATORS": getOriginators, "BATADV_CMD_GET_NEIGHBORS": getNeighbors,
+		"BATADV_CMD_GET_DAT_CACHE": getDATCache, "BATADV_CMD_SET_MESH": setMesh,
+		"BATADV_ATTR_MESH_IFINDEX": attrMeshIfindex, "BATADV_ATTR_ORIG_ADDRESS": attrOrigAddress,
+		"BATADV_ATTR_TT_ADDRESS": attrTTAddress, "BATADV_ATTR_FLAG_BEST": attrFlagBest,
+		"BATADV_ATTR_NEIGH_ADDRESS": attrNeighAddress, "BATADV_ATTR_TQ": attrTQ,
+		"BATADV_ATTR_DAT_CACHE_IP4ADDRESS": attrDATIPv4, "BATADV_ATTR_DAT_CACHE_HWADDRESS": attrDATHardware,
+		"BATADV_ATTR_BRIDGE_LOOP_AVOIDANCE_ENABLED": attrBridgeLoops, "BATADV_ATTR_ORIG_INTERVAL": attrOrigInterval,
+	} {
+		if theirs, known := numbers[name]; !known || theirs != ours {
+			t.Errorf("%s is %d (known: %t), here %d", name, theirs, known, ours)
+		}
 	}
 }
