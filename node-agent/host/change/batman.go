@@ -76,12 +76,10 @@ func makeMesh(d Daemon, u *daemonUndo) error {
 			return fmt.Errorf("put %q into the mesh: %w", d.Interface, err)
 		}
 	}
-	var every *time.Duration
 	if d.HelloS != nil {
-		every = new(time.Duration(*d.HelloS * float64(time.Second)))
-	}
-	if err := batman.Set(mesh.Attrs().Index, every); err != nil {
-		return err
+		if err := batman.SetInterval(mesh.Attrs().Index, time.Duration(*d.HelloS*float64(time.Second))); err != nil {
+			return err
+		}
 	}
 	up, mtu := true, below.Attrs().MTU-batman.HeaderBytes
 	if err := netstack.SetLink(mesh, &up, &mtu); err != nil {

@@ -56,7 +56,6 @@ const (
 	attrTQ           = 25
 	attrDATIPv4      = 35
 	attrDATHardware  = 36
-	attrBridgeLoops  = 46
 	attrOrigInterval = 57
 )
 
@@ -181,33 +180,26 @@ func parseEntry(data []byte) (entry, error) {
 	return e, d.Err()
 }
 
-// Set sets a mesh up: without the avoidance of loops through bridges, and, where an interval is given, how often its
-// originator messages go out. It returns an error when the kernel does not say so then.
-//
-// There are no bridges. With that avoidance a mesh lets no broadcasts of its own out for half a minute from the first
-// one on, so that an ARP request which is lost is not repeated.
-func Set(mesh int, every *time.Duration) error {
+// SetInterval sets how often a mesh's originator messages go out. It returns an error when the kernel does not say so
+// then.
+func SetInterval(mesh int, every time.Duration) error {
 	c, err := open(mesh)
 	if err != nil {
 		return err
 	}
 	_, err = c.call(setMesh, netlink.Acknowledge, func(e *netlink.AttributeEncoder) {
-		e.Uint8(attrBridgeLoops, 0)
-		if every != nil {
-			e.Uint32(attrOrigInterval, uint32(every.Milliseconds()))
-		}
+		e.Uint32(attrOrigInterval, uint32(every.Milliseconds()))
 	})
 	if err == nil {
-		err = c.isSet(every)
+		err = c.hasInterval(every)
 	}
 	if err != nil {
-		err = fmt.Errorf("set the mesh of batman-adv up: %w", err)
+		err = fmt.Errorf("set batman-adv's interval to %s: %w", every, err)
 	}
 	return errors.Join(err, c.c.Close())
 }
 
-// isSet reads back what Set has set. A kernel without the avoidance of loops does not tell that.
-func (c *conn) isSet(every *time.Duration) error {
+func (c *conn) hasInterval(every time.Duration) error {
 	messages, err := c.call(getMesh, 0, nil)
 	if err != nil {
 		return err
@@ -218,20 +210,17 @@ func (c *conn) isSet(every *time.Duration) error {
 			return err
 		}
 		for d.Next() {
-			switch d.Type() {
-			case attrBridgeLoops:
-				if d.Uint8() != 0 {
-					return errors.New("it still avoids loops through bridges")
-				}
-			case attrOrigInterval:
-				if got := d.Uint32(); every != nil && int64(got) != every.Milliseconds() {
-					return fmt.Errorf("its interval is %d ms, not %s", got, every)
-				}
+			if d.Type() != attrOrigInterval {
+				continue
 			}
+			if got := d.Uint32(); int64(got) != every.Milliseconds() {
+				return fmt.Errorf("it has %d ms", got)
+			}
+			return nil
 		}
 		if err := d.Err(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.New("it tells none")
 }

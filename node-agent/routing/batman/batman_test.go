@@ -125,7 +125,7 @@ func TestNumbersAreTheKernels(t *testing.T) {
 		"BATADV_ATTR_TT_ADDRESS": attrTTAddress, "BATADV_ATTR_FLAG_BEST": attrFlagBest,
 		"BATADV_ATTR_NEIGH_ADDRESS": attrNeighAddress, "BATADV_ATTR_TQ": attrTQ,
 		"BATADV_ATTR_DAT_CACHE_IP4ADDRESS": attrDATIPv4, "BATADV_ATTR_DAT_CACHE_HWADDRESS": attrDATHardware,
-		"BATADV_ATTR_BRIDGE_LOOP_AVOIDANCE_ENABLED": attrBridgeLoops, "BATADV_ATTR_ORIG_INTERVAL": attrOrigInterval,
+		"BATADV_ATTR_ORIG_INTERVAL": attrOrigInterval,
 	} {
 		if theirs, known := numbers[name]; !known || theirs != ours {
 			t.Errorf("%s is %d (known: %t), here %d", name, theirs, known, ours)
