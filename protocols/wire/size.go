@@ -23,6 +23,5 @@ func (t Trial) SpoolBytes() int64 {
 		}
 	}
 	return spoolPerTrial + int64(spoolPerDatagram*datagrams) +
-		int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.ReturnS()+t.Gate.TimeoutS+
-			t.Routing.ReadyLimit().Seconds()))
+		int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
 }
