@@ -44,16 +44,7 @@ func withoutRecords(t *testing.T, a *archive.Archive) Tables {
 			t.Fatal(err)
 		}
 	}
-	f, err := os.Open(filepath.Join(exported, "results.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	numbers, err := export.ReadResults(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Tables{Dir: dir, Numbers: numbers}
+	return Tables{Dir: dir, Numbers: numbersOf(t, exported)}
 }
 
 // A page that is made without the records has the figures of the report, which is
@@ -183,11 +174,10 @@ func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
 	}
 }
 
-// resultsOf are the tables of a run that are kept.
-func resultsOf(t *testing.T, name string) Tables {
+// numbersOf are the numbers of a run's trials, as an export has them in a folder.
+func numbersOf(t *testing.T, folder string) map[wire.TrialKey][]metrics.Row {
 	t.Helper()
-	dir := filepath.Join("../../field-guides/results/runs", name)
-	f, err := os.Open(filepath.Join(dir, "results.csv"))
+	f, err := os.Open(filepath.Join(folder, "results.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +186,14 @@ func resultsOf(t *testing.T, name string) Tables {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Tables{Dir: dir, Numbers: numbers}
+	return numbers
+}
+
+// resultsOf are the tables of a run that are kept.
+func resultsOf(t *testing.T, name string) Tables {
+	t.Helper()
+	dir := filepath.Join("../../field-guides/results/runs", name)
+	return Tables{Dir: dir, Numbers: numbersOf(t, dir)}
 }
 
 // The tables of P2's chain have each published number beside ours, and the campaigns
