@@ -41,6 +41,11 @@ type place struct {
 // course is where a radio was found last and how far it goes in a nanosecond until the step's end.
 type course struct{ xM, yM, vxM, vyM float64 }
 
+// after is where it is some nanoseconds after it was found.
+func (c *course) after(ns float64) propagation.Place {
+	return propagation.Place{XM: c.xM + c.vxM*ns, YM: c.yM + c.vyM*ns}
+}
+
 // link is what two radios make of each other's power, on average over fading.
 // The channel is reciprocal: the way back is the same.
 type link struct {
@@ -224,8 +229,9 @@ func (l *links) hearer(from, to int) (h hearer, notices bool) {
 // powersMw is the power of a frame that begins at each of those whom it reaches, in their order. The slice is the
 // links' own.
 func (l *links) powersMw(tx *transmission) []float64 {
-	r, at, kind := &l.reach[tx.from], l.courses[tx.from], l.faders[tx.from]
+	r, kind := &l.reach[tx.from], l.faders[tx.from]
 	since, out := float64(l.c.now-l.foundAt), l.powers[:0]
+	from := l.courses[tx.from].after(since)
 	for i := range r.to {
 		if f := r.to[i].fader; f != nil {
 			kind.Fetch(f)
@@ -235,12 +241,11 @@ func (l *links) powersMw(tx *transmission) []float64 {
 		h := &r.to[i]
 		powerMw := h.meanMw
 		if h.fader != nil {
-			p := &l.courses[j]
-			xM, yM := p.xM-at.xM+(p.vxM-at.vxM)*since, p.yM-at.yM+(p.vyM-at.vyM)*since
-			if int(j) < tx.from { // a fader's place is that of the higher number
-				xM, yM = -xM, -yM
+			lower, higher := from, l.courses[j].after(since)
+			if int(j) < tx.from {
+				lower, higher = higher, lower
 			}
-			powerMw *= kind.Power(h.fader, xM, yM, l.c.now)
+			powerMw *= kind.Power(h.fader, lower, higher, l.c.now)
 		}
 		out = append(out, powerMw)
 	}
@@ -376,11 +381,8 @@ func (l *links) fadingNow(a, b int) float64 { return l.fadingAt(a, b, l.c.now) }
 
 // fadingAt is the same at a time.
 func (l *links) fadingAt(a, b int, at time.Duration) float64 {
-	if a > b {
-		a, b = b, a
-	}
-	x, y := l.relative(a, b, at)
-	return l.faders[a].Power(l.fader(a, b), x, y, at)
+	a, b = min(a, b), max(a, b)
+	return l.faders[a].Power(l.fader(a, b), l.placeAt(a, at), l.placeAt(b, at), at)
 }
 
 // fader is the fading of the link between two stations.
@@ -398,19 +400,20 @@ const steadyTurns = 0.05
 
 // steady is for how long a link's fading stays the same during a frame: 0 is for all of it.
 func (l *links) steady(a, b int, from, to time.Duration) time.Duration {
-	x1, y1 := l.relative(a, b, from)
-	x2, y2 := l.relative(a, b, to)
-	kind := l.faders[a]
-	turns := kind.Turns(math.Hypot(x2-x1, y2-y1), to-from)
+	movedM := 0.0
+	for _, i := range [2]int{a, b} {
+		x, y := l.placeAt(i, from), l.placeAt(i, to)
+		movedM += math.Hypot(y.XM-x.XM, y.YM-x.YM)
+	}
+	turns := l.faders[a].Turns(movedM, to-from)
 	if turns <= steadyTurns {
 		return 0
 	}
 	return max(time.Microsecond, time.Duration(float64(to-from)*steadyTurns/turns))
 }
 
-// relative is where one radio is at a time as the other sees it.
-func (l *links) relative(a, b int, at time.Duration) (xM, yM float64) {
-	x1, y1 := l.c.locate(a, at)
-	x2, y2 := l.c.locate(b, at)
-	return x2 - x1, y2 - y1
+// placeAt is where a radio is at a time.
+func (l *links) placeAt(i int, at time.Duration) (p propagation.Place) {
+	p.XM, p.YM = l.c.locate(i, at)
+	return p
 }

@@ -8,24 +8,48 @@ import (
 
 const testWaveM = SpeedOfLightMps / 2437e6
 
-// The autocorrelation of the scattered part is J0(2π f_d τ) = J0(2π d/λ)
-// (Clarke; Jakes, Microwave Mobile Communications, 1974).
+// The autocorrelation of the scattered part is J0(2π f_d τ) = J0(2π d/λ) when one of the nodes moves (Clarke; Jakes,
+// Microwave Mobile Communications, 1974), and the product of both nodes' when both do, whatever their directions (Akki
+// and Haber, 1986): so it is for two that drive side by side.
 func TestFadingDecorrelatesAsBessel(t *testing.T) {
 	const links = 20000
 	kind := NewFaderKind(FadingConfig{Model: "rayleigh"}, testWaveM)
-	for _, d := range []float64{0.1, 0.25, 0.38, 0.6} { // in wavelengths; J0 is 0 at 0.38
-		// For a complex Gaussian the powers' correlation is the field's squared.
+	for _, c := range []struct {
+		what          string
+		lower, higher Place // by how far each moves, in wavelengths
+	}{
+		{"the higher", Place{}, Place{0, 0.1}},
+		{"the higher", Place{}, Place{0, 0.25}},
+		{"the higher", Place{}, Place{0, 0.38}}, // J0 is 0 at 0.38
+		{"the higher", Place{}, Place{0, 0.6}},
+		{"the lower", Place{0, 0.1}, Place{}},
+		{"the lower", Place{0.25, 0}, Place{}},
+		{"the lower", Place{0, 0.38}, Place{}},
+		{"the lower", Place{0, 0.6}, Place{}},
+		{"side by side", Place{0.1, 0}, Place{0.1, 0}},
+		{"side by side", Place{0, 0.2}, Place{0, 0.2}},
+		{"side by side", Place{0.6, 0}, Place{0.6, 0}},
+		{"towards each other", Place{0.1, 0}, Place{-0.1, 0}},
+		{"towards each other", Place{0.2, 0}, Place{-0.2, 0}},
+		{"across", Place{0.15, 0}, Place{0, 0.3}},
+	} {
+		moved := func(x, y float64, by Place) Place { return Place{x + by.XM*testWaveM, y + by.YM*testWaveM} }
+		// For a complex Gaussian the powers' correlation is the field's squared. As many waves take their number's
+		// inverse off it.
 		var p0, p1, both float64
 		for i := range links {
 			f := NewFader(6, i, i+1)
-			a, b := kind.Power(f, 100, 20, 0), kind.Power(f, 100, 20+d*testWaveM, 0)
+			a := kind.Power(f, Place{7, 3}, Place{107, 23}, 0)
+			b := kind.Power(f, moved(7, 3, c.lower), moved(107, 23, c.higher), 0)
 			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
 		}
-		got, want := both/(p0*p1)-1, math.Pow(math.J0(2*math.Pi*d), 2)
-		t.Logf("moved by %g wavelengths: correlation of power %.3f, want %.3f; mean power %.3f", d, got, want, p0)
-		// 20 waves take 1/20 off a Gaussian's.
-		if math.Abs(got-want) > 0.07 || math.Abs(p0-1) > 0.03 {
-			t.Errorf("moved by %g wavelengths: correlation %g, want %g; mean power %g, want 1", d, got, want, p0)
+		bessel := func(by Place) float64 { return math.J0(2 * math.Pi * math.Hypot(by.XM, by.YM)) }
+		got, want := both/(p0*p1)-1, math.Pow(bessel(c.lower)*bessel(c.higher), 2)-1.0/faderWaves
+		t.Logf("%s, by %v and %v wavelengths: correlation of power %.3f, want %.3f; mean power %.3f", c.what, c.lower,
+			c.higher, got, want, p0)
+		if math.Abs(got-want) > 0.04 || math.Abs(p0-1) > 0.03 {
+			t.Errorf("%s, by %v and %v wavelengths: correlation %g, want %g; mean power %g, want 1", c.what, c.lower,
+				c.higher, got, want, p0)
 		}
 	}
 }
@@ -39,7 +63,8 @@ func TestMovingScatterersFadeStandingNodes(t *testing.T) {
 		var p0, p1, both float64
 		for i := range links {
 			f := NewFader(6, i, i+1)
-			a, b := kind.Power(f, 100, 20, time.Second), kind.Power(f, 100, 20, time.Second+time.Duration(seconds*1e9))
+			power := func(at float64) float64 { return kind.Power(f, Place{}, Place{100, 20}, time.Duration(at*1e9)) }
+			a, b := power(1), power(1+seconds)
 			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
 		}
 		got, want := both/(p0*p1)-1, math.Exp(-2*2*math.Pi*speedMps/testWaveM*seconds/3)
@@ -57,21 +82,24 @@ func TestFaderAgainstItsFormula(t *testing.T) {
 		kind, worst := NewFaderKind(cfg, testWaveM), 0.0
 		for i := range 5000 {
 			f := NewFader(3, i, i+1)
-			x, y := 3000*math.Sin(float64(i)), 3000*math.Cos(float64(i))
-			sin, cos := math.Sincos(2 * math.Pi * (math.Hypot(x, y)/testWaveM + float64(f.line)/(1<<16)))
+			sin, cos := math.Sincos(float64(i))
+			a, b := Place{2000 * cos, 500 * sin}, Place{3000 * sin, 3000 * cos}
+			sin, cos = math.Sincos(2 * math.Pi * (math.Hypot(b.XM-a.XM, b.YM-a.YM)/testWaveM + float64(f.line)/(1<<16)))
 			re, im := kind.line*cos, kind.line*sin
 			for n, phase := range f.phases {
-				w := f.turns[n/4]
-				cos, sin := float64(w.cos), float64(w.sin)
-				for range n % 4 { // a quarter of a turn further
-					cos, sin = -sin, cos
+				turns := float64(phase) / (1 << 16)
+				for at, w := range map[Place]faderTurn{a: otherTurns[f.others][n/4], b: f.turns[n/4]} {
+					cos, sin := float64(w.cos), float64(w.sin)
+					for range n % 4 { // a quarter of a turn further
+						cos, sin = -sin, cos
+					}
+					turns += (at.XM*cos + at.YM*sin) / (1 << 15) / testWaveM
 				}
-				turns := (x*cos+y*sin)/(1<<15)/testWaveM + float64(phase)/(1<<16)
 				s, c := math.Sincos(2 * math.Pi * turns)
 				re, im = re+kind.scatter*c, im+kind.scatter*s
 			}
 			if want := re*re + im*im; want > 1e-3 {
-				worst = math.Max(worst, math.Abs(RatioToDb(kind.Power(f, x, y, 0)/want)))
+				worst = math.Max(worst, math.Abs(RatioToDb(kind.Power(f, a, b, 0)/want)))
 			}
 		}
 		t.Logf("%s: at most %.3f dB from the formula", cfg.Model, worst)

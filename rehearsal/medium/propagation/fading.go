@@ -24,11 +24,19 @@ const (
 // isotropic scattering.
 //
 // It is written in space where they write it in time: wave n turns its phase by
-// 2π/λ for each metre that the relative place of the two nodes moves along its
-// direction of arrival. Under constant relative velocity v that is their model
-// with the Doppler frequency v/λ; under any other motion it needs no history, so
-// it depends on the seed and on where the nodes are at a model time only. The
-// line of sight turns with the distance itself.
+// 2π/λ for each metre that either node moves along the wave's direction there. Of
+// one that moves at v while the other stands that is their model, with the
+// Doppler frequency v/λ. What moves needs no history: fading depends on the seed
+// and on where the nodes are at a model time only. The line of sight turns with
+// the distance itself.
+//
+// The scatterers of both ends stand, so that two nodes that drive side by side
+// fade as well: the correlation is that of the one's motion times that of the
+// other's, J0(2π d₁/λ) J0(2π d₂/λ) (Akki and Haber, "A statistical model of
+// mobile-to-mobile land communication channel", IEEE Trans. Veh. Tech. 35(1),
+// 1986). It is so on average over links. Of one link it is the mean over five
+// angles, 72 degrees apart, between the two motions as its waves see them: over
+// all angles J0 of their sum's length has that product for its mean.
 //
 // Scatterers that move turn the waves also while both nodes stand: each by a Doppler frequency of
 // its own, drawn from the bell of the TGn channel models (Erceg et al., IEEE 802.11-03/940r4,
@@ -37,14 +45,38 @@ const (
 // The waves come from directions that lie 18 degrees apart: four of them are the directions along and
 // across one and their opposites. A fader has 64 bytes, because a frame asks for those of many links.
 type Fader struct {
-	turns  [faderWaves / 4]faderTurn
+	turns  faderTurns         // at the node with the higher number
 	phases [faderWaves]uint16 // in 65536ths of a turn; those of turn i begin at 4i
 	line   uint16             // phase of the line of sight
-	drift  uint16             // which of the kind's drifts it has
+	drift  uint8              // which of the kind's drifts it has
+	others uint8              // which of otherTurns it has at the node with the lower number
 }
 
-// faderTurn is a direction of arrival, times waveUnit.
+// faderTurn is a direction, times waveUnit.
 type faderTurn struct{ cos, sin int16 }
+
+type faderTurns [faderWaves / 4]faderTurn
+
+// newTurns are directions that begin with an angle and lie so far apart.
+func newTurns(angle, apart float64) (out faderTurns) {
+	for i := range out {
+		sin, cos := math.Sincos(angle + apart*float64(i))
+		out[i] = faderTurn{int16(math.Round(waveUnit * cos)), int16(math.Round(waveUnit * sin))}
+	}
+	return out
+}
+
+// apart is the angle from one wave's direction to the next.
+const apart = 2 * math.Pi / faderWaves
+
+// otherTurns are what faders choose from for the node with the lower number. They go back by three while those of the
+// higher go on by one: twenty directions, and 72 degrees more between both ends with each four waves.
+var otherTurns = func() (out [256]faderTurns) {
+	for i := range out {
+		out[i] = newTurns(2*math.Pi*float64(i)/float64(len(out)), -3*apart)
+	}
+	return out
+}()
 
 const (
 	waveUnit   = 1<<15 - 1
@@ -82,7 +114,7 @@ func NewFaderKind(cfg FadingConfig, waveM float64) *FaderKind {
 	return k
 }
 
-// Turns is how often a wave may at most turn its phase in a move and a time.
+// Turns is how often a wave may at most turn its phase while both nodes move so far in all, and in a time.
 func (k *FaderKind) Turns(movedM float64, in time.Duration) float64 {
 	return movedM*k.perM/phasorSteps + bellDopplers*k.dopplerHz*in.Seconds()
 }
@@ -92,14 +124,11 @@ func NewFader(seed uint64, a, b int) *Fader {
 	s := newStream(seed, forFading, a, b)
 	f := &Fader{line: uint16(s.next())}
 	angle := s.phase() / faderWaves
-	for i := range f.turns {
-		sin, cos := math.Sincos(angle + 2*math.Pi*float64(i)/faderWaves)
-		f.turns[i] = faderTurn{int16(math.Round(waveUnit * cos)), int16(math.Round(waveUnit * sin))}
-	}
+	f.turns = newTurns(angle, apart)
 	for i := range f.phases {
 		f.phases[i] = uint16(s.next())
 	}
-	f.drift = uint16(s.next() % kindDrifts)
+	f.drift, f.others = uint8(s.next()%kindDrifts), uint8(s.next())
 	return f
 }
 
@@ -130,8 +159,16 @@ func newDrift(s *stream, dopplerHz float64) (out drift) {
 // Fetch brings a fader near, so that memory answers for many of them at the same time.
 func (k *FaderKind) Fetch(f *Fader) { k.fetched += f.line }
 
-// Power is the ratio to the mean power at a relative place and a time.
-func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
+// Place is where a node is, in metres.
+type Place struct{ XM, YM float64 }
+
+// inParts is a place as faders have it.
+func (k *FaderKind) inParts(p Place) (x, y int64) {
+	return int64(p.XM * k.perM * placeUnit), int64(p.YM * k.perM * placeUnit)
+}
+
+// Power is the ratio to the mean power between the node with the lower number and that with the higher, at a time.
+func (k *FaderKind) Power(f *Fader, lower, higher Place, at time.Duration) float64 {
 	phases := &f.phases
 	if len(k.drifts) > 0 {
 		drifted, drift := f.phases, &k.drifts[f.drift]
@@ -140,11 +177,15 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 		}
 		phases = &drifted
 	}
-	px, py := int64(xM*k.perM*placeUnit), int64(yM*k.perM*placeUnit)
+	ax, ay := k.inParts(lower)
+	bx, by := k.inParts(higher)
+	others := &otherTurns[f.others]
 	var there, back uint32
 	for i := range f.turns {
-		cos, sin := int64(f.turns[i].cos), int64(f.turns[i].sin)
-		along, across := uint16((px*cos+py*sin)>>waveShift), uint16((py*cos-px*sin)>>waveShift)
+		cosA, sinA := int64(others[i].cos), int64(others[i].sin)
+		cosB, sinB := int64(f.turns[i].cos), int64(f.turns[i].sin)
+		along := uint16((ax*cosA + ay*sinA + bx*cosB + by*sinB) >> waveShift)
+		across := uint16((ay*cosA - ax*sinA + by*cosB - bx*sinB) >> waveShift)
 		p := phases[4*i : 4*i+4 : 4*i+4]
 		there += packed[(p[0]+along)>>phaseShift] + packed[(p[1]+across)>>phaseShift]
 		back += packed[(p[2]-along)>>phaseShift] + packed[(p[3]-across)>>phaseShift]
@@ -153,7 +194,7 @@ func (k *FaderKind) Power(f *Fader, xM, yM float64, at time.Duration) float64 {
 	re, im := int32(there>>16+back>>16)-offset, int32(there&0xffff+back&0xffff)-offset
 	x, y := k.unit*float64(re), k.unit*float64(im)
 	if k.line > 0 {
-		p := phasor(k.perM*math.Hypot(xM, yM) + float64(f.line>>phaseShift))
+		p := phasor(k.perM*math.Hypot(higher.XM-lower.XM, higher.YM-lower.YM) + float64(f.line>>phaseShift))
 		x += k.line * float64(p[0])
 		y += k.line * float64(p[1])
 	}
