@@ -171,9 +171,8 @@ func (s *station) serveNext() {
 	if !s.busy {
 		s.retireBackoff()
 	}
-	if s.slots == noBackoff && s.busy && s.core.now-s.busyFrom < s.core.unnoticed() && s.tx == nil &&
-		s.readyFrom <= s.core.now {
-		// Another has just begun: this station cannot have noticed.
+	if s.slots == noBackoff && s.busy && s.busyFrom == s.core.now && s.tx == nil && s.readyFrom <= s.core.now {
+		// Another began in this very instant: this station cannot have noticed.
 		s.pushAccess(s.core.now)
 		return
 	}
@@ -243,7 +242,7 @@ func (s *station) carrier(busy bool) {
 }
 
 // freeze stops the backoff at its last whole slot. A station whose backoff ends
-// before it can have noticed sends: that is a collision.
+// in this very instant cannot have noticed and sends: that is a collision.
 func (s *station) freeze() {
 	if s.core.ns2() {
 		return
@@ -258,23 +257,13 @@ func (s *station) freeze() {
 	if s.core.phy.HT != nil && now >= s.countBase() && s.slots > 0 {
 		s.slots-- // EDCA counts down as a slot begins, also when it turns out to be busy (10.23.2.4)
 	}
-	if wait := s.accessAt - now; s.state != macContend || wait >= 0 && wait < s.core.unnoticed() {
+	if s.state != macContend || s.accessAt == now {
 		return
 	}
 	s.accessGen++
 	if s.slots == noBackoff {
 		s.slots = s.draw()
 	}
-}
-
-// unnoticed is for how long nobody knows of a frame that has begun: the time in which carrier sense finds it (aCCATime).
-// Whoever is to begin meanwhile does. Stations that count the same slots begin a whole one apart, or together. A disc's
-// carrier sense takes no time.
-func (c *Core) unnoticed() time.Duration {
-	if c.links.disc != nil {
-		return 1
-	}
-	return c.phy.Detection
 }
 
 // access is the end of the backoff: RTS or the frame goes out.

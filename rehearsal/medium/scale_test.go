@@ -105,8 +105,8 @@ func (w *airWatch) see(e Trace) {
 			w.t.Errorf("seed %d: node %d sends twice at %s", w.seed, e.Node, e.At)
 		}
 		w.checked++
-		if free || e.At < o.start+w.c.unnoticed() || !w.senses(e.Node, o.node) {
-			continue // an answer, a collision before it can have noticed, or out of earshot
+		if free || o.start == e.At || !w.senses(e.Node, o.node) {
+			continue // an answer, a collision in the same instant, or out of earshot
 		}
 		w.overlap++
 		w.t.Errorf("seed %d: node %d sends %s at %s over node %d, which it hears since %s", w.seed, e.Node, e.Kind,

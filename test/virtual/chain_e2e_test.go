@@ -4,6 +4,7 @@ package virtual
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -77,7 +79,8 @@ func TestE2EAChainOfTheKernelsRadios(t *testing.T) {
 `))
 	d.write(t, "chain.yaml", []byte(text))
 	// In the agents' cell frames to all have the fixed rate.
-	d.write(t, "ethernet.yaml", []byte(strings.Replace(text, "\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n", 1)))
+	d.write(t, "ethernet.yaml", []byte(strings.NewReplacer("\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n",
+		"  duration_s: 10\n", "  duration_s: 10\n  capture: {snap_bytes: 94}\n").Replace(text)))
 	got := d.transferred(t, "chain.yaml", "kernel", archive.RadioMAC80211)
 	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
 	ways := []int{1, 3, 5} // hops, as the levels are listed
@@ -184,7 +187,8 @@ func TestE2EBatmanOverAChainOfTheKernelsRadios(t *testing.T) {
       five: {routing: {protocol: batman-adv}}
 `)))
 	d.write(t, "chain.yaml", []byte(text))
-	d.write(t, "ethernet.yaml", []byte(strings.Replace(text, "\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n", 1)))
+	d.write(t, "ethernet.yaml", []byte(strings.NewReplacer("\nfield:\n", "\nfield:\n  basic_rates_mbps: [11]\n",
+		"  duration_s: 10\n", "  duration_s: 10\n  capture: {snap_bytes: 94}\n").Replace(text)))
 	got := d.transferred(t, "chain.yaml", "kernel", archive.RadioMAC80211)
 	want := d.transferred(t, "ethernet.yaml", "ethernet", "")
 	t.Logf("MB by trial: through the kernel's own radios %v, through Ethernet %v", got, want)
@@ -201,6 +205,49 @@ func TestE2EBatmanOverAChainOfTheKernelsRadios(t *testing.T) {
 	a := d.read(t, "kernel")
 	for _, trial := range a.Info().Plan.Trials {
 		d.batman(t, a, trial.Number, map[string]int{"a": 1, "b": 2, "c": 2, "d": 2, "e": 2, "f": 1})
+	}
+	a = d.read(t, "ethernet")
+	all := 0
+	for _, trial := range a.Info().Plan.Trials {
+		for _, node := range a.Info().Plan.Nodes {
+			sent := batmanBroadcasts(t, a, wire.TrialKey{Trial: trial.Number, Attempt: 1}, node.Name)
+			for header, times := range sent {
+				if all++; times != 3 {
+					t.Errorf("trial %d: node %s sent the broadcast %x %d times, want 3", trial.Number, node.Name, header,
+						times)
+				}
+			}
+		}
+	}
+	if all == 0 {
+		t.Error("no node sent a broadcast of batman-adv")
+	}
+}
+
+// batmanBroadcasts are how often a node sent each broadcast of batman-adv, by its header (packet type 1 of ethertype
+// 0x4305: struct batadv_bcast_packet, 14 bytes, of linux/batadv_packet.h).
+func batmanBroadcasts(t *testing.T, a *archive.Archive, k wire.TrialKey, node string) map[string]int {
+	t.Helper()
+	f, err := a.OpenCapture(k, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := pcapng.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := map[string]int{}
+	for {
+		var p pcapng.Packet
+		if err := r.Next(&p); err == io.EOF {
+			return sent
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Direction == pcapng.Outbound && len(p.Data) >= 28 && string(p.Data[12:15]) == "\x43\x05\x01" {
+			sent[string(p.Data[14:28])]++
+		}
 	}
 }
 
