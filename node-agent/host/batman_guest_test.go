@@ -35,10 +35,6 @@ func batmanDaemon() change.Change {
 // neighbours and ways are told; and all is as it was afterwards.
 func TestGuestBatmanCarriesAChain(t *testing.T) {
 	hwsim.NeedGuest(t)
-	agent := filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), change.AgentBinary)
-	if _, err := os.Stat(agent); err != nil {
-		t.Fatal(err)
-	}
 	radios := hwsim.Load(t, 3)
 	var nodes []radioField
 	var clients []*Client
@@ -46,7 +42,6 @@ func TestGuestBatmanCarriesAChain(t *testing.T) {
 	for i, mask := range []uint{1, 3, 2} {
 		radios[i].Hear(t, mask)
 		f := newRadioField(t, radios[i], fmt.Sprintf("n%d", i))
-		f.cfg.Binaries = map[string]string{change.AgentBinary: agent}
 		c, _ := f.start(t, true)
 		apply(t, c, ScopeRun, []change.Change{
 			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address(fmt.Sprintf("10.77.0.%d/24", i+1)),
@@ -194,8 +189,6 @@ func TestGuestBatmanIsRefused(t *testing.T) {
 	hwsim.NeedGuest(t)
 	radios := hwsim.Load(t, 1)
 	f := newRadioField(t, radios[0], "alone")
-	f.cfg.Binaries = map[string]string{
-		change.AgentBinary: filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), change.AgentBinary)}
 	c, _ := f.start(t, true)
 	f.ns.Run(t, "ip", "link", "add", batman.Device, "type", "dummy")
 	before := f.snapshot(t)

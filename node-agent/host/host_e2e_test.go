@@ -23,6 +23,8 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -34,6 +36,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "route" { // a daemon of ours is started as the program that runs
+		if err := follow(os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	role := os.Getenv(envRole)
 	if role == "" {
 		os.Exit(m.Run())
@@ -48,6 +57,22 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// follow reads batman-adv's mesh, as `fieldmesh-agent route --config FILE` does.
+func follow(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var cfg control.Config
+	if err := json.Unmarshal(text, &cfg); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return batman.Run(ctx, cfg)
 }
 
 func play(role string, cfg Config) error {
