@@ -7,7 +7,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -195,29 +194,34 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e.byHand = state.ByHand
 	e.heardNs = state.Heard.Ns(deps.Clock)
 	if k := state.Unfinished; k != nil && e.plan != nil {
-		err = e.buryUnfinished(ctx, *k, state.Heard)
+		e.buryUnfinished(ctx, *k, state.Heard)
 	}
-	return e, err
+	return e, nil
 }
 
-func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt, heard journal.Heard) error {
+// buryUnfinished keeps no node from its start: what cannot be recorded, on a full disk, the next start records.
+func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt, heard journal.Heard) {
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
 	v, err := journal.KeptIn(e.deps.Spool, e.plan.Run, k)
-	if err == nil && v.Outcome == "" {
+	if v.Outcome == "" {
 		restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted,
 			Text: "the agent was restarted during the attempt"}
 		v.Outcome, v.Reason = wire.Interrupted, restarted.Reason()
-		end := &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
-		err = errors.Join(e.record(k.TrialKey, end), e.deps.Spool.Sync(ctx))
+		if err == nil {
+			end := &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
+			err = errors.Join(e.record(k.TrialKey, end), e.deps.Spool.Sync(ctx))
+		}
+	}
+	if err == nil {
+		err = e.journal.Kept(v, heard)
 	}
 	if err != nil {
-		return fmt.Errorf("record unfinished trial: %w", err)
+		e.deps.Log.Error("record unfinished trial", "trial", k.Trial, "attempt", k.Attempt, "error", err)
 	}
 	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)
 	e.lastKey = &k.TrialKey
-	return e.journal.Kept(v, heard)
 }
 
 // record appends a record of an attempt at the present time.

@@ -14,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -332,6 +333,46 @@ func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 	v, err := again.View(ctx, plan.Run, 0)
 	if err != nil || len(v.Trials) != 1 || v.Trials[0].Attempts[0].Outcome != "interrupted" {
 		t.Errorf("view %+v, %v", v, err)
+	}
+}
+
+// A node starts though it cannot record how its last attempt ended, as on a full disk. It knows the end, and records it
+// at a later start.
+func TestANodeStartsThatCannotRecordAnEnd(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for name, fail := range map[string]func(r *rig, err error){
+		"the spool is full":      func(r *rig, err error) { r.spool.fill(err) },
+		"the spool is not read":  func(r *rig, err error) { r.spool.unread = err },
+		"the disk takes nothing": func(r *rig, err error) { r.spool.unsynced = err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			car := newRig(t, "car", t.TempDir(), 0)
+			if err := errors.Join(car.journal.Load(twoNodePlan(1, 1, 1), ""),
+				car.journal.Armed(journal.Attempt{TrialKey: k}, journal.Heard{})); err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range []error{syscall.ENOSPC, syscall.ENOSPC, nil, nil} { // of four lives
+				fail(car, err)
+				again, newErr := New(ctx, car.cfg, car.deps)
+				if newErr != nil {
+					t.Fatalf("while it is %v: %v", err, newErr)
+				}
+				v, viewErr := again.View(ctx, "r1", 0)
+				if viewErr != nil || len(v.Trials) != 1 || v.Trials[0].Attempts[0].Outcome != wire.Interrupted {
+					t.Errorf("while it is %v: view %+v, %v", err, v, viewErr)
+				}
+				if told := strings.Contains(car.log.String(), "record unfinished trial"); !told {
+					t.Errorf("the log says %q", car.log.String())
+				}
+			}
+			if got := car.spool.states(k); len(got) == 0 {
+				t.Error("its end is not recorded when that can be done")
+			}
+			_, state, err := journal.Open(filepath.Join(car.dir, "run"))
+			if err != nil || state.Unfinished != nil {
+				t.Errorf("unfinished is %v, %v", state.Unfinished, err)
+			}
+		})
 	}
 }
 

@@ -131,6 +131,8 @@ type fakeSpool struct {
 	full    error
 	awaited []string // runs that were begun or reopened
 	unnoted error    // why no run that was over can be reopened
+
+	unread, unsynced error // why records cannot be read, or do not reach the disk
 }
 
 func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
@@ -143,7 +145,7 @@ func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	s.records = append(s.records, wire.Record{Header: h, Body: b})
 	return h.Seq, nil
 }
-func (s *fakeSpool) Sync(context.Context) error { return nil }
+func (s *fakeSpool) Sync(context.Context) error { return s.unsynced }
 func (s *fakeSpool) Begin(run string)           { s.awaited = append(s.awaited, "begun "+run) }
 func (s *fakeSpool) Reopen(run string) error {
 	s.awaited = append(s.awaited, "reopened "+run)
@@ -153,6 +155,9 @@ func (s *fakeSpool) Read(after uint64, limit int) (lines [][]byte, last uint64, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last = after
+	if s.unread != nil {
+		return nil, last, s.unread
+	}
 	for _, r := range s.records {
 		if r.Seq > after && len(lines) < limit {
 			line, err := r.MarshalJSON()
