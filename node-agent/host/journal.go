@@ -56,6 +56,7 @@ type journal struct {
 	file   journalFile
 	size   int64 // up to here every line is whole and on disk
 	broken error // set when the tail could not be made good
+	frozen bool  // broken since it was opened: it is only read, and not emptied
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -171,7 +172,7 @@ func (r *replayed) take(e entry) {
 
 // openJournal opens or creates dir's journal, cuts a torn tail off, and says
 // what it holds. A journal with damage is copied aside first: it is emptied when
-// all that can be undone is.
+// all that can be undone is. One with which that fails is broken: what it holds is undone all the same.
 func openJournal(dir string) (*journal, replayed, error) {
 	path := filepath.Join(dir, "journal")
 	f, readOnly, err := openOwn(path)
@@ -179,9 +180,6 @@ func openJournal(dir string) (*journal, replayed, error) {
 		return nil, replayed{}, fmt.Errorf("open journal: %w", err)
 	}
 	j, r, err := readJournal(f, path, readOnly)
-	if err == nil && !readOnly {
-		err = durable.Folder(dir)
-	}
 	if err != nil {
 		return nil, replayed{}, errors.Join(fmt.Errorf("open journal %q: %w", path, err), f.Close())
 	}
@@ -199,30 +197,38 @@ func openOwn(path string) (f *os.File, readOnly bool, err error) {
 	return f, false, err
 }
 
-func readJournal(f *os.File, path string, readOnly bool) (*journal, replayed, error) {
+func readJournal(f interface {
+	io.Reader
+	journalFile
+}, path string, readOnly bool) (*journal, replayed, error) {
 	data, err := io.ReadAll(f)
 	if err != nil {
 		return nil, replayed{}, err
 	}
 	r := replay(data)
-	if readOnly {
-		no := &os.PathError{Op: "write", Path: path, Err: unix.EROFS}
-		return &journal{file: f, size: r.length, broken: no}, r, nil
-	}
-	if len(r.damage) > 0 {
-		kept, err := keepDamaged(path, data)
-		if err != nil {
-			return nil, replayed{}, fmt.Errorf("keep a copy of the damaged journal: %w", err)
-		}
-		for i := range r.damage {
-			r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", kept)
-		}
-	}
 	j := &journal{file: f, size: r.length}
-	if int64(len(data)) == r.length {
-		return j, r, nil
+	kept := path
+	if readOnly {
+		err = &os.PathError{Op: "write", Path: path, Err: unix.EROFS}
 	}
-	return j, r, j.cut(r.length)
+	if err == nil && len(r.damage) > 0 {
+		if kept, err = keepDamaged(path, data); err != nil {
+			kept, err = path, fmt.Errorf("keep a copy of the damaged journal %s: %w", path, err)
+		}
+	}
+	if err == nil && int64(len(data)) > r.length {
+		err = j.cut(r.length)
+	}
+	if err == nil {
+		err = durable.Folder(filepath.Dir(path))
+	}
+	if err != nil {
+		j.broken, j.frozen = fmt.Errorf("%w; make %s writable, then start the agent again", err, path), true
+	}
+	for i := range r.damage {
+		r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", kept)
+	}
+	return j, r, nil
 }
 
 // keepDamaged returns when a copy of a journal is on disk. Another damage has another
@@ -273,7 +279,7 @@ func (j *journal) clear() error {
 	if j.size == 0 {
 		return nil
 	}
-	if errors.Is(j.broken, unix.EROFS) {
+	if j.frozen {
 		return fmt.Errorf("empty journal: %w", j.broken)
 	}
 	if err := j.cut(0); err != nil {

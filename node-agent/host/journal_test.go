@@ -3,15 +3,21 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -123,6 +129,117 @@ func TestDamageIsToldAndKept(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(damaged, func(d []byte) bool { return bytes.Equal(d, data) }) {
 			t.Errorf("%s holds %q, %v", path, data, err)
 		}
+	}
+}
+
+// damagedJournal writes a journal to a state directory: what it can undo, and a line before it that is damaged.
+func damagedJournal(t *testing.T, cfg Config, m *machine, c change.Change) (data []byte) {
+	t.Helper()
+	d := &disk{bomb: &bomb{}}
+	if _, err := wake(t, m, d).apply(ScopeRun, []change.Change{c}); err != nil {
+		t.Fatal(err)
+	}
+	lost := line(t, prepared(9, linkUp()))
+	lost[len(lost)/2] ^= 1
+	data = append(lost, d.data...)
+	if err := errors.Join(os.MkdirAll(cfg.StateDir, 0o700),
+		os.WriteFile(filepath.Join(cfg.StateDir, "journal"), data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func byHandAll(k *keeper) (wire.RestoreReport, error) { return k.restoreByHand("") }
+
+// Of a damaged journal that cannot be copied, as on a full disk, all that can be read is undone; it stays as it is, and
+// takes no changes.
+func TestADamagedJournalThatCannotBeKeptIsUndone(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	before := m.snapshot()
+	data := damagedJournal(t, cfg, m, sysctl(sack, "0"))
+	path := filepath.Join(cfg.StateDir, "journal")
+	if err := os.Mkdir(fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data, castagnoli())), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r, err := offline(cfg, m, byHandAll); err != nil || len(r.Undone) != 1 || len(r.Failed) != 1 ||
+			!strings.Contains(r.Failed[0], path+" says") || len(r.Unrecorded) == 0 {
+			t.Fatalf("restored %+v, %v", r, err)
+		}
+		if !maps.Equal(m.snapshot(), before) {
+			t.Errorf("machine is %v, was %v", m.snapshot(), before)
+		}
+	}
+	c, stop := begin(t, cfg, m)
+	if _, err := c.Apply(t.Context(), ScopeRun, []change.Change{linkUp()}); err == nil ||
+		!strings.Contains(err.Error(), "is a directory; make "+path+" writable") {
+		t.Errorf("a change without its undo on disk: %v", err)
+	}
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "journal line 1") {
+		t.Errorf("it ended with %v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {
+		t.Errorf("the journal is %q, %v", now, err)
+	}
+}
+
+// stiff is a journal's file that cannot be cut.
+type stiff struct {
+	*bytes.Reader
+	*disk
+}
+
+func (stiff) Truncate(int64) error { return syscall.EIO }
+
+// A torn tail that cannot be cut keeps nothing in force, and nothing is written after it.
+func TestATornTailThatCannotBeCut(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	before := m.snapshot()
+	if _, err := wake(t, m, d).apply(ScopeRun, []change.Change{sysctl(sack, "0")}); err != nil {
+		t.Fatal(err)
+	}
+	d.data = append(d.data, "0123abcd {"...)
+	was := bytes.Clone(d.data)
+	j, r, err := readJournal(stiff{bytes.NewReader(was), d}, filepath.Join(t.TempDir(), "journal"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(m, j, r, testPolicy(), quiet())
+	if report, err := k.restore(""); err != nil || len(report.Undone) != 1 || len(report.Unrecorded) != 1 {
+		t.Errorf("restored %+v, %v", report, err)
+	}
+	if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a change without its undo on disk: %v", err)
+	}
+	if !maps.Equal(m.snapshot(), before) || !bytes.Equal(d.data, was) {
+		t.Errorf("machine is %v, was %v; the journal is %q", m.snapshot(), before, d.data)
+	}
+}
+
+// A script restores before the agent starts, as at a phone's boot: the agent tells all the same what could not be read.
+func TestDamageThatAScriptHasSeenIsTold(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	before := m.snapshot()
+	damagedJournal(t, cfg, m, sysctl(sack, "0"))
+	for range 2 {
+		r, err := offline(cfg, m, func(k *keeper) (wire.RestoreReport, error) { return k.restoreUnseen("") })
+		if err != nil || len(r.Failed) != 1 {
+			t.Errorf("restored %+v, %v", r, err)
+		}
+	}
+	if !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v, was %v", m.snapshot(), before)
+	}
+	c, stop := begin(t, cfg, m)
+	if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 ||
+		!strings.Contains(s.Failed[0], "journal line 1: checksum does not hold; undo by hand") {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "journal line 1") {
+		t.Errorf("it ended with %v", err)
+	}
+	if r, err := offline(cfg, m, byHandAll); err != nil || len(r.Failed) != 0 {
+		t.Errorf("told once, it is told again: %+v, %v", r, err)
 	}
 }
 

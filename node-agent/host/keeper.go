@@ -24,6 +24,7 @@ type keeper struct {
 	failed  map[uint64]string // why the undo of a pending change failed last
 	damage  []string          // of the journal: what this life cannot undo
 	told    bool              // a report had the damage
+	unseen  bool              // nobody may see the report
 	nextID  uint64
 	hand    byHand
 }
@@ -35,6 +36,9 @@ const pendingMost = 4 * maxChanges
 func newKeeper(s system, j *journal, r replayed, p change.Policy, log *slog.Logger) *keeper {
 	for _, what := range r.damage {
 		log.Error("a change may not be undone: its line of the journal cannot be used", "reason", what)
+	}
+	if j.broken != nil {
+		log.Error("no change can be made: the journal takes no more", "error", j.broken)
 	}
 	return &keeper{
 		system: s, journal: j, policy: p, log: log,
@@ -181,6 +185,12 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 	return report, nil
 }
 
+// restoreUnseen is restore for a script, whose report nobody may see: a damaged journal is not emptied.
+func (k *keeper) restoreUnseen(scope string) (wire.RestoreReport, error) {
+	k.unseen = true
+	return k.restore(scope)
+}
+
 // restoreIf undoes everything if, when its turn comes, that is still wanted.
 func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
 	k.mu.Lock()
@@ -270,9 +280,10 @@ func (k *keeper) record(e entry, report *wire.RestoreReport) {
 	}
 }
 
-// settle empties the journal when nothing is pending: then it need not say what was undone.
+// settle empties the journal when nothing is pending: then it need not say what was undone. One with damage is kept
+// until somebody is told.
 func (k *keeper) settle(report *wire.RestoreReport) {
-	if len(k.pending) > 0 {
+	if len(k.pending) > 0 || k.unseen && len(k.damage) > 0 {
 		return
 	}
 	report.Unrecorded = nil

@@ -195,19 +195,19 @@ func (o *owned) release() error {
 }
 
 // RestoreOffline undoes a scope ("" for everything) when no host process
-// runs; ErrRunning says that one does.
+// runs; ErrRunning says that one does. What it cannot read the next Serve tells again.
 func RestoreOffline(cfg Config, scope string) (wire.RestoreReport, error) {
-	return offline(cfg, func(k *keeper) (wire.RestoreReport, error) { return k.restore(scope) })
+	return offline(cfg, nil, func(k *keeper) (wire.RestoreReport, error) { return k.restoreUnseen(scope) })
 }
 
 // RestoreByHand is RestoreOffline for somebody at the machine who wants it back: no agent goes on by itself then with
 // the run whose changes are undone.
 func RestoreByHand(cfg Config, scope string) (wire.RestoreReport, error) {
-	return offline(cfg, func(k *keeper) (wire.RestoreReport, error) { return k.restoreByHand(scope) })
+	return offline(cfg, nil, func(k *keeper) (wire.RestoreReport, error) { return k.restoreByHand(scope) })
 }
 
-func offline(cfg Config, restore func(*keeper) (wire.RestoreReport, error)) (wire.RestoreReport, error) {
-	own, err := take(cfg, nil)
+func offline(cfg Config, s system, restore func(*keeper) (wire.RestoreReport, error)) (wire.RestoreReport, error) {
+	own, err := take(cfg, s)
 	if err != nil {
 		return wire.RestoreReport{}, err
 	}
