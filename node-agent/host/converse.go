@@ -92,7 +92,8 @@ func (s *server) letGoOf(f *os.File) {
 }
 
 func (s *server) answer(ctx context.Context, r request, uid int) answer {
-	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil || r.Sever != nil {
+	// Not Restore: a face that only puts back, start after start, wants nothing kept in force.
+	if r.Apply != nil || r.Keepalive != nil || r.Sever != nil {
 		s.alive()
 	}
 	switch {

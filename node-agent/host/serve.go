@@ -25,7 +25,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/unixsocket"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
@@ -35,6 +37,7 @@ import (
 const (
 	maxConnections = 16
 	idleTimeout    = 30 * time.Second // of a caller that says nothing, or does not read
+	lookEvery      = 5 * time.Second  // at the boot clock: no timer counts while the machine sleeps
 )
 
 // Config is what a host process may do, and for whom.
@@ -63,7 +66,8 @@ type server struct {
 	captures atomic.Int32
 	feeds    sync.WaitGroup // of captures
 	mu       sync.Mutex
-	lastCall time.Time // a sign of life
+	bootNs   func() int64 // the boot clock
+	lastNs   int64        // when there was a sign of life
 	// abilities reports what of the transport can be had; probed once, for it
 	// loads every program.
 	abilities func() []wire.Ability
@@ -110,7 +114,8 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 		return err
 	}
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
-		lastCall: time.Now()}
+		bootNs: clock.System{}.BootNs}
+	srv.alive()
 	srv.abilities = func() []wire.Ability { return nil }
 	srv.androidAPI = androidAPI(cfg.Log)
 	if s == nil {
@@ -256,34 +261,25 @@ func (s *server) hangUp(conn *net.UnixConn) {
 // watch is the dead man's hand: without a call for so long, everything is
 // put back, and again after as long when that failed in part.
 func (s *server) watch(ctx context.Context) {
-	timer := time.NewTimer(s.deadMan)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		wait := s.deadMan - s.silence()
-		if wait <= 0 {
+	for pause.For(ctx, min(lookEvery, s.deadMan)) == nil {
+		if s.silence() >= s.deadMan {
 			s.letGo()
-			wait = s.deadMan
+			s.alive()
 		}
-		timer.Reset(wait)
 	}
 }
 
 // alive winds the dead man's timer up.
 func (s *server) alive() {
 	s.mu.Lock()
-	s.lastCall = time.Now()
+	s.lastNs = s.bootNs()
 	s.mu.Unlock()
 }
 
 func (s *server) silence() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.lastCall)
+	return time.Duration(s.bootNs() - s.lastNs)
 }
 
 func (s *server) letGo() {

@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -163,6 +165,58 @@ func TestTheDeadManLetsGo(t *testing.T) {
 	if !maps.Equal(m.snapshot(), before) {
 		t.Errorf("machine is %v, was %v", m.snapshot(), before)
 	}
+}
+
+// underDeadMan is a host process under its dead man's hand, in a bubble of synctest: a change is in force. gone reports
+// whether it is undone.
+func underDeadMan(t *testing.T) (srv *server, asleep *atomic.Int64, gone func() bool) {
+	t.Helper()
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	before, begun := m.snapshot(), time.Now()
+	asleep = new(atomic.Int64)
+	srv = &server{keeper: wake(t, m, d), deadMan: 30 * time.Minute,
+		bootNs: func() int64 { return time.Since(begun).Nanoseconds() + asleep.Load() }}
+	srv.alive()
+	if _, err := srv.keeper.apply(ScopeRun, []change.Change{linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	go srv.watch(t.Context())
+	return srv, asleep, func() bool { synctest.Wait(); return maps.Equal(m.snapshot(), before) }
+}
+
+// A phone may sleep for as long as nobody calls: that counts.
+func TestTheDeadManLetsGoAfterASleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, asleep, gone := underDeadMan(t)
+		time.Sleep(29 * time.Minute)
+		srv.alive()
+		time.Sleep(29 * time.Minute)
+		if gone() {
+			t.Error("the dead man has let go too early")
+		}
+		srv.alive()
+		asleep.Store(time.Hour.Nanoseconds())
+		time.Sleep(lookEvery + time.Second)
+		if !gone() {
+			t.Error("after a sleep of an hour the dead man holds on")
+		}
+	})
+}
+
+// A face that ends soon after each start restores its trial at each: that is no sign of life.
+func TestRestoresHoldNoDeadManOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, gone := underDeadMan(t)
+		for range 31 {
+			if a := srv.answer(t.Context(), request{Restore: &restoreCall{Scope: ScopeTrial}}, 1); a.Error != "" {
+				t.Error(a.Error)
+			}
+			time.Sleep(time.Minute)
+		}
+		if !gone() {
+			t.Error("the dead man holds on")
+		}
+	})
 }
 
 func TestASecondHostIsRefused(t *testing.T) {
