@@ -108,7 +108,20 @@ func (m Managers) androidTakesBack(Held) error {
 	if err := m.AwaitAndroid(); err != nil {
 		return err
 	}
-	return m.setAndroid(true)
+	return m.GiveBackWiFi(true)
+}
+
+// settingsLate is longer than Android may take to have a setting on its disk: it writes 200 ms after a change, and no
+// later than 2 s after it (SettingsState.java of frameworks/base/packages/SettingsProvider; not confirmed on a phone).
+const settingsLate = 3 * time.Second
+
+// GiveBackWiFi switches Android's Wi-Fi back, and returns when it stays so though the power goes.
+func (m Managers) GiveBackWiFi(on bool) error {
+	err := m.setAndroid(on)
+	if err == nil {
+		m.sleep(settingsLate)
+	}
+	return err
 }
 
 // setAndroid switches Wi-Fi and waits until Android says that it is so.

@@ -40,13 +40,14 @@ type Managers struct {
 	bus      string   // D-Bus's system bus
 	controls []string // folders of wpa_supplicant's control sockets
 	android  string   // folder of Android's own programs
+	sleep    func(time.Duration)
 }
 
 // Here are the managers of this machine. Their places are not configurable:
 // root speaks to them.
 func Here() Managers {
 	return Managers{bus: "/run/dbus/system_bus_socket", controls: []string{"/run/wpa_supplicant",
-		"/var/run/wpa_supplicant"}, android: "/system/bin"}
+		"/var/run/wpa_supplicant"}, android: "/system/bin", sleep: time.Sleep}
 }
 
 // Find tells who holds an interface: nobody, one, or more of them. A manager

@@ -21,7 +21,8 @@ var wlan = &net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0,
 // nobody are the managers of a machine that has none.
 func nobody(t *testing.T) Managers {
 	dir := t.TempDir()
-	return Managers{bus: filepath.Join(dir, "bus"), controls: []string{dir}, android: filepath.Join(dir, "android")}
+	return Managers{bus: filepath.Join(dir, "bus"), controls: []string{dir}, android: filepath.Join(dir, "android"),
+		sleep: func(time.Duration) {}}
 }
 
 func TestNobodyHoldsTheInterface(t *testing.T) {
@@ -202,8 +203,14 @@ func TestAndroidsWifiIsSwitchedOffAndOn(t *testing.T) {
 	if off, err := m.Find(wlan); err != nil || len(off) != 0 {
 		t.Errorf("Wi-Fi that is off holds %v, %v", off, err)
 	}
-	if err := m.TakeBack(held[0]); err != nil || is() != "enabled" {
-		t.Errorf("taken back: %v, Wi-Fi is %s", err, is())
+	saved := "disabled" // what Android has on its disk, up to 2 s later
+	m.sleep = func(d time.Duration) {
+		if d > 2*time.Second {
+			saved = is()
+		}
+	}
+	if err := m.TakeBack(held[0]); err != nil || is() != "enabled" || saved != "enabled" {
+		t.Errorf("taken back: %v, Wi-Fi is %s, and after a loss of power %s", err, is(), saved)
 	}
 }
 

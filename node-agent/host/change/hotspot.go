@@ -232,13 +232,13 @@ func (u *hotspotUndo) end(k *Kernel) error {
 	if is.Hotspot == nil || is.Hotspot.SSID == u.SSID || is.Hotspot.SSID == "" {
 		err = k.managers.StopHotspot()
 	}
-	return errors.Join(err, k.managers.SetWiFi(u.WasOn))
+	return errors.Join(err, k.managers.GiveBackWiFi(u.WasOn))
 }
 
 // leave forgets the network, which leaves it, and waits until Android is in the one
 // that it was in: it joins what it has saved by itself, if that is in reach.
 func (u *hotspotUndo) leave(k *Kernel) (string, error) {
-	if err := errors.Join(k.managers.Forget(u.SSID), k.managers.SetWiFi(u.WasOn)); err != nil || u.Joined == "" {
+	if err := errors.Join(k.managers.Forget(u.SSID), k.managers.GiveBackWiFi(u.WasOn)); err != nil || u.Joined == "" {
 		return "", err
 	}
 	rejoined, err := k.managers.AwaitRejoined(u.Interface, u.Joined)
