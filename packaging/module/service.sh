@@ -15,7 +15,7 @@ log() {
 	exec >$home/service.log 2>&1 </dev/null
 }
 
-# As long as the agent runs, the phone does not sleep between trials.
+# As long as the agent runs, the phone does not sleep between trials. The lock is no process's: it ends by unlock alone.
 stay_awake() { [ ! -w /sys/power/wake_$1 ] || echo fieldmesh >/sys/power/wake_$1; }
 
 mkdir -p $home
@@ -31,7 +31,12 @@ while ! unwanted; do
 	exec 3<>$home/alive 4<$home/alive
 	$agent up --until-eof --config $config <&4 3>&- 4<&- &
 	up=$!
-	while ! unwanted && [ -d /proc/$$ ]; do sleep 2; done 4<&- &
+	{
+		while ! unwanted && [ -d /proc/$$ ]; do sleep 2; done
+		exec 3>&-
+		while [ -d /proc/$up ]; do sleep 2; done
+		stay_awake unlock
+	} 4<&- &
 	holder=$!
 	exec 3>&- 4<&-
 	stay_awake lock

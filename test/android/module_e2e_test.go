@@ -122,15 +122,28 @@ func TestE2EModulesAgentEndsWithItsShell(t *testing.T) {
 	if len(shells) != 2 {
 		t.Fatalf("the service has the shells %v", shells)
 	}
+	f.phone.write(t, "/sys/power/wake_unlock", "", 0o600)
 	if err := syscall.Kill(slices.Min(shells), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	f.ended(t, "the agent whose shell was killed")
 	f.isAsBefore(t)
+	f.sleepsAgain(t)
 	f.boot(t, kernelSU)
 	f.logs(t, "node is ready")
 	accepted(t, f.end(t, run))
 	f.off(t)
+}
+
+// sleepsAgain fails the test unless the phone was kept awake, and is not any more.
+func (f *field) sleepsAgain(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"wake_lock", "wake_unlock"} {
+		text, err := os.ReadFile(f.phone.path("/sys/power/" + name))
+		if err != nil || string(text) != "fieldmesh\n" {
+			t.Errorf("%s has %q, %v", name, text, err)
+		}
+	}
 }
 
 // A phone that stopped in a window is put back at the next boot, before the agent

@@ -31,7 +31,8 @@ cd "$1"; self=$2; programs=$3; prefix=.$4
 mount -t tmpfs -o mode=755 tmpfs .; cd "$1"
 mkdir -p air proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
 mount --bind "$5" air
-mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
+mount -t proc proc proc; mount -t sysfs sysfs sys; mount -t tmpfs tmpfs sys/power; mount --rbind /dev dev; mount --bind /usr usr
+touch sys/power/wake_lock sys/power/wake_unlock
 ln -s usr/lib usr/lib64 .
 for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat mkfifo sleep stat ip; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
 ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
