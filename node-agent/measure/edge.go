@@ -43,7 +43,7 @@ func (t *TCP) Edge(name string, tBootNs int64) (bodies []wire.Body, missed Misse
 	}
 	// Sockets come after either edge: the flow's, and those of a link that comes back while
 	// its ends still wait. Whoever is seen alive only now is no part of the window before.
-	t.looked = false
+	t.looked, t.within = false, name == "open"
 	if name == "open" {
 		t.openNs = tBootNs
 		clear(t.standing)

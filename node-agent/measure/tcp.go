@@ -14,7 +14,8 @@ import (
 // TCP samples the sockets of flows on this node.
 //
 // Finding sockets means walking the kernel's whole table, so that is done
-// seldom; a socket once found is asked for by its addresses and its cookie.
+// seldom outside the window; a socket once found is asked for by its addresses
+// and its cookie.
 // Sample and Edge may be called from different goroutines.
 type TCP struct {
 	mu      sync.Mutex
@@ -49,6 +50,7 @@ type TCP struct {
 
 	lookedNs int64 // when the table was last walked
 	eagerNs  int64 // until when it is walked at each sample
+	within   bool  // between the window's edges: so it is then
 	looked   bool
 	strange  int // strangers' sockets since the last look
 	out      []wire.Body
@@ -197,7 +199,7 @@ func (t *TCP) lookDue(now int64) bool {
 		return false
 	}
 	// A look at programs is quick, and no notice comes of a socket that came and went between two.
-	return t.programs != nil || now < t.eagerNs || now-t.lookedNs >= lookEveryNs
+	return t.programs != nil || t.within || now < t.eagerNs || now-t.lookedNs >= lookEveryNs
 }
 
 // look walks the kernel's table and gives a sample of every socket of the

@@ -225,6 +225,35 @@ func TestASocketThatComesAfterTheCloseIsSeenAlive(t *testing.T) {
 	}
 }
 
+// A link that comes late in the window brings its sockets late, and at which beat is what
+// the figures of an outage and of the first byte are told by.
+func TestASocketThatComesLateInTheWindowIsSeenAtTheNextBeat(t *testing.T) {
+	p := connect(t, 1, 24700)
+	for _, c := range []net.Conn{p.client[0], p.server[0]} { // with a reset, so that the port is free
+		if err := errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := source(t, "receiver", p.flow)
+	if bodies, err := edge(s, "open"); err != nil || len(bodies) != 0 {
+		t.Fatalf("%v, %v", bodies, err)
+	}
+	const connects, beat = int64(3.05e9), int64(1e8)
+	for now := beat; now < 10e9; now += beat {
+		if now > connects && now <= connects+beat {
+			p.dial(t, p.flow.ClientPort)
+		}
+		bodies, err := s.Sample(now)
+		if got := byStream(t, bodies, err); got[0] != nil {
+			if now > connects+beat {
+				t.Errorf("it is seen %d ms after it came, want at most a beat of 100 ms", (now-connects)/1e6)
+			}
+			return
+		}
+	}
+	t.Error("it is never seen")
+}
+
 func TestSampleBySocketEqualsWhatADumpSays(t *testing.T) {
 	p := connect(t, 2, 23200)
 	s := source(t, "receiver", p.flow)
