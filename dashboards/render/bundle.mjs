@@ -1,5 +1,5 @@
-// Makes page/ of page.jsx. Grafana's scenes want react-router-dom 6, its other
-// libraries 5: each gets its own, as in Grafana.
+// Makes page/ of page.jsx, and tracks.cjs of tracks.mjs. Grafana's scenes want
+// react-router-dom 6, its other libraries 5: each gets its own, as in Grafana.
 import { build } from "esbuild";
 import { createRequire } from "node:module";
 
@@ -15,3 +15,4 @@ await build({
   entryPoints: ["page.jsx"], bundle: true, format: "esm", splitting: true, outdir: "page", jsx: "automatic", logLevel: "error", plugins: [routers],
   loader: { ".svg": "dataurl", ".woff2": "dataurl", ".ttf": "dataurl" }, define: { "process.env.NODE_ENV": '"production"' },
 });
+await build({ entryPoints: ["tracks.mjs"], bundle: true, platform: "node", outfile: "tracks.cjs", logLevel: "error" });

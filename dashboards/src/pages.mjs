@@ -52,7 +52,7 @@ function map() {
     .layers([layer])
     .withTarget(target(position, { format: "table" }))
     .withTarget(target(delivered, { format: "table", refId: "B" }))
-    .withTransformation({ id: "joinByField", options: { byField: "Time", mode: "outer" } });
+    .withTransformation({ id: "joinByField", options: { byField: "Time", mode: "outerTabular" } }); // "outer" has one node at a time
   return page(pages.map, "Fieldmesh: map", "Tracks of all nodes of a run.")
     .withVariable(runs()).withVariable(trials()).withVariable(flows()).withPanel(panel);
 }

@@ -45,6 +45,7 @@ func everyDashboardIsDrawn(t *testing.T, run string, db *testnet.Influxd) {
 	fieldmesh(t, "publish", run, "--influx", db.URL, "--user", testnet.InfluxAdmin, "--password-file", db.PasswordFile)
 	from, to := runTimes(t, db)
 	home := bundled(t)
+	theMapHasEveryNode(t, home)
 	pictures, err := filepath.Abs("../../.tools/dashboards")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +85,37 @@ func everyDashboardIsDrawn(t *testing.T, run string, db *testnet.Influxd) {
 	}
 	if committed, err := filepath.Glob("../../dashboards/json/*.json"); err != nil || seen != len(committed) {
 		t.Errorf("%d dashboards were drawn, %d are committed (%v)", seen, len(committed), err)
+	}
+}
+
+// theMapHasEveryNode joins positions with throughputs as the map does: each node is drawn in
+// each second, coloured by what the receivers got.
+func theMapHasEveryNode(t *testing.T, home string) {
+	t.Helper()
+	cmd := exec.Command("node", "tracks.cjs")
+	cmd.Dir = home
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("join the map's tables: %v\n%s", err, out)
+	}
+	var rows []struct {
+		Node       string
+		Time       int64
+		Throughput *float64 `json:"throughput_bps"`
+	}
+	if err := json.Unmarshal(out, &rows); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		seen[fmt.Sprint(r.Node, r.Time)] = r.Throughput != nil
+	}
+	for _, want := range []string{"car1000", "car2000", "car3000", "roadside1000", "roadside2000", "roadside3000"} {
+		if !seen[want] || len(rows) != 6 {
+			t.Errorf("the map has %d positions, want 6; %s is among those with a throughput: %v", len(rows), want,
+				seen[want])
+		}
 	}
 }
 
