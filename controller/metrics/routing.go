@@ -37,7 +37,8 @@ var (
 	hopsMost   = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
 	wayChanges = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
 		untoldWays}
-	routeChanges    = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
+	routeChanges = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations; " +
+		"one that babeld or olsrd makes by deleting a route and setting another is one"}
 	discoveryMedian = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first " +
 		"request to the route, median over all nodes up to the window's close"}
 	discoveriesFound = definition{"discoveries", "1", "route discoveries that found a route, all nodes, up to the " +

@@ -221,9 +221,42 @@ func (m *Mesh) takeEvent(node string, s float64, b *wire.RoutingEvent) {
 	m.ways = append(m.ways, p)
 }
 
+// toldByKernel are the daemons whose routes are the kernel's word. They change a route by
+// deleting it and setting another, microseconds later, and babeld has an unreachable one in
+// between; the kernel tells each.
+var toldByKernel = []string{"babeld", "olsrd"}
+
+// rerouteS is how long after a route's deletion it may be told to be set again for the two to
+// be one change: a busy node tells later.
+const rerouteS = 0.02
+
+// rerouted leaves out of a node's changes the deletion of a route that is set again at once,
+// and that of one that the node did not have: of an unreachable route only the end is told.
+func rerouted(list []change) (out []change) {
+	held := map[netip.Prefix]bool{}
+	for i, c := range list {
+		deleted := c.action == "delete"
+		if deleted {
+			next := slices.IndexFunc(list[i+1:], func(n change) bool {
+				return n.destination == c.destination && n.action == "set" || n.s > c.s+rerouteS
+			})
+			again := next >= 0 && list[i+1+next].s <= c.s+rerouteS
+			if again || !held[c.destination] {
+				continue
+			}
+		}
+		held[c.destination] = !deleted
+		out = append(out, c)
+	}
+	return out
+}
+
 func (m *Mesh) sort() {
-	for _, list := range m.changes {
+	for node, list := range m.changes {
 		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.s, b.s) })
+		if slices.Contains(toldByKernel, m.Protocol) {
+			m.changes[node] = rerouted(list)
+		}
 	}
 	slices.Sort(m.answers)
 	slices.SortStableFunc(m.lost, func(a, b lostFrame) int { return cmp.Compare(a.s, b.s) })

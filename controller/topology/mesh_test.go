@@ -187,6 +187,47 @@ func TestThePathIsWhatPacketsHold(t *testing.T) {
 	}
 }
 
+// A daemon that changes a route in the kernel deletes it first. That is one change, and no
+// moment without a way.
+func TestAReRouteIsOneChange(t *testing.T) {
+	const to = "10.0.0.4/32"
+	gone := func(s float64) wire.Record { return route("a", s, "delete", to, "") }
+	other := func(s float64) wire.Record { return route("a", s, "set", to, "10.0.0.3") }
+	rerouted := []string{"a → b → d (2 hops)", "a → c → d (2 hops)"}
+	lost := []string{"a → b → d (2 hops)", "a → no route", "a → c → d (2 hops)"}
+	for name, c := range map[string]struct {
+		protocol string
+		changes  []wire.Record
+		want     []string
+		routes   int
+	}{
+		"another next hop": {"batman-adv", []wire.Record{other(3)}, rerouted, 1},
+		"deleted and set":  {"olsrd", []wire.Record{gone(3), other(3.00005)}, rerouted, 1},
+		// With an unreachable route in between, of which the end is told.
+		"by way of none": {"babeld", []wire.Record{gone(3), gone(3.00008), other(3.0001)}, rerouted, 1},
+		"told late": {"babeld", []wire.Record{gone(3), route("a", 3.01, "delete", "10.0.0.2/32", ""), gone(3.012),
+			other(3.015)}, rerouted, 1},
+		"lost, and back":         {"babeld", []wire.Record{gone(3), gone(5), other(5.00005)}, lost, 2},
+		"lost for good":          {"babeld", []wire.Record{gone(3), gone(60)}, lost[:2], 1},
+		"a discovery took 15 ms": {"aodv", []wire.Record{gone(3), other(3.015)}, lost, 2},
+	} {
+		plan, trial, records := square()
+		trial.Routing.Protocol = c.protocol
+		records = slices.DeleteFunc(records, func(r wire.Record) bool {
+			b, is := r.Body.(*wire.RouteChange)
+			return is && b.Action != "present"
+		})
+		m := Read(plan, trial, append(records, c.changes...))
+		var got []string
+		for _, p := range m.PathsInWindow() {
+			got = append(got, p.String())
+		}
+		if n := m.Cost().RouteChanges; n != c.routes || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d changes of routes and the paths %q, want %d and %q", name, n, got, c.routes, c.want)
+		}
+	}
+}
+
 // A kernel keeps a route to a node that has left until its daemon finds out.
 func TestAWayOverALostLinkIsNone(t *testing.T) {
 	plan, trial, records := square()
