@@ -15,10 +15,11 @@ type alignment struct {
 	capture    wire.Capture
 	fit        *clockfit.Fit // nil: nobody compared
 	openBootNs int64         // of the window, for lack of a comparison
+	apartNs    float64       // by how much times of two nodes may be wrong then
 }
 
 func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {
-	out := &alignment{capture: told, openBootNs: w.OpenBootNs}
+	out := &alignment{capture: told, openBootNs: w.OpenBootNs, apartNs: verdict.ApartNs(at.trial, w, at.records)}
 	if f, ok := clockfit.Over(at.comparisons(node), w.OpenBootNs, w.CloseBootNs); ok {
 		out.fit = &f
 	}
@@ -37,9 +38,8 @@ func (at Attempt) comparisons(node string) []clockfit.Point {
 	return out
 }
 
-// ClockOf converts moments of a node's window from its boot clock to the
-// controller's, within ± uncertaintyNs; false when they were not compared or
-// there was no window.
+// ClockOf converts moments of a node's window from its boot clock to the controller's, within
+// ± uncertaintyNs; false when they were not compared or there was no window.
 func (at Attempt) ClockOf(node string) (common func(bootNs int64) int64, uncertaintyNs float64, ok bool) {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil {
@@ -58,20 +58,24 @@ func (k *alignment) together(o *alignment) *float64 {
 	if k.fit == nil || o.fit == nil {
 		return nil
 	}
-	return new(k.fit.UncertaintyNs + k.steppedNs() + o.fit.UncertaintyNs + o.steppedNs())
+	return new(k.uncertaintyNs() + o.uncertaintyNs())
 }
 
-// steppedNs is by how much the wall clock was stepped during the capture, at a moment
-// that nobody knows; above 100 ms the attempt would have ended.
-func (k *alignment) steppedNs() float64 {
-	return math.Abs(float64(k.capture.WallOffsetClose - k.capture.WallOffsetOpen))
+// uncertaintyNs is by how much a packet's time may be wrong. The wall clock was stepped
+// at a moment that nobody knows; by more than 100 ms the attempt would have ended.
+func (k *alignment) uncertaintyNs() float64 {
+	stepped := math.Abs(float64(k.capture.WallOffsetClose - k.capture.WallOffsetOpen))
+	if k.fit == nil {
+		return stepped + k.apartNs
+	}
+	return stepped + k.fit.UncertaintyNs
 }
 
 // common converts the wall clock that a packet carries.
 func (k *alignment) common(wallNs int64) int64 {
 	c := k.capture
 	boot := wallNs - c.WallOffsetOpen
-	if span := c.CloseBootNs - c.OpenBootNs; span > 0 { // within steppedNs, whenever the wall clock was stepped
+	if span := c.CloseBootNs - c.OpenBootNs; span > 0 { // within uncertaintyNs, whenever the wall clock was stepped
 		share := min(max(float64(boot-c.OpenBootNs)/float64(span), 0), 1)
 		boot -= int64(share * float64(c.WallOffsetClose-c.WallOffsetOpen))
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -73,5 +74,61 @@ func TestWithoutComparisonWindowsMeet(t *testing.T) {
 	}
 	if u := at.align("car", wire.Capture{}, wire.Window{}).together(roadside); u != nil {
 		t.Errorf("uncertainty %v of clocks that were not compared", *u)
+	}
+}
+
+// Where two nodes' times are wrong against each other, packets seem to come before they
+// left. They are not lost for that.
+func TestWhatArrivedIsNotLostByTheClocks(t *testing.T) {
+	notCompared := func(at *Attempt, nodes ...string) {
+		at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool {
+			b, is := r.Body.(*wire.Clock)
+			return is && slices.Contains(nodes, b.Peer)
+		})
+	}
+	each := func(at *Attempt, change func(node string, w *wire.Window, c *wire.Capture)) {
+		for _, r := range at.records {
+			w, _ := r.Body.(*wire.Window)
+			c, _ := r.Body.(*wire.Capture)
+			change(r.Node, w, c)
+		}
+	}
+	for name, change := range map[string]func(*Attempt){
+		"GO took 80 ms, and no clocks were compared": func(at *Attempt) {
+			notCompared(at, "a", "b")
+			each(at, func(node string, w *wire.Window, _ *wire.Capture) {
+				switch {
+				case w != nil && node == "a":
+					w.GoUncertaintyUs = new(85e3)
+				case w != nil:
+					w.OpenBootNs, w.CloseBootNs = w.OpenBootNs+80*msNs, w.CloseBootNs+80*msNs
+				}
+			})
+		},
+		"GO took as long as it may, and nobody told": func(at *Attempt) {
+			notCompared(at, "a", "b")
+			at.trial.Gate.LeadS = 1
+			each(at, func(node string, w *wire.Window, _ *wire.Capture) {
+				if w != nil && node == "b" {
+					w.OpenBootNs, w.CloseBootNs = w.OpenBootNs+second, w.CloseBootNs+second
+				}
+			})
+		},
+		"one node's clock was compared": func(at *Attempt) { notCompared(at, "b") },
+		"a wall clock was stepped": func(at *Attempt) {
+			each(at, func(node string, _ *wire.Window, c *wire.Capture) {
+				if c != nil && node == "b" {
+					c.CloseBootNs, c.WallOffsetClose = 2*tenS+aheadNs, c.WallOffsetClose+99*msNs
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, at := captured(t, "a", "b")
+			change(&at)
+			rows := at.Captured(a)
+			want(t, rows, "bulk", LinkLossPercent, 0)
+			want(t, rows, "bulk", "packets_unmatched", 0)
+		})
 	}
 }

@@ -67,9 +67,8 @@ func (at Attempt) scanAll(a *archive.Archive, spoilt func(error, ...string)) (re
 	return read
 }
 
-// CapturedRouting computes the rows of what the captures say apart from flows:
-// routing's packets, and its messages by type, where all nodes' captures are
-// whole.
+// CapturedRouting computes the rows of what the captures say apart from flows: routing's
+// packets, and its messages by type, where all nodes' captures are whole.
 func (at Attempt) CapturedRouting(a *archive.Archive) []Row {
 	s := &set{at: at}
 	whole := len(at.Lacks(a)) == 0
@@ -108,9 +107,9 @@ next:
 	return out
 }
 
-// link opens a node's capture to look at the interface under test; fs.ErrNotExist
-// says that there is none, or that there was no window.
-func (at Attempt) link(a *archive.Archive, node string) (packets.End, *alignment, *os.File, error) {
+// link opens a node's capture to look at the interface under test, by a clock that it
+// shares with a peer; fs.ErrNotExist says that there is none, or that there was no window.
+func (at Attempt) link(a *archive.Archive, node, peer string) (packets.End, *alignment, *os.File, error) {
 	w := verdict.WindowOf(node, at.records)
 	told := at.captureOf(node)
 	if w == nil || told == nil {
@@ -121,8 +120,11 @@ func (at Attempt) link(a *archive.Archive, node string) (packets.End, *alignment
 		return packets.End{}, nil, nil, err
 	}
 	clock := at.align(node, *told, *w)
-	e := packets.End{Name: node, Capture: f, Common: clock.common, OpenNs: clock.of(w.OpenBootNs),
-		CloseNs: clock.of(w.CloseBootNs)}
+	if len(at.comparisons(peer)) == 0 {
+		clock.fit = nil
+	}
+	e := packets.End{Name: node, Capture: f, Common: clock.common, UncertaintyNs: int64(clock.uncertaintyNs()),
+		OpenNs: clock.of(w.OpenBootNs), CloseNs: clock.of(w.CloseBootNs)}
 	return e, clock, f, nil
 }
 
@@ -136,7 +138,7 @@ func (at Attempt) captureOf(node string) *wire.Capture {
 }
 
 func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, error) {
-	e, _, f, err := at.link(a, node)
+	e, _, f, err := at.link(a, node, node)
 	if err != nil {
 		return packets.EndResult{}, err
 	}
@@ -187,8 +189,7 @@ func (s *set) pair(a *archive.Archive, p pair) error {
 // batman-adv's frames hold others, some of them in parts.
 func (at Attempt) hidden() bool { return at.trial.Routing.Protocol == "batman-adv" }
 
-// seenAbove reports whether both ends captured on the device of their routing
-// daemon.
+// seenAbove reports whether both ends captured on the device of their routing daemon.
 func (at Attempt) seenAbove(p pair) bool {
 	from, to := at.captureOf(p.from), at.captureOf(p.to)
 	return from != nil && to != nil && from.Above != "" && to.Above != ""
@@ -203,16 +204,15 @@ const (
 	aboveTheLink             // that, and on the routing daemon's device
 )
 
-// analyse reads the captures of a pair. uncertainty is that of the two clocks
-// against each other.
+// analyse reads the captures of a pair. uncertainty is that of the two clocks against each other.
 func (at Attempt) analyse(a *archive.Archive, p pair, where view) (out []packets.Result,
 	uncertaintyNs *float64, err error) {
-	from, fromClock, f, err := at.link(a, p.from)
+	from, fromClock, f, err := at.link(a, p.from, p.to)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	to, toClock, g, err := at.link(a, p.to)
+	to, toClock, g, err := at.link(a, p.to, p.from)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -276,8 +276,7 @@ func (s *set) onLink(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	}
 }
 
-// handedOn is how many packets the application's end handed on; false where
-// nobody knows.
+// handedOn is how many packets the application's end handed on; false where nobody knows.
 func (at Attempt) handedOn(f wire.Flow, r packets.Result) (n float64, known bool) {
 	if f.Kind != "iperf3_udp" {
 		return float64(r.Sent), true

@@ -21,6 +21,8 @@ type End struct {
 	// Common gives the time that both ends share, in nanoseconds, of a packet's
 	// own; nil takes packets' own times.
 	Common func(timeNs int64) int64
+	// UncertaintyNs is by how much a time by Common may be wrong.
+	UncertaintyNs int64
 	// OpenNs and CloseNs are the window by common time, as this end saw it.
 	OpenNs, CloseNs int64
 }
@@ -85,9 +87,9 @@ type EndResult struct {
 	KernelDropped  *uint64
 }
 
-// ahead is how far the sender's capture is read before the receiver's, so that
-// a packet's leaving is known before its coming, whatever the clocks' error.
-const ahead = 50_000_000
+// leastAhead is how far the sender's capture is read before the receiver's, beyond
+// what their times may be wrong by, so that a packet's leaving is known before its coming.
+const leastAhead = 50_000_000
 
 // Analyse reads two captures to their ends. An error in one says where it is.
 func Analyse(sender, receiver End, flows []Flow) ([]Result, [2]EndResult, error) {
@@ -102,6 +104,7 @@ func Analyse(sender, receiver End, flows []Flow) ([]Result, [2]EndResult, error)
 		total.OpenNs, total.CloseNs = sender.OpenNs, sender.CloseNs
 		total.Ask.OpenNs, total.Ask.CloseNs = client.OpenNs, client.CloseNs
 	}
+	ahead := leastAhead + sender.UncertaintyNs + receiver.UncertaintyNs
 	ends := [2]*end{{End: sender}, {End: receiver}}
 	for _, e := range ends {
 		if err := e.open(); err != nil {

@@ -151,6 +151,31 @@ func TestClocksAreTheCallers(t *testing.T) {
 	}
 }
 
+// Ends whose times are wrong against each other by as much as is said: packets seem to
+// come before they left, and have come all the same.
+func TestWhatArrivedIsFoundWhateverTheClocksError(t *testing.T) {
+	w := newWire(t)
+	w.handshake(99, 0, 5*ms)
+	for i := range 500 {
+		at := int64(i) * ms
+		w.send(uint32(100+1000*i), 1000, at, at+5*ms)
+	}
+	for name, change := range map[string]func(sender, receiver *End){
+		"the receiver's are early": func(_, receiver *End) {
+			receiver.Common = func(ns int64) int64 { return ns - 80*ms }
+			receiver.UncertaintyNs = 80 * ms
+		},
+		"the sender's are late": func(sender, _ *End) {
+			sender.Common = func(ns int64) int64 { return ns + 80*ms }
+			sender.UncertaintyNs = 80 * ms
+		},
+	} {
+		if got, _ := w.analyse(w.flow(), change); got.Sent != 500 || got.Arrived != 500 || got.Unmatched != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestMergedSegmentsAreTold(t *testing.T) {
 	w := newWire(t)
 	w.handshake(99, 0, 5*ms)

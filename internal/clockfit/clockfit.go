@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// driftMaxPpm bounds by how much two boot clocks can gain on each other:
+// DriftMaxPpm bounds by how much two boot clocks can gain on each other:
 // crystals of computers are within 100 ppm each.
-const driftMaxPpm = 200
+const DriftMaxPpm = 200
 
 // fitPoints is the most comparisons of an attempt that a fit goes by, those next to
 // the span and those with the least uncertainty: the fit's work grows with their third power.
@@ -28,7 +28,7 @@ type Point struct{ BootNs, OffsetNs, UncertaintyNs int64 }
 // the answer was given between question and return. A clock gains at a steady
 // rate over the minutes of an attempt. So the offsets at the span's ends lie
 // between the extremes of all straight lines that pass every comparison, of no
-// more than driftMaxPpm; the middle is taken, and half the width is the
+// more than DriftMaxPpm; the middle is taken, and half the width is the
 // uncertainty. Of two clocks whose rate did change the comparisons next to the
 // span are taken alone.
 type Fit struct {
@@ -98,7 +98,7 @@ func fitAll(points []Point, openNs, closeNs int64) (Fit, bool) {
 
 // passing gives the corners of the set of all lines that pass every comparison.
 func passing(points []Point, origin, base int64) []line {
-	const most = driftMaxPpm / 1e6
+	const most = DriftMaxPpm / 1e6
 	type bound struct{ t, v float64 }
 	var bounds []bound
 	for _, p := range points {

@@ -176,17 +176,37 @@ func fixAgeMsMax(node string, w wire.Window, fixes []Fix, records []wire.Record)
 	return oldest
 }
 
+// GoUncertaintyNs is by how much the windows of two nodes may lie apart, as far as GO's
+// round trips say; nil where none does.
+func GoUncertaintyNs(records []wire.Record) (most *float64) {
+	for _, r := range records {
+		if w, ok := r.Body.(*wire.Window); ok && w.GoUncertaintyUs != nil {
+			if ns := *w.GoUncertaintyUs * 1e3; most == nil || ns > *most {
+				most = &ns
+			}
+		}
+	}
+	return most
+}
+
+// ApartNs is by how much times since their windows' openings may be wrong of two nodes whose
+// clocks were not compared: they have GO in common, which was answered within its lead, or
+// there is no window.
+func ApartNs(t wire.Trial, w wire.Window, records []wire.Record) float64 {
+	apart := t.Gate.LeadS * 1e9
+	if told := GoUncertaintyNs(records); told != nil {
+		apart = *told
+	}
+	return apart + float64(w.CloseBootNs-w.OpenBootNs)*clockfit.DriftMaxPpm/1e6
+}
+
 // clockError adds the uncertainty of the clocks' comparison to that of GO.
 // Either alone bounds the alignment when the other was not measured, or is stale.
 func clockError(t wire.Trial, records []wire.Record) (*float64, string) {
 	clock, stale := clockUncertaintyMs(t, records)
-	var goMs *float64
-	for _, r := range records {
-		if w, ok := r.Body.(*wire.Window); ok && w.GoUncertaintyUs != nil {
-			if ms := *w.GoUncertaintyUs / 1e3; goMs == nil || ms > *goMs {
-				goMs = &ms
-			}
-		}
+	goMs := GoUncertaintyNs(records)
+	if goMs != nil {
+		*goMs /= 1e6
 	}
 	switch {
 	case stale && goMs != nil:

@@ -107,16 +107,10 @@ func earlyNs(side string, records []wire.Record) float64 {
 	if side == "client" {
 		return 0
 	}
-	most, told := 0.0, false
-	for _, r := range records {
-		if w, ok := r.Body.(*wire.Window); ok && w.GoUncertaintyUs != nil {
-			most, told = max(most, *w.GoUncertaintyUs*1e3), true
-		}
+	if told := GoUncertaintyNs(records); told != nil {
+		return min(*told, untoldNs)
 	}
-	if !told {
-		return untoldNs
-	}
-	return min(most, untoldNs)
+	return untoldNs
 }
 
 // leftAlone reports whether a process ended because its peer had, by what the
