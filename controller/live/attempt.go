@@ -28,6 +28,7 @@ type shelf struct {
 // shown is a judged attempt as a viewer gets it.
 type shown struct {
 	verdict wire.Verdict
+	bytes   int64 // of the attempt's records
 	text    []byte
 }
 
@@ -50,13 +51,17 @@ func (s *shelf) attempt(ctx context.Context, dir string, k wire.TrialKey) ([]byt
 	if _, planned := a.Trial(k.Trial); i < 0 || !planned {
 		return nil, errNoAttempt
 	}
+	bytes, err := a.Recorded(k)
+	if err != nil {
+		return nil, err
+	}
 	of := func(had shown) bool { return had.verdict.TrialKey == k }
 	if had := slices.IndexFunc(s.kept, of); had >= 0 {
 		v := s.kept[had].verdict
-		if v.Outcome == decided[i].Outcome && v.Reason == decided[i].Reason {
+		if v.Outcome == decided[i].Outcome && v.Reason == decided[i].Reason && s.kept[had].bytes == bytes {
 			return s.kept[had].text, nil
 		}
-		s.kept = slices.Delete(s.kept, had, had+1) // a person decided otherwise
+		s.kept = slices.Delete(s.kept, had, had+1) // a person decided otherwise, or more records came
 	}
 	c, err := current(a, k, decided, new(archive.Tail))
 	if err != nil {
@@ -69,7 +74,7 @@ func (s *shelf) attempt(ctx context.Context, dir string, k wire.TrialKey) ([]byt
 	if len(s.kept) == keptMax {
 		s.kept = slices.Delete(s.kept, 0, 1)
 	}
-	s.kept = append(s.kept, shown{decided[i], text})
+	s.kept = append(s.kept, shown{decided[i], bytes, text})
 	return text, nil
 }
 

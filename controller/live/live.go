@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -36,7 +38,7 @@ type Board struct {
 	shown    *reach           // of the state that is up; nil: none is
 	tail     archive.Tail     // of the attempt that is up
 	measured Measured
-	unread   int // results that are not measured yet
+	unread   int // results that are not measured yet, or cannot be read now
 
 	mu      sync.Mutex
 	seen    view
@@ -73,8 +75,7 @@ func processorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// look reads the archive once, its records only when there are new ones, and
-// what attempts measured once for each.
+// look reads the archive once, its records only when there are new ones.
 func (b *Board) look() {
 	a, err := b.read()
 	if err != nil {
@@ -94,7 +95,8 @@ func (b *Board) look() {
 			return
 		}
 	}
-	if b.shown == nil || b.shown.decided != at.decided || b.unread > 0 {
+	late := slices.ContainsFunc(a.Decisions(), func(v wire.Verdict) bool { return v.TrialKey == at.latest })
+	if b.shown == nil || b.shown.decided != at.decided || b.unread > 0 || late {
 		if v.results, err = b.results(a); err != nil {
 			b.fail(err)
 			return
@@ -121,7 +123,7 @@ func (b *Board) state(a *archive.Archive, at reach) ([]byte, error) {
 
 func (b *Board) results(a *archive.Archive) ([]byte, error) {
 	r := b.measured.Results(a, b.log)
-	b.unread = r.Unread
+	b.unread = r.Unread + r.failed
 	return json.Marshal(r)
 }
 

@@ -30,6 +30,7 @@ type Results struct {
 	Unread   int       `json:"unread,omitempty"` // attempts that count and are not measured yet
 	Decided  int       `json:"decided"`          // attempts, of which
 	Attempts []Decided `json:"attempts"`         // the newest, newest first
+	failed   int       // attempts that count and cannot be read now
 }
 
 // Level is what was measured at one speed, or at one level of a factor.
@@ -58,8 +59,16 @@ type Decided struct {
 	Mbps    *float64          `json:"mbps,omitempty"` // of an accepted one that measures TCP, when it is known
 }
 
-// Measured keeps what attempts of a run measured: each is computed once.
-type Measured map[wire.TrialKey]*float64 // nil: it measured no TCP, or cannot be read
+// Measured keeps what attempts of a run measured: each is computed once, and again only where
+// it could not be read or has got records since.
+type Measured map[wire.TrialKey]measured
+
+// measured is what an attempt measured.
+type measured struct {
+	mbps    *float64 // nil: no TCP, or it cannot be read
+	bytes   int64    // of the records that it had
+	failure string   // why it cannot be read; "": it can
+}
 
 // Results are those of a run so far. It computes what is missing for a while only: see Results.Unread.
 func (m Measured) Results(a *archive.Archive, log *slog.Logger) Results {
@@ -70,16 +79,30 @@ func (m Measured) Results(a *archive.Archive, log *slog.Logger) Results {
 	return resultsOf(a, decided, m)
 }
 
-// some computes what is missing, the newest first, for a while, and tells what went wrong.
+// some computes what is missing, and then what may be another now, the newest first, for a
+// while, and tells what goes wrong, once.
 func (m Measured) some(a *archive.Archive, decisions []wire.Verdict, told func(wire.TrialKey, error)) {
 	until := time.Now().Add(measureFor)
+	var missing, had []wire.TrialKey
 	for _, v := range slices.Backward(decisions) {
-		if _, known := m[v.TrialKey]; known || v.Outcome != wire.Accepted {
-			continue
+		if _, known := m[v.TrialKey]; known && v.Outcome == wire.Accepted {
+			had = append(had, v.TrialKey)
+		} else if v.Outcome == wire.Accepted {
+			missing = append(missing, v.TrialKey)
 		}
-		_, mbps, err := metrics.Result(a, v.TrialKey)
-		if m[v.TrialKey] = mbps; err != nil {
-			told(v.TrialKey, err)
+	}
+	for i, k := range append(missing, had...) {
+		before := m[k]
+		bytes, _ := a.Recorded(k) // where it fails, Result does, and says why
+		if i < len(missing) || before.failure != "" || bytes > before.bytes {
+			now := measured{bytes: bytes}
+			var err error
+			if _, now.mbps, err = metrics.Result(a, k); err != nil {
+				now.failure = err.Error()
+			}
+			if m[k] = now; now.failure != "" && now.failure != before.failure {
+				told(k, err)
+			}
 		}
 		if time.Now().After(until) {
 			return
@@ -92,11 +115,11 @@ func resultsOf(a *archive.Archive, decisions []wire.Verdict, m Measured) Results
 	levels := map[string]*Level{}
 	for i, v := range slices.Backward(decisions) {
 		t, _ := a.Trial(v.Trial) // one that the plan lacks has no factors to show
-		mbps, known := m[v.TrialKey]
+		had, known := m[v.TrialKey]
 		if len(decisions)-i <= attemptsMax {
 			d := Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome, Reason: v.Reason}
 			if v.Outcome == wire.Accepted {
-				d.Mbps = mbps
+				d.Mbps = had.mbps
 			}
 			r.Attempts = append(r.Attempts, d)
 		}
@@ -104,11 +127,13 @@ func resultsOf(a *archive.Archive, decisions []wire.Verdict, m Measured) Results
 		case !archive.Counts(t, &v, a.Stopped()):
 		case !known:
 			r.Unread++
-		case mbps != nil && name != "":
+		case had.failure != "":
+			r.failed++
+		case had.mbps != nil && name != "":
 			if levels[name] == nil {
 				levels[name] = &Level{Name: name}
 			}
-			levels[name].add(Result{Trial: v.Trial, Attempt: v.Attempt, Mbps: *mbps,
+			levels[name].add(Result{Trial: v.Trial, Attempt: v.Attempt, Mbps: *had.mbps,
 				CarGets: t.Car != "" && t.Receiver == t.Car})
 		}
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -120,13 +122,7 @@ func TestNothingIsMeasuredTwice(t *testing.T) {
 	dir, _ := halfway(t)
 	b := NewBoard(dir, slog.New(slog.DiscardHandler))
 	b.look()
-	results := func() (r Results) {
-		v, _ := b.now()
-		if err := json.Unmarshal(v.results, &r); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
+	results := func() Results { return resultsOn(t, b) }
 	if r := results(); r.Unread != 0 || len(r.Levels) != 1 || r.Levels[0].N != 1 {
 		t.Fatalf("%+v", r)
 	}
@@ -139,6 +135,81 @@ func TestNothingIsMeasuredTwice(t *testing.T) {
 	if after := results().Levels[0]; after.N != 1 || after.Mbps != before {
 		t.Errorf("measured again: %+v, before %g", after, before)
 	}
+}
+
+// A node's records that come late, or an attempt that could not be read once, change what was
+// measured, on the page of results and where the attempt is looked at.
+func TestWhatIsReadAgainIsMeasuredAgain(t *testing.T) {
+	const attempt = "trials/0001-a1"
+	for name, change := range map[string]struct {
+		spoil, mend func(t *testing.T, dir, path string, whole []byte)
+	}{
+		"half of the receiver's records came late": {
+			func(t *testing.T, dir, path string, whole []byte) {
+				if err := os.RemoveAll(filepath.Join(dir, "trials/0002-a1")); err != nil { // it was the last
+					t.Fatal(err)
+				}
+				half := len(whole)/2 + bytes.IndexByte(whole[len(whole)/2:], '\n') + 1
+				put(t, path, whole[:half])
+			},
+			func(t *testing.T, dir, path string, whole []byte) {
+				half, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put(t, filepath.Join(dir, "late", filepath.Base(attempt), filepath.Base(path)), whole[len(half):])
+			}},
+		"it could not be read": {
+			func(t *testing.T, _, path string, whole []byte) {
+				put(t, path, append([]byte("no record\n"), whole...))
+			},
+			func(t *testing.T, _, path string, whole []byte) { put(t, path, whole) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, whole := halfway(t)
+			trial, _ := whole.Trial(1)
+			path := filepath.Join(dir, attempt, "records", trial.Receiver+".ndjson")
+			all, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change.spoil(t, dir, path, all)
+			var log bytes.Buffer
+			b, s := NewBoard(dir, slog.New(slog.NewTextHandler(&log, nil))), newShelf()
+			k := wire.TrialKey{Trial: 1, Attempt: 1}
+			for range 3 {
+				b.look()
+			}
+			before, _ := s.attempt(t.Context(), dir, k)
+			if r := resultsOn(t, b); len(r.Levels) != 0 || strings.Count(log.String(), "not known") > 1 {
+				t.Fatalf("%+v\n%s", r, log.String())
+			}
+			change.mend(t, dir, path, all)
+			b.look()
+			if r := resultsOn(t, b); len(r.Levels) != 1 || r.Levels[0].N != 1 {
+				t.Errorf("%+v", r)
+			}
+			if after, err := s.attempt(t.Context(), dir, k); err != nil || bytes.Equal(before, after) {
+				t.Errorf("the attempt is shown as before: %.200s, %v", after, err)
+			}
+		})
+	}
+}
+
+func put(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resultsOn(t *testing.T, b *Board) (r Results) {
+	t.Helper()
+	v, _ := b.now()
+	if err := json.Unmarshal(v.results, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // A person's word over a verdict is told, though the number of decisions stays.
