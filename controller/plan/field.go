@@ -87,7 +87,8 @@ func (s schema) fieldModel() object {
 		optional("long_retry_limit", number{1, 255, false, true, ""}, "How often a frame announced by RTS is sent at "+
 			"most; absent: 4, or with minstrel and no short_retry_limit as its retry chain has it"),
 		optional("short_preamble", boolean{}, "802.11b: the short preamble").or(false),
-		optional("long_slot", boolean{}, "802.11g: the long slot").or(false),
+		optional("long_slot", boolean{}, "Whether 802.11g, and 802.11n at 2.4 GHz, have the slot of 20 µs "+
+			"and not of 9; absent: except in a mesh, as Linux has it"),
 		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},
 			"Longer frames are announced by RTS").or(wire.RTSNever),
 		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the interface's queue holds; of "+

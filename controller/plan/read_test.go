@@ -62,7 +62,7 @@ design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 		UnitPowerOffsetDb: map[string]float64{"laptop-1": -3.5},
 		Shadowing:         &environment.Shadowing{SigmaDb: 4, DecorrelationM: 20}, ShortRetryLimit: new(5),
 		Fading:   &environment.Fading{Model: "rician", KFactorDb: new(6.0)},
-		LongSlot: true,
+		LongSlot: new(true),
 		Channels: map[string]int{"alpha": 11},
 		Mobility: &environment.Mobility{Model: "placed", Area: &environment.Area{WidthM: 300, HeightM: 200},
 			Moves: []environment.Move{{Node: "alpha", AtS: 1.5, XM: 7, YM: 8, SpeedMps: 2}},

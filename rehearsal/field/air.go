@@ -126,6 +126,14 @@ func RadioOf(r wire.Radio) wire.Radio {
 	return r
 }
 
+// longSlot reports whether a network of OFDM keeps to the slot of 20 µs. At 2.4 GHz Linux does (ibss.c of
+// net/mac80211), but in a mesh and at an access point, where all stations have the rates of 802.11g
+// (mesh_set_short_slot_time of mesh_plink.c; hostapd_own_capab_info of hostapd).
+func longSlot(r wire.Radio) bool {
+	return (r.Standard == phy.Standard80211g || r.Standard == phy.Standard80211n && r.Channel <= 14) &&
+		r.Mode != modeMesh && !r.HasAccessPoint()
+}
+
 // mediumConfig is what the field makes of a radio. Its seed is the trial's.
 func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
@@ -135,7 +143,7 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		Radio: c.Radio, RateControl: c.RateControl, BasicRatesMbps: c.BasicRatesMbps,
 		CarrierSenseDbm: c.CarrierSenseDbm, EnergyDetectDbm: c.EnergyDetectDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
-		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
+		ShortPreamble: c.ShortPreamble, LongSlot: *or(c.LongSlot, new(longSlot(r))),
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
 	switch {

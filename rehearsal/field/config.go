@@ -114,7 +114,8 @@ type Settings struct {
 	// default 4, with minstrel its retry chain's
 	LongRetryLimit int  `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`
 	ShortPreamble  bool `yaml:"short_preamble" json:"short_preamble,omitempty"`
-	LongSlot       bool `yaml:"long_slot" json:"long_slot,omitempty"`
+	// default the network's
+	LongSlot *bool `yaml:"long_slot" json:"long_slot,omitempty"`
 	// default: no RTS
 	RTSThresholdBytes int `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"`
 	// default 50, ns-2's

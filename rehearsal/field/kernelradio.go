@@ -12,14 +12,10 @@ import (
 )
 
 // ofKernel is a channel for the kernel's own radios. Rates, repetitions and RTS are the
-// kernel's. Of what it tells its card and not the air, this is what it does: at 2.4 GHz it
-// keeps to long slots in an ad hoc cell (net/mac80211/ibss.c), and to short ones in a mesh
-// and at an access point, where all stations have the rates of 802.11g
-// (mesh_set_short_slot_time of mesh_plink.c; hostapd_own_capab_info of hostapd).
+// kernel's. What it tells its card and not the air is taken from what it does.
 func ofKernel(m medium.Config, r wire.Radio) medium.Config {
 	m.RateMbps, m.RateControl, m.RTSThresholdBytes, m.ShortRetryLimit, m.LongRetryLimit = 0, "", 0, 0, 0
 	m.BasicRatesMbps = cellRatesMbps(m.Standard, r.RateMbps)
-	m.LongSlot = m.Standard == phy.Standard80211g && r.Mode == modeAdHoc
 	return m
 }
 
@@ -70,6 +66,7 @@ func CheckKernelRadios(c Config, trials []wire.Trial) error {
 		{"rts_threshold_bytes", s.RTSThresholdBytes != 0,
 			"the kernel announces frames; set trial.radio.rts_threshold_bytes"},
 		{"short_preamble", s.ShortPreamble, "frames here have the long one; leave it out"},
+		{"long_slot", s.LongSlot != nil, "the kernel chooses the slot; leave it out"},
 		{"frame_lost", s.FrameLost, "there is no radio-feedback socket; leave it out"},
 		{"channels", len(s.Channels) > 0, "the agents join the plan's channel; leave it out"},
 		{"queue_frames", s.QueueFrames > queueMostFrames,

@@ -61,6 +61,7 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 		{"trial.radio.retry_limit", Settings{ShortRetryLimit: 4}, nodes, radio(nil)},
 		{"trial.radio.rts_threshold_bytes", Settings{RTSThresholdBytes: 500}, nodes, radio(nil)},
 		{"field.short_preamble", Settings{ShortPreamble: true}, nodes, radio(nil)},
+		{"field.long_slot", Settings{LongSlot: new(true)}, nodes, radio(nil)},
 		{"field.frame_lost", Settings{FrameLost: true}, nodes, radio(nil)},
 		{"field.channels", Settings{Channels: map[string]int{"a": 1}}, nodes, radio(nil)},
 		{"has room for 150", Settings{QueueFrames: 151}, nodes, radio(nil)},
@@ -87,6 +88,7 @@ func TestWhatTheKernelsRadiosCannotBeIsRefused(t *testing.T) {
 // The air keeps to what the agents make of a plan.
 func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
 	f := &Field{cfg: Config{MAC80211: true, Field: mustSettings(t, Settings{})}}
+	emulated := &Field{cfg: Config{Field: f.cfg.Field}}
 	for _, c := range []struct {
 		radio wire.Radio
 		basic []float64
@@ -104,6 +106,9 @@ func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
 		if !slices.Equal(m.BasicRatesMbps, c.basic) || m.LongSlot != c.long || m.RateMbps != 0 ||
 			m.RTSThresholdBytes != 0 || m.ShortRetryLimit != 0 {
 			t.Errorf("%+v: %+v", c.radio, m)
+		}
+		if emulated.trialConfig(wire.Trial{Radio: c.radio}).LongSlot != c.long {
+			t.Errorf("%+v: the emulated radio has another slot", c.radio)
 		}
 	}
 	// A rate that is fixed is one that the cell answers at: another one, another cell.

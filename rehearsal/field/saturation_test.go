@@ -24,9 +24,11 @@ func leaving(standard string, rateMbps, windowS float64) wire.Trial {
 		Radio:  wire.Radio{Mode: "adhoc", Standard: standard, Channel: 6, RateMbps: &rateMbps}}
 }
 
-// theoryMbps is what one saturated link carries of UDP's payload: IEEE 802.11-2020's times,
-// written out, and the mean first back-off.
-func theoryMbps(standard string, rate float64) float64 {
+// theoryMbps is what one saturated link of an ad hoc cell carries of UDP's payload: IEEE
+// 802.11-2020's times, written out, and the mean first back-off.
+func theoryMbps(standard string, rate float64) float64 { return theoryAtSlotMbps(standard, rate, 20) }
+
+func theoryAtSlotMbps(standard string, rate, slotUs float64) float64 {
 	const mpduBytes, ackBytes = 24 + 8 + 1500 + 4, 14
 	if standard == phy.Standard80211b { // long preamble; ACK at 2 Mbit/s at most
 		air := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
@@ -35,7 +37,7 @@ func theoryMbps(standard string, rate float64) float64 {
 	if standard == phy.Standard80211n { // in 20 MHz, MCS 7: as many frames as 5.484 ms and 65,535 bytes let through
 		frames := 28.0
 		ampdu := 36 + 4*math.Ceil((22+8*(27*1544+1542))/260) + 6
-		return frames * 8 * 1472 / (37 + 9*7.5 + ampdu + 10 + 20 + 4*math.Ceil((22+8*32)/96.0) + 6)
+		return frames * 8 * 1472 / (10 + 3*slotUs + slotUs*7.5 + ampdu + 10 + 20 + 4*math.Ceil((22+8*32)/96.0) + 6)
 	}
 	air := func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + 6 }
 	control := 6.0
@@ -44,7 +46,7 @@ func theoryMbps(standard string, rate float64) float64 {
 			control = basic
 		}
 	}
-	return 8 * 1472 / (28 + 9*7.5 + air(rate, mpduBytes) + 10 + air(control, ackBytes))
+	return 8 * 1472 / (10 + 2*slotUs + slotUs*7.5 + air(rate, mpduBytes) + 10 + air(control, ackBytes))
 }
 
 // Close together, every rate carries what its airtime lets through. The back-off of some
@@ -65,6 +67,31 @@ func TestSaturationNearbyIsThatOfTheStandard(t *testing.T) {
 			if math.Abs(got.GoodputMbps/want-1) > 0.01 || got.WithinReach != 1 || got.NearestM != 10 ||
 				got.FarthestM != 10 {
 				t.Errorf("%s at %g Mbit/s: %+v, theory %g", standard, rate, got, want)
+			}
+		}
+	}
+}
+
+// An ad hoc cell at 2.4 GHz keeps to the long slot, as Linux has it, and a mesh to the short one; a field may
+// say otherwise.
+func TestSaturationIsThatOfTheNetworksSlot(t *testing.T) {
+	for _, c := range []struct {
+		mode     string
+		longSlot *bool
+		slotUs   float64
+	}{{"adhoc", nil, 20}, {"none", nil, 20}, {"mesh", nil, 9}, {"adhoc", new(false), 9}, {"mesh", new(true), 20}} {
+		for standard, rate := range map[string]float64{phy.Standard80211g: 54, phy.Standard80211n: 65} {
+			settings, trial := Settings{LongSlot: c.longSlot}, leaving(standard, rate, 1)
+			if trial.Radio.Mode = c.mode; standard == phy.Standard80211n {
+				settings.Radio = phy.RadioHT20
+			}
+			got, err := SaturateApart(pair(settings), trial, 10, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := theoryAtSlotMbps(standard, rate, c.slotUs); math.Abs(got.GoodputMbps/want-1) > 0.01 {
+				t.Errorf("%s in mode %s, long_slot %v: %g Mbit/s, theory %g", standard, c.mode, c.longSlot,
+					got.GoodputMbps, want)
 			}
 		}
 	}

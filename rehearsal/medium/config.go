@@ -62,8 +62,7 @@ type Config struct {
 	QueueFrames int
 	// ShortPreamble uses the 96 µs HR/DSSS preamble (802.11b, not at 1 Mbit/s).
 	ShortPreamble bool
-	// LongSlot uses the 20 µs slot for 802.11g, as a strict reading of the
-	// standard wants in an IBSS; the default is ERP's short slot of 9 µs.
+	// LongSlot is the slot of 20 µs at 2.4 GHz, which the standard wants in an IBSS, not that of 9 µs.
 	LongSlot bool
 	// CarrierSenseDbm is the power from which on a frame whose preamble is noticed keeps the
 	// channel busy to its end; nil means -82 dBm, and with 802.11n and 802.11ac the format's. One that is

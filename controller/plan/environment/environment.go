@@ -47,7 +47,7 @@ type Field struct {
 	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
 	LongRetryLimit    *int     `json:"long_retry_limit,omitempty"`
 	ShortPreamble     bool     `json:"short_preamble,omitempty"` // 802.11b
-	LongSlot          bool     `json:"long_slot,omitempty"`      // 802.11g
+	LongSlot          *bool    `json:"long_slot,omitempty"`      // 802.11g
 	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"`
 	QueueFrames       *int     `json:"queue_frames,omitempty"`
 	// every lost frame on the nodes' feedback sockets

@@ -27,7 +27,7 @@ type Config struct {
 	// 2 Mbit/s of 802.11b, 6, 12 and 24 of the others.
 	BasicRatesMbps []float64
 	ShortPreamble  bool // of 802.11b
-	LongSlot       bool // of 802.11g
+	LongSlot       bool // of 802.11g, and 802.11n at 2.4 GHz
 	DSSS           bool // 802.11g has the rates of 802.11b too
 	Narrower       bool // frames of 802.11n and 802.11ac may take a part of the channel
 }
@@ -100,14 +100,14 @@ func New(cfg Config) (*PHY, error) {
 	case Standard80211g:
 		p.setOFDM()
 		p.Slot, p.SIFS = 9*time.Microsecond, 10*time.Microsecond
-		if cfg.LongSlot {
-			p.Slot = 20 * time.Microsecond
+		if cfg.LongSlot { // the time in which a preamble is found goes with it
+			p.Slot, p.Detection = 20*time.Microsecond, 15*time.Microsecond
 		}
 		// 18.3.2.4: 6 µs of silence give the receiver 802.11a's longer SIFS to
 		// finish decoding.
 		p.extension = 6 * time.Microsecond
 		if cfg.DSSS {
-			p.addDSSS(cfg.LongSlot)
+			p.addDSSS()
 		}
 	case Standard80211n, Standard80211ac:
 		p.setOFDM()
@@ -120,7 +120,7 @@ func New(cfg Config) (*PHY, error) {
 		return nil, err
 	}
 	if r.Format != nil {
-		if err := p.setHT(r.Format, cfg.Channel, cfg.Narrower); err != nil {
+		if err := p.setHT(r.Format, cfg); err != nil {
 			return nil, err
 		}
 	} else {
@@ -231,8 +231,8 @@ const (
 )
 
 // addDSSS makes a PHY of OFDM one of ERP with all its rates (18.1.2), DSSS and CCK
-// with the long preamble. The time in which a preamble is found goes with the slot.
-func (p *PHY) addDSSS(longSlot bool) {
+// with the long preamble.
+func (p *PHY) addDSSS() {
 	for _, m := range modesDSSS() {
 		m.guest = &guestHeader{}
 		p.Modes = append(p.Modes, m)
@@ -240,9 +240,6 @@ func (p *PHY) addDSSS(longSlot bool) {
 	header := p.Modes[p.headerMode].RateMbps
 	slices.SortFunc(p.Modes, func(a, b Mode) int { return cmp.Compare(a.RateMbps, b.RateMbps) })
 	p.headerMode = slices.IndexFunc(p.Modes, func(m Mode) bool { return m.RateMbps == header })
-	if longSlot {
-		p.Detection = 15 * time.Microsecond
-	}
 }
 
 func (p *PHY) setOFDM() {
@@ -269,19 +266,22 @@ func (p *PHY) setOFDM() {
 // setHT adds a format's rates to those of OFDM, at which control frames and broadcasts go: as non-HT
 // duplicates (19.3.2, 21.3.2) in the whole width, so that an SNR is the same at all of them. The
 // band's SIFS and the silence after a frame at 2.4 GHz are as in 802.11g and 802.11a (19.4.4).
-func (p *PHY) setHT(f *ht.Format, channel int, narrower bool) error {
-	if f.WidthMHz > 20 && channel == lastChannel {
-		return fmt.Errorf("check medium: channel %d in %d MHz: it has 20 MHz only", channel, f.WidthMHz)
+func (p *PHY) setHT(f *ht.Format, cfg Config) error {
+	if f.WidthMHz > 20 && cfg.Channel == lastChannel {
+		return fmt.Errorf("check medium: channel %d in %d MHz: it has 20 MHz only", cfg.Channel, f.WidthMHz)
 	}
 	p.HT, p.FirstData, p.bandwidthHz = f, len(p.Modes), float64(f.WidthMHz)*1e6
 	p.Slot, p.SIFS = 9*time.Microsecond, 16*time.Microsecond
-	if channel <= 14 {
+	if cfg.Channel <= 14 {
 		p.SIFS, p.extension = 10*time.Microsecond, 6*time.Microsecond
+		if cfg.LongSlot {
+			p.Slot = 20 * time.Microsecond
+		}
 	}
 	wide := p.addRates(f, 1, 0)
 	p.NarrowFrom = len(p.Modes)
 	parts := f.Narrower
-	if !narrower {
+	if !cfg.Narrower {
 		parts = nil
 	}
 	for _, n := range parts {
