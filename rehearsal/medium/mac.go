@@ -364,7 +364,7 @@ func (s *station) airBytes() int {
 
 func (s *station) sendRTS() {
 	c, p := s.core, s.core.phy
-	mode := p.Modes[s.mode].Response
+	mode := p.Modes[s.mode].RTS
 	tx := c.newTx(kindRts, s.index, s.head.to, mode, dot11.RTSBytes)
 	s.count.OnAir[s.head.class]++
 	tx.class = s.head.class
@@ -440,7 +440,7 @@ func (s *station) await(tx *transmission, state macState) {
 	p := s.core.phy
 	s.state = state
 	s.failCause = s.missOf(tx)
-	answer := &p.Modes[p.Modes[s.mode].Response]
+	answer := &p.Modes[p.Modes[tx.mode].Response]
 	s.timeoutGen++
 	s.core.events.push(event{at: s.core.now + p.SIFS + p.Slot + p.PLCP(answer), kind: evTimeout,
 		node: int32(s.index), gen: s.timeoutGen})

@@ -32,19 +32,20 @@ func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
 	}
 }
 
-// Control frames go at the highest basic rate that is not above the data's, or else at
-// the highest mandatory one; broadcasts at the lowest basic rate.
+// Control frames go at the highest basic rate that is not above the data's, or else RTS and
+// CTS at the lowest basic and the ACK at the highest mandatory one; broadcasts at the lowest basic rate.
 func TestBasicRatesCanBeSet(t *testing.T) {
 	for _, v := range []struct {
-		standard       string
-		rate           float64
-		basic          []float64
-		control, group float64
+		standard        string
+		rate            float64
+		basic           []float64
+		rts, ack, group float64
 	}{
-		{phy.Standard80211b, 11, nil, 2, 1}, {phy.Standard80211b, 11, []float64{1}, 1, 1},
-		{phy.Standard80211b, 11, []float64{5.5, 2}, 5.5, 2}, {phy.Standard80211b, 5.5, []float64{11}, 5.5, 11},
-		{phy.Standard80211g, 54, []float64{6}, 6, 6}, {phy.Standard80211g, 54, []float64{54, 12}, 54, 12},
-		{phy.Standard80211g, 18, []float64{24}, 12, 24},
+		{phy.Standard80211b, 11, nil, 2, 2, 1}, {phy.Standard80211b, 11, []float64{1}, 1, 1, 1},
+		{phy.Standard80211b, 11, []float64{5.5, 2}, 5.5, 5.5, 2}, {phy.Standard80211b, 5.5, []float64{11}, 11, 5.5, 11},
+		{phy.Standard80211g, 54, nil, 24, 24, 6}, {phy.Standard80211g, 18, nil, 12, 12, 6},
+		{phy.Standard80211g, 54, []float64{6}, 6, 6, 6}, {phy.Standard80211g, 54, []float64{54, 12}, 54, 54, 12},
+		{phy.Standard80211g, 18, []float64{24}, 24, 12, 24},
 	} {
 		cfg := testConfig(v.standard, v.rate, 2)
 		cfg.RTSThresholdBytes, cfg.BasicRatesMbps = 1, v.basic
@@ -57,9 +58,9 @@ func TestBasicRatesCanBeSet(t *testing.T) {
 		c := mustCore(t, cfg, line(5), newRecorder(2))
 		c.Enqueue(0, ethernet(0, 1, 1, 100))
 		c.Advance(time.Second)
-		if sent["rts"] != v.control || sent["cts"] != v.control || sent["ack"] != v.control || sent["data"] != v.rate {
-			t.Errorf("%s, basic %v: data at %g Mbit/s with frames at %v, want control frames at %g", v.standard,
-				v.basic, v.rate, sent, v.control)
+		if sent["rts"] != v.rts || sent["cts"] != v.rts || sent["ack"] != v.ack || sent["data"] != v.rate {
+			t.Errorf("%s, basic %v: data at %g Mbit/s with frames at %v, want RTS and CTS at %g and the ACK at %g",
+				v.standard, v.basic, v.rate, sent, v.rts, v.ack)
 		}
 		c.Enqueue(0, ethernet(0, -1, 1, 100))
 		c.Advance(2 * time.Second)

@@ -134,7 +134,8 @@ func TestAnMPDUGoesThroughItsRates(t *testing.T) {
 }
 
 // A radio of 802.11g with the rates of 802.11b keeps to the times of both, and answers
-// each in its own modulation (IEEE 802.11-2020, 16.2.2.2, 16.3.4, 17.4.3, 10.6.6.5.2).
+// each in its own modulation (IEEE 802.11-2020, 16.2.2.2, 16.3.4, 17.4.3, 10.6.6.5.2). An RTS begins an
+// exchange, and goes at a basic rate of either (10.6.6.2).
 func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
 	us := func(f float64) time.Duration { return time.Duration(f * 1000) }
 	dsss := func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
@@ -143,22 +144,36 @@ func TestTheRatesOf80211bAnd80211gInOneCell(t *testing.T) {
 	bytes := float64(len(frame) + dot11.FCSBytes)
 	for _, c := range []struct {
 		rate float64
-		want float64 // data, SIFS, ACK
+		rts  bool
+		want float64 // RTS, SIFS, CTS, SIFS, data, SIFS, ACK
 	}{
-		{1, dsss(1, bytes) + 10 + dsss(1, 14)},
-		{11, dsss(11, bytes) + 10 + dsss(11, 14)},
-		{6, ofdm(6, bytes) + 10 + ofdm(6, 14)},
-		{54, ofdm(54, bytes) + 10 + ofdm(24, 14)},
+		{1, false, dsss(1, bytes) + 10 + dsss(1, 14)},
+		{11, false, dsss(11, bytes) + 10 + dsss(11, 14)},
+		{6, false, ofdm(6, bytes) + 10 + ofdm(6, 14)},
+		{54, false, ofdm(54, bytes) + 10 + ofdm(24, 14)},
+		{6, true, dsss(5.5, 20) + 10 + dsss(5.5, 14) + 10 + ofdm(6, bytes) + 10 + ofdm(6, 14)},
+		{54, true, dsss(11, 20) + 10 + dsss(11, 14) + 10 + ofdm(54, bytes) + 10 + ofdm(24, 14)},
 	} {
 		core, s := mpduCore(t, phy.Standard80211g, 2, line(5), func(cfg *Config) {
 			cfg.BasicRatesMbps, cfg.LongSlot = []float64{1, 2, 5.5, 11}, true
 		})
 		core.Advance(time.Second)
-		core.Transmit(0, MPDU{Frame: frame, Tries: []Try{{RateMbps: c.rate, Times: 1}}})
+		core.Transmit(0, MPDU{Frame: frame, Tries: []Try{{RateMbps: c.rate, Times: 1, RTS: c.rts}}})
 		core.Advance(2 * time.Second)
 		if len(s.sent) != 1 || !s.sent[0].ACK || s.sent[0].at != time.Second+us(c.want) {
-			t.Errorf("at %g Mbit/s: %+v, want an ACK after %g µs", c.rate, s.sent, c.want)
+			t.Errorf("at %g Mbit/s, RTS %v: %+v, want an ACK after %g µs", c.rate, c.rts, s.sent, c.want)
 		}
+	}
+	// A CTS that does not come is given up when its preamble and header would have been over.
+	core, s := mpduCore(t, phy.Standard80211g, 2, line(5), func(cfg *Config) {
+		cfg.BasicRatesMbps, cfg.LongSlot = []float64{1, 2, 5.5, 11}, true
+	})
+	core.Advance(time.Second)
+	unheard := data80211(ethernet(0, 77, 0, 1000))
+	core.Transmit(0, MPDU{Frame: unheard, Tries: []Try{{RateMbps: 54, Times: 1, RTS: true}}})
+	core.Advance(2 * time.Second)
+	if want := dsss(11, 20) + 10 + 20 + 192; len(s.sent) != 1 || s.sent[0].ACK || s.sent[0].at != time.Second+us(want) {
+		t.Errorf("no CTS: %+v, want it given up after %g µs", s.sent, want)
 	}
 }
 

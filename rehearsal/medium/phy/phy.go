@@ -43,6 +43,7 @@ type Mode struct {
 	Curve         errorrate.Curve
 	Loss          float64                      // ratio by which the receiver is worse than its noise figure says
 	Response      int                          // index of the mode of an ACK or CTS to a frame of this one
+	RTS           int                          // the same of an RTS before it
 	last          struct{ snr, error float64 } // what the curve was asked last
 	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM; nil: the PHY's.
 	guest *guestHeader
@@ -138,7 +139,7 @@ func New(cfg Config) (*PHY, error) {
 	}
 	for i := range p.Modes {
 		m := &p.Modes[i]
-		m.Response = p.ResponseMode(i)
+		m.Response, m.RTS = p.ResponseMode(i), p.rtsMode(i)
 		m.Curve = errorrate.Scheme{Modulation: m.Modulation, Code: m.Code, Soft: r.soft}.Curve()
 		if m.Share == 0 {
 			m.Share = 1
@@ -383,11 +384,8 @@ const ofdmServiceAndTailBits = 16 + 6 // 17.3.5.2, 17.3.5.3
 // 802.11n or 802.11ac is its non-HT reference rate.
 func (p *PHY) ResponseMode(to int) int {
 	narrower := p.Modes[to].answers
-	best, mandatory, last := -1, 0, to-narrower
-	if reference := p.Modes[to].referenceMbps; reference > 0 {
-		last = slices.IndexFunc(p.Modes, func(m Mode) bool { return m.RateMbps == reference })
-	}
-	for i, m := range p.Modes[:last+1] {
+	best, mandatory := -1, 0
+	for i, m := range p.upTo(to) {
 		if (m.guest == nil) != (p.Modes[to].guest == nil) {
 			continue
 		}
@@ -402,6 +400,27 @@ func (p *PHY) ResponseMode(to int) int {
 		return narrower + mandatory
 	}
 	return narrower + best
+}
+
+// rtsMode is the rate of an RTS, with which an exchange begins (10.6.6.2): the highest basic rate not above that
+// of the frame behind it, or else the lowest, of any modulation (rate_fixup_ratelist of mac80211).
+func (p *PHY) rtsMode(before int) int {
+	best := p.GroupMode()
+	for i, m := range p.upTo(before) {
+		if m.basic {
+			best = i
+		}
+	}
+	return p.Modes[before].answers + best
+}
+
+// upTo are the modes of control frames that are not above the rate of a frame.
+func (p *PHY) upTo(of int) []Mode {
+	last := of - p.Modes[of].answers
+	if reference := p.Modes[of].referenceMbps; reference > 0 {
+		last = slices.IndexFunc(p.Modes, func(m Mode) bool { return m.RateMbps == reference })
+	}
+	return p.Modes[:last+1]
 }
 
 // mandatory: every rate of 802.11b (16.1.1), and 6, 12 and 24 Mbit/s (17.1.1).
