@@ -118,4 +118,10 @@ func TestTheAirIsThatOfTheAgentsCell(t *testing.T) {
 	if sameChannel(at(54), at(24)) || !sameChannel(at(54), at(54)) {
 		t.Error("trials at 54 and 24 Mbit/s share a channel, or two at 54 do not")
 	}
+	in := func(mode string) medium.Config {
+		return emulated.trialConfig(wire.Trial{Radio: wire.Radio{Mode: mode, Standard: "802.11g"}})
+	}
+	if sameChannel(in("adhoc"), in("mesh")) || !sameChannel(in("mesh"), in("mesh")) {
+		t.Error("a mesh goes on in an ad hoc cell's slots, or two of a kind do not share a channel")
+	}
 }
