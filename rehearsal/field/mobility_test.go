@@ -226,6 +226,34 @@ func TestCarsDriveAmongNodesOfTheField(t *testing.T) {
 	}
 }
 
+// Paths begin at a time after the departure. Where it is the car that opens the window, a node that moves
+// would be elsewhere in it at each speed.
+func TestNodesMoveBesideACarOnlyByTheClock(t *testing.T) {
+	m := MobilityConfig{Model: "chain", SpacingM: 100, Moves: []MoveConfig{{Node: "c", XM: 100, YM: 500, SpeedMps: 10}}}
+	speed, after := 10.0, 30.0
+	trial := func(number int, change func(*wire.Trial)) wire.Trial {
+		out := wire.Trial{Number: number, Repetition: 1, Car: "a", Roadside: "b", SpeedMps: &speed, Course: wire.Course{
+			Kind: "depart", AccelMps2: 2, BrakeMps2: 2}, Gate: wire.Gate{AfterS: &after, LeadS: 1}}
+		change(&out)
+		return out
+	}
+	still := trial(1, func(x *wire.Trial) { x.Still, x.Gate.SpeedBand = true, true })
+	timed := trial(2, func(x *wire.Trial) {})
+	cfg := Config{Field: Settings{Mobility: &m}, Nodes: []Node{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	for name, change := range map[string]func(*wire.Trial){
+		"":       func(x *wire.Trial) { x.Course.Kind = "none"; x.Gate.SpeedBand = true },
+		"speed":  func(x *wire.Trial) { x.Gate.SpeedBand = true },
+		"place":  func(x *wire.Trial) { x.Gate.PlaceM = new(50.0) },
+		"c only": func(x *wire.Trial) { x.Roadside, x.Gate.SpeedBand = "c", true },
+	} {
+		err := CheckScenes(cfg, []wire.Trial{still, timed, trial(3, change)})
+		if refused := name == "speed" || name == "place"; (err != nil) != refused ||
+			refused && !strings.Contains(err.Error(), `trial 3: node "c" moves beside a car`) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 //attack:file a campaign that names a movement outside its folder | the path has to lie below
 func TestImpossibleMobilityIsRefused(t *testing.T) {
 	area := &AreaConfig{100, 100}

@@ -154,10 +154,18 @@ func (s *stage) arrange(t wire.Trial) (*scene, error) {
 			out.fixed[i] = stand(t.Course, 0)
 			continue
 		}
+		if onCourse && paths[i].Moves() && waitsForCar(t) {
+			return nil, fmt.Errorf("place trial %d: node %q moves beside a car whose speed or place the gate waits "+
+				"for, so that where the node is in the window would depend on the car: give trial.gate after_s "+
+				"without speed_band and place_m, or have field.mobility let the node stand", t.Number, s.names[i])
+		}
 		out.paths[i] = &paths[i]
 	}
 	return out, nil
 }
+
+// waitsForCar reports whether it is the car that opens the window, and no time after the departure.
+func waitsForCar(t wire.Trial) bool { return t.Gate.SpeedBand || t.Gate.PlaceM != nil }
 
 func driven(car int, t wire.Trial, speed float64) (int, mobility.Drive, error) {
 	d, err := mobility.New(t.Course, speed, t.Direction)

@@ -158,11 +158,13 @@ func CheckScenes(cfg Config, trials []wire.Trial) error {
 	}
 	type scene struct { // what mobility sees of a trial
 		repetition                 int
+		course                     string
+		still, waits               bool
 		least, most, width, height float64
 	}
 	seen := map[scene]bool{}
 	for _, t := range trials {
-		k := scene{repetition: t.Repetition}
+		k := scene{repetition: t.Repetition, course: t.Course.Kind, still: t.Still, waits: waitsForCar(t)}
 		if c := t.Conditions; c != nil {
 			k.least, k.most = orZero(c.SpeedMinMps), orZero(c.SpeedMaxMps)
 			k.width, k.height = orZero(c.WidthM), orZero(c.HeightM)
