@@ -164,7 +164,7 @@ func (n *fakeNode) Schedule(run string) (wire.Schedule, error) {
 	return plan.Schedule(), nil
 }
 
-func (n *fakeNode) PushFix(f wire.Fix) (wire.GPS, error) {
+func (n *fakeNode) PushFix(_ Peer, f wire.Fix) (wire.GPS, error) {
 	return wire.GPS{Mode: f.Mode, Connected: true}, nil
 }
 

@@ -4,7 +4,7 @@ import "fieldmesh.dev/fieldmesh/protocols/wire"
 
 func (s *Server) schedule(c *call) (any, error) { return s.node.Schedule(c.run) }
 
-func (s *Server) pushFix(_ *call, f wire.Fix) (any, error) { return s.node.PushFix(f) }
+func (s *Server) pushFix(c *call, f wire.Fix) (any, error) { return s.node.PushFix(c.peer, f) }
 
 func (s *Server) pushWiFi(c *call, w wire.WiFiReading) (any, error) {
 	return s.node.PushWiFi(c.peer, w)

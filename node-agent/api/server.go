@@ -53,7 +53,7 @@ type Node interface {
 // People is what an app asks of a node and tells it, and which apps there are.
 type People interface {
 	Schedule(run string) (wire.Schedule, error)
-	PushFix(f wire.Fix) (wire.GPS, error)
+	PushFix(p Peer, f wire.Fix) (wire.GPS, error)
 	PushWiFi(p Peer, w wire.WiFiReading) (wire.WiFi, error)
 	Note(ctx context.Context, p Peer, n wire.Note) (wire.SpoolPosition, error)
 	// LetIn replaces the apps that are let in.

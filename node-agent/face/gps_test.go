@@ -1,10 +1,14 @@
 package face
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/gps"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,6 +36,37 @@ func TestGPSProblem(t *testing.T) {
 		if !strings.Contains(found, c.found) || !strings.Contains(cure, c.cure) || (found == "") != (c.found == "") ||
 			(cure == "") != (found == "") {
 			t.Errorf("%s: %q, %q", name, found, cure)
+		}
+	}
+}
+
+// A node has one track: another phone's fix is refused, and says whose it has.
+//
+//attack:phone another phone gives its own position as this node's
+func TestAnotherPhonesFixIsRefused(t *testing.T) {
+	lat, lon := -26.682, 27.092
+	for name, c := range map[string]struct {
+		own, followed, other, says string
+	}{
+		"a laptop's":   {"", "b", "a", "this node is where b says"},
+		"on the phone": {pinOf("a"), "a", "b", "this node is a phone, whose own app tells"},
+	} {
+		f := &Face{cfg: config.Config{GPSD: config.NoGPSD, AppKey: c.own}, gps: gps.NewPushed(clock.System{})}
+		push := func(by string, speed float64) (wire.GPS, error) {
+			return f.PushFix(api.Peer{Name: by, Role: wire.RoleApp, Pin: pinOf(by)},
+				wire.Fix{Mode: 3, LatDeg: &lat, LonDeg: &lon, SpeedMps: &speed})
+		}
+		if is, err := push(c.followed, 13.9); err != nil || *is.SpeedMps != 13.9 {
+			t.Errorf("%s: of %s: %+v, %v", name, c.followed, is, err)
+		}
+		_, err := push(c.other, 0)
+		var refused *wire.Error
+		if !errors.As(err, &refused) || refused.Code != wire.CodeConflict ||
+			!strings.Contains(refused.Message, c.says) {
+			t.Errorf("%s: of %s: %v", name, c.other, err)
+		}
+		if is, _ := f.gps.Last(); *is.SpeedMps != 13.9 {
+			t.Errorf("%s: the node's speed is %g m/s", name, *is.SpeedMps)
 		}
 	}
 }

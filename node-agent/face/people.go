@@ -12,13 +12,25 @@ import (
 // Schedule passes a question for the run's plan on.
 func (f *Face) Schedule(run string) (wire.Schedule, error) { return f.engine.Schedule(run) }
 
-// PushFix takes a phone's fix where the configuration says that there is no gpsd.
-func (f *Face) PushFix(fix wire.Fix) (wire.GPS, error) {
+// PushFix takes a phone's fix where the configuration says that there is no gpsd. One
+// phone is followed: on the phone that is the node its own, else the first.
+func (f *Face) PushFix(p api.Peer, fix wire.Fix) (wire.GPS, error) {
 	if f.cfg.GPSD != config.NoGPSD {
 		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict, Message: "this node's GPS is the gpsd at " + f.cfg.GPSD,
 			Cure: "set gpsd: none in the agent's configuration to have the phone's instead"}
 	}
-	f.gps.Push(fix)
+	if f.cfg.AppKey != "" && p.Pin != f.cfg.AppKey {
+		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict,
+			Message: fmt.Sprintf("this node is a phone, whose own app tells where it is: %s is elsewhere", p.Name),
+			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
+	}
+	if followed := f.gps.Push(p.Name, fix); followed != p.Name {
+		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict,
+			Message: fmt.Sprintf("this node is where %s says, and follows nobody else: %s may be elsewhere",
+				followed, p.Name),
+			Cure: fmt.Sprintf("have only the phone that travels with this node give it its GPS; %s is followed until "+
+				"it has been silent for 5 s", followed)}
+	}
 	newest, _ := f.gps.Last()
 	return newest, nil
 }

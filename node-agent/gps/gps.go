@@ -31,7 +31,8 @@ type Client struct {
 	epochs    epochs
 	derived   derived
 	arrivals  []int64 // boot times of the newest fixes, oldest first
-	pushedNs  int64   // boot time of the newest push; 0: none
+	pushedNs  int64   // boot time of the newest push of the sender that is followed; 0: none
+	sender    string  // that is followed; empty: none has had a fix
 }
 
 // newest is the receiver's time of its newest fix; it is empty where gpsd does not know it.
@@ -39,7 +40,7 @@ type newest struct{ device, utc string }
 
 // receiverGone is for how long the receiver that is followed tells no new fix until another
 // one of the same gpsd is followed: two tell two places, and one that is held up hides
-// behind the other.
+// behind the other. So it is with who pushes fixes and is silent.
 const receiverGone = 5 * time.Second
 
 // keptArrivals is how many fixes RateHz looks back over: 2 s at 10 Hz.

@@ -14,29 +14,37 @@ const pushedFresh = 3 * time.Second
 // NewPushed makes a client that no gpsd feeds: Push does.
 func NewPushed(clk clock.Clock) *Client { return &Client{clk: clk, pushed: true} }
 
-// Push takes a fix from elsewhere, and reports whether it is new. The same fix
-// again, or one that is older than the newest, changes nothing but shows that
-// its sender is there.
-func (c *Client) Push(f wire.Fix) bool {
+// Push takes a fix from a sender, and tells the sender whose fixes are followed: the first
+// that had one, until it has sent nothing for receiverGone. Two senders are in two places,
+// so another's fix changes nothing. The same fix again, or one that is older than the
+// newest, changes nothing but shows that its sender is there.
+func (c *Client) Push(sender string, f wire.Fix) (followed string) {
 	now := c.clk.BootNs()
 	atNs := now - int64(f.AgeMs*1e6)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.sender != "" && c.sender != sender {
+		if now-c.pushedNs <= receiverGone.Nanoseconds() {
+			return c.sender
+		}
+		c.sender, c.arrivals = "", nil
+	}
 	c.pushedNs = now
 	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
-		return false
+		return sender
 	}
 	c.mode = f.Mode
 	if f.Mode < 2 || f.SpeedMps == nil && (f.LatDeg == nil || f.LonDeg == nil) {
-		return true
+		return sender
 	}
+	c.sender = sender
 	fix := wire.GPS{FixBootNs: &atNs, TimeUTC: f.TimeUTC, AltM: f.AltM, SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg,
 		SpeedErrMps: f.SpeedErrMps, HorizErrM: f.HorizErrM, SatellitesUsed: f.SatellitesUsed}
 	if f.LatDeg != nil && f.LonDeg != nil {
 		fix.LatDeg, fix.LonDeg = f.LatDeg, f.LonDeg
 	}
 	c.show(&fix)
-	return true
+	return sender
 }
 
 // sameFix is the difference of two arrivals below which they are of one fix:

@@ -21,8 +21,8 @@ func TestAPushedFixIsOfWhenItWasTaken(t *testing.T) {
 	if g := c.Tick(); g.Connected || g.Mode != 0 || g.FixAgeMs != nil {
 		t.Errorf("before anything: %+v", g)
 	}
-	if !c.Push(pushed(200, 13.9)) {
-		t.Error("a first fix is not new")
+	if by := c.Push("driver", pushed(200, 13.9)); by != "driver" {
+		t.Errorf("after a first fix %q is followed", by)
 	}
 	g := c.Tick()
 	if speedOf(g) != "13.9" || *g.FixAgeMs != 200 || *g.FixBootNs != int64(9800*time.Millisecond) || !g.Connected ||
@@ -39,7 +39,7 @@ func afterAFix() (*handClock, *Client) {
 	clk := &handClock{}
 	c := NewPushed(clk)
 	clk.set(10 * time.Second)
-	c.Push(pushed(0, 13.9))
+	c.Push("driver", pushed(0, 13.9))
 	c.Tick()
 	return clk, c
 }
@@ -48,7 +48,8 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 	clk, c := afterAFix()
 	clk.set(10100 * time.Millisecond)
 	for _, again := range []wire.Fix{pushed(100, 13.9), pushed(95, 13.9), pushed(5000, 3)} {
-		if c.Push(again) {
+		c.Push("driver", again)
+		if g := c.Tick(); g.SpeedMps != nil {
 			t.Errorf("taken as new: %+v", again)
 		}
 	}
@@ -60,13 +61,49 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 	clk, c := afterAFix()
 	clk.set(11 * time.Second)
-	c.Push(wire.Fix{Mode: 1})
+	c.Push("driver", wire.Fix{Mode: 1})
 	if g := c.Tick(); g.Mode != 1 || g.SpeedMps != nil || *g.FixAgeMs != 1000 || !g.Connected {
 		t.Errorf("without a fix: %+v", g)
 	}
 	clk.set(14100 * time.Millisecond)
 	if g := c.Tick(); g.Mode != 0 || g.Connected || *g.FixAgeMs != 4100 {
 		t.Errorf("after silence: %+v", g)
+	}
+}
+
+// Two phones are in two places: the first that had a fix is followed until it is silent.
+//
+//attack:phone another phone gives its own position as this node's | one phone is followed until it has been silent
+//attack:and for 5 s; on a phone that is the node only its own
+func TestOneSenderOfFixesIsFollowed(t *testing.T) {
+	clk := &handClock{}
+	c := NewPushed(clk)
+	for _, s := range []struct {
+		atMs          int
+		by            string
+		mode          int
+		speed         float64
+		followed, has string // afterwards: who, and the speed of the newest fix
+	}{
+		{10_000, "experimenter", 1, 0, "experimenter", "none"}, // it has no fix, and so is not followed yet
+		{10_100, "driver", 3, 13.9, "driver", "13.9"},
+		{10_200, "experimenter", 3, 0, "driver", "13.9"},
+		{14_000, "driver", 1, 0, "driver", "13.9"}, // a tunnel is no silence
+		{18_900, "experimenter", 3, 0, "driver", "13.9"},
+		{19_000, "experimenter", 3, 0, "driver", "13.9"},
+		{19_001, "experimenter", 3, 0.5, "experimenter", "0.5"},
+		{19_100, "driver", 3, 13.8, "experimenter", "0.5"},
+	} {
+		clk.set(time.Duration(s.atMs) * time.Millisecond)
+		f := wire.Fix{Mode: s.mode}
+		if s.mode == 3 {
+			f = pushed(0, s.speed)
+		}
+		followed := c.Push(s.by, f)
+		if g, _ := c.Last(); followed != s.followed || speedOf(g) != s.has {
+			t.Errorf("at %d ms %s pushed: %q is followed and has %s, want %q and %s", s.atMs, s.by, followed,
+				speedOf(g), s.followed, s.has)
+		}
 	}
 }
 
