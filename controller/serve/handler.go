@@ -199,6 +199,7 @@ func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer string, er
 		level = s.log.Error
 	case wire.CodeForbidden:
 		level = s.log.Warn
+		w.Header().Set("Connection", "close") // its place is for who may
 	case wire.CodeTooLarge, wire.CodeTooSlow:
 		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
 	}

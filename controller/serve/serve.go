@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
@@ -26,9 +27,10 @@ import (
 
 // Server serves the campaigns of a folder on one fleet.
 type Server struct {
-	fleet     string // the fleet file
-	campaigns string // folder of campaign files
-	place     string // of the runs that are begun
+	fleet     string                      // the fleet file
+	last      atomic.Pointer[fleet.Fleet] // as it could last be read
+	campaigns string                      // folder of campaign files
+	place     string                      // of the runs that are begun
 	identity  keys.Identity
 	driver    Driver
 	discovery bool
@@ -75,6 +77,7 @@ func New(c Config) (*Server, error) {
 		checking: make(chan struct{}, 1), planning: make(chan struct{}, 1), offered: map[string]offered{},
 		preflight: askFleet, restore: restoreNodes}
 	s.collect = s.collectLast
+	s.last.Store(fl)
 	if _, err := s.files(); err != nil {
 		return nil, err
 	}
@@ -138,9 +141,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) (err error) {
 	return fmt.Errorf("serve on %s: %w", listener.Addr(), errors.Join(err, server.Close()))
 }
 
-// tls lets in whom the fleet file names, as it is at that moment. What they may, peer
-// says at each request; where the file cannot be read, that is an answer, and no alert: a
-// phone takes an alert for its key's end.
+// readFleet reads the fleet file. With an error it is the fleet as the file could last be read.
+func (s *Server) readFleet() (*fleet.Fleet, error) {
+	fl, err := fleet.Load(s.fleet)
+	if err != nil {
+		return s.last.Load(), err
+	}
+	s.last.Store(fl)
+	return fl, nil
+}
+
+// tls lets in whom the fleet file names, as it is at that moment, or could last be read.
+// What they may, peer says at each request; where the file cannot be read, that is an
+// answer, and no alert: a phone takes an alert for its key's end.
 func (s *Server) tls() *tls.Config {
 	config := keys.ServerTLS(s.identity, nil)
 	config.VerifyConnection = func(state tls.ConnectionState) error {
@@ -148,10 +161,7 @@ func (s *Server) tls() *tls.Config {
 		if err != nil {
 			return err
 		}
-		fl, err := fleet.Load(s.fleet)
-		if err != nil {
-			return nil // peer says so
-		}
+		fl, _ := s.readFleet() // peer says what is wrong with it
 		if name, _ := nameOf(fl, pin); name == "" {
 			return &keys.PinError{Got: pin}
 		}
@@ -185,10 +195,7 @@ func (s *Server) peer(r *http.Request) (string, error) {
 	if err != nil {
 		return "", wire.Errorf(wire.CodeForbidden, "%s", err)
 	}
-	fl, err := fleet.Load(s.fleet)
-	if err != nil {
-		return "", wire.Errorf(wire.CodeUnavailable, "the fleet file cannot be read: %s", err)
-	}
+	fl, err := s.readFleet()
 	name, experimenter := nameOf(fl, pin)
 	switch {
 	case name == "":
@@ -198,6 +205,8 @@ func (s *Server) peer(r *http.Request) (string, error) {
 		return name, &wire.Error{Code: wire.CodeForbidden,
 			Message: fmt.Sprintf("app %q lacks the experimenter's role: it may not see or drive campaigns", name),
 			Cure:    "revoke it and pair it again with `fieldmesh keys pair NAME --app --experimenter`"}
+	case err != nil:
+		return name, wire.Errorf(wire.CodeUnavailable, "the fleet file cannot be read: %s", err)
 	}
 	return name, nil
 }

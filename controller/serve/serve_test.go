@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -76,8 +77,11 @@ func TestOnlyAnExperimentersPhoneIsAnswered(t *testing.T) {
 	}
 }
 
+//attack:network strangers who come while the fleet file cannot be read, to take the places of those who may | the
+//attack:and list that could last be read is kept to, and who is refused loses the connection
 func TestAFleetFileThatCannotBeReadIsSaid(t *testing.T) {
 	b := newBench(t)
+	stranger := b.client(t, testnet.Identity(t, "stranger"))
 	path := filepath.Join(b.keys(), fleet.FileName)
 	whole, err := os.ReadFile(path)
 	if err == nil {
@@ -87,6 +91,19 @@ func TestAFleetFileThatCannotBeReadIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.refused(t, http.MethodGet, "/v1/campaigns", nil, wire.CodeUnavailable)
+	if _, err := b.do(stranger, http.MethodGet, "/v1/campaigns", ""); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a key that nobody paired: %v", err)
+	}
+	refused, err := b.plain.Get("https://" + b.at + "/v1/campaigns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(refused.Body)
+	if refused.Body.Close(); err != nil || refused.StatusCode != http.StatusForbidden || !refused.Close ||
+		strings.Contains(string(text), path) {
+		t.Errorf("who may not: %s, closed: %t, %s, %v", refused.Status, refused.Close, text, err)
+	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
