@@ -17,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/door"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -25,6 +26,9 @@ import (
 // does not fill the log. Nothing else limits them: the secret has 128 bits, and a
 // limit would let anybody in the network keep the right one out.
 const logEvery = time.Second
+
+// lookEvery is how often it is asked whether the code's time is over.
+const lookEvery = time.Second
 
 // What a slow or silent peer can hold up.
 const (
@@ -63,6 +67,7 @@ type Offer struct {
 	Log   *slog.Logger
 
 	now      func() time.Time // a test's clock
+	wall     func() time.Time // a test's wall clock; nil: that of now
 	mu       sync.Mutex
 	logged   time.Time // when a refusal was logged last
 	unlogged int       // refusals since
@@ -82,8 +87,11 @@ func (o *Offer) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
-	timer := time.NewTimer(o.Until.Sub(o.clock()))
-	defer timer.Stop()
+	var look sync.WaitGroup
+	defer look.Wait()
+	valid, stop := context.WithCancel(ctx)
+	defer stop()
+	look.Go(func() { o.expire(valid) })
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(door.Listen(listener, pairing.ServerTLS(o.Identity), headerTime, connections, o.Log))
@@ -91,8 +99,6 @@ func (o *Offer) Serve(ctx context.Context, listener net.Listener) error {
 	var err error
 	select {
 	case err = <-o.done:
-	case <-timer.C:
-		err = ErrExpired
 	case <-ctx.Done():
 		err = ctx.Err()
 	case err := <-served:
@@ -115,6 +121,27 @@ func (o *Offer) clock() time.Time {
 		return o.now()
 	}
 	return time.Now()
+}
+
+// expire ends the offer when its time is over.
+func (o *Offer) expire(ctx context.Context) {
+	for pause.For(ctx, lookEvery) == nil {
+		if o.expired() {
+			o.end(ErrExpired)
+			return
+		}
+	}
+}
+
+// expired reports whether the time is over by either clock: Go's monotonic one stands
+// still while the machine sleeps, and the wall clock may be set back.
+func (o *Offer) expired() bool {
+	now := o.clock()
+	wall := now.Round(0) // without the monotonic reading
+	if o.wall != nil {
+		wall = o.wall()
+	}
+	return !now.Before(o.Until) || !wall.Before(o.Until.Round(0))
 }
 
 func (o *Offer) isUsed() bool {
@@ -215,7 +242,7 @@ func (o *Offer) check(request pairing.Request, pin string) error {
 	switch {
 	case o.used:
 		return wire.Errorf(pairing.CodeUsed, "the code was good for one, and has been used")
-	case !o.clock().Before(o.Until):
+	case o.expired():
 		return wire.Errorf(pairing.CodeExpired, "the code has expired; have `fieldmesh keys pair` make "+
 			"another")
 	case !o.Code.Proves(o.Identity.Pin, pin, request):
