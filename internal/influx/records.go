@@ -74,7 +74,7 @@ func Schema() []Measurement {
 		},
 		{
 			Name: "fm_interface", Kind: "interface",
-			Meaning: "The kernel's counters of one interface, since it came up.",
+			Meaning: "The kernel's counters of one interface, since it came up; from Linux 4.7 on.",
 			Tags: []Tag{
 				{"interface", "its name", ""},
 			},

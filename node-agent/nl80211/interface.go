@@ -134,6 +134,10 @@ const (
 	elementExtendedRates = 50
 )
 
+// leastSelector is the least of the values in the place of a rate that say what a station
+// must be able to do (IEEE 802.11-2020, 9.4.2.3: BSS membership selectors).
+const leastSelector = 121
+
 // elements reads a beacon's elements as far as they are whole.
 func (b *BSS) elements(data []byte) {
 	for len(data) >= 2 && len(data) >= 2+int(data[1]) {
@@ -146,6 +150,9 @@ func (b *BSS) elements(data []byte) {
 			b.HT = true
 		case elementRates, elementExtendedRates:
 			for _, r := range body {
+				if r&0x7f >= leastSelector {
+					continue
+				}
 				mbps := float64(r&0x7f) / 2 // in units of 500 kbit/s, the top bit says basic (9.4.2.3)
 				b.RatesMbps = append(b.RatesMbps, mbps)
 				if r&0x80 != 0 {

@@ -24,8 +24,8 @@ func TestChannelNumbers(t *testing.T) {
 
 func TestBeaconsElements(t *testing.T) {
 	var b BSS
-	// the last one is cut
-	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1})
+	// 0xff and 0xfb are BSS membership selectors; the last element is cut
+	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 4, 0x82, 0x8b, 12, 0xff, 50, 2, 108, 0xfb, 45, 0, 1, 9, 1})
 	if b.SSID != "mesh" || !b.HT || !slices.Equal(b.BasicMbps, []float64{1, 5.5}) ||
 		!slices.Equal(b.RatesMbps, []float64{1, 5.5, 6, 54}) {
 		t.Errorf("read %+v", b)
@@ -71,6 +71,35 @@ func TestASignalIsOfAFrame(t *testing.T) {
 			if (got == nil) != (want == nil) || want != nil && *got != *want {
 				t.Errorf("of %#x the signal is %v, want %v", raw, got, want)
 			}
+		}
+	}
+}
+
+// The index of a rate says that it is of 802.11n or later.
+func TestRatesOfLaterStandards(t *testing.T) {
+	for name, c := range map[string]struct {
+		index uint16 // attribute; 0: none
+		ht    bool
+	}{
+		"802.11g": {0, false}, "802.11n": {unix.NL80211_RATE_INFO_MCS, true},
+		"802.11ac": {unix.NL80211_RATE_INFO_VHT_MCS, true}, "802.11ax": {unix.NL80211_RATE_INFO_HE_MCS, true},
+		"802.11be": {unix.NL80211_RATE_INFO_EHT_MCS, true},
+	} {
+		e := netlink.NewAttributeEncoder()
+		e.Nested(unix.NL80211_STA_INFO_TX_BITRATE, func(n *netlink.AttributeEncoder) error {
+			n.Uint32(unix.NL80211_RATE_INFO_BITRATE32, 540)
+			if c.index != 0 {
+				n.Uint8(c.index, 7)
+			}
+			return nil
+		})
+		data, err := e.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Station
+		if err := each(data, s.info); err != nil || *s.TxBitrateMbps != 54 || s.TxHT != c.ht {
+			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
 }

@@ -80,7 +80,8 @@ func bitrate(d *netlink.AttributeDecoder) (mbps *float64, ht bool) {
 			if mbps == nil {
 				mbps = new(float64(a.Uint16()) / 10)
 			}
-		case unix.NL80211_RATE_INFO_MCS, unix.NL80211_RATE_INFO_VHT_MCS, unix.NL80211_RATE_INFO_HE_MCS:
+		case unix.NL80211_RATE_INFO_MCS, unix.NL80211_RATE_INFO_VHT_MCS, unix.NL80211_RATE_INFO_HE_MCS,
+			unix.NL80211_RATE_INFO_EHT_MCS:
 			ht = true
 		}
 	})

@@ -98,7 +98,7 @@ const BeforeEdge = "before_"
 
 func (*TCPSample) Kind() string { return "tcp" }
 
-// Interface holds the kernel's counters of one interface, since it came up.
+// Interface holds the kernel's counters of one interface, since it came up; from Linux 4.7 on.
 type Interface struct {
 	Name      string `json:"interface" influx:"tag" redact:"keep"` // its name
 	RxBytes   uint64 `json:"rx_bytes" unit:"B"`                    // received
