@@ -273,6 +273,9 @@ func properties(p wire.Provenance) map[string]string {
 		"routes":                      strings.Join(p.Routes, "; "),
 		"congestion controls at hand": strings.Join(p.Congestion, ", "),
 	}
+	if r := p.Radio; r != nil && r.TxPowerDbm != nil && *r.TxPowerDbm != 0 { // a driver that knows none tells 0
+		out["transmit power in force, as the radio tells"] = fmt.Sprintf("%g dBm", *r.TxPowerDbm)
+	}
 	for k, v := range p.Tools {
 		out["tool "+k] = v
 	}

@@ -138,6 +138,51 @@ func TestARadioThatCannotBeReadIsAskedAgain(t *testing.T) {
 	}
 }
 
+// A power that is not the plan's is told, however it came about.
+func TestAPowerThatIsNotThePlansIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		driver   string
+		want, is *float64
+		noted    bool
+	}{
+		"as planned":              {realDriver, new(20.0), new(20.0), false},
+		"rounded":                 {realDriver, new(20.62), new(20.0), false},
+		"less":                    {realDriver, new(20.0), new(14.0), true},
+		"more":                    {realDriver, new(10.0), new(30.0), true},
+		"none planned":            {realDriver, nil, new(14.0), false},
+		"none told":               {realDriver, new(20.0), nil, false},
+		"none known":              {realDriver, new(20.0), new(0.0), false},
+		"a weak unit's rehearsal": {"medium", new(20.0), new(14.0), false},
+	} {
+		note := powerNote("wlan0", wire.Radio{TxPowerDbm: c.want}, &wire.Caps{Driver: c.driver, TxPowerDbm: c.is})
+		noted := strings.Contains(note, "wlan0 tells a transmit power of")
+		if noted != c.noted || !noted && note != "" {
+			t.Errorf("%s: %q", name, note)
+		}
+	}
+}
+
+func TestAPowerThatIsNotThePlansIsRecorded(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.cfg.Interface = "lo" // which is there
+	road.plan.Trials[0].Radio = wire.Radio{Mode: "adhoc", Channel: 6, TxPowerDbm: new(20.0)}
+	road.deps.Radio = func() (*wire.Caps, error) {
+		return &wire.Caps{Driver: realDriver, Mode: "adhoc", Channel: 6, TxPowerDbm: new(14.0)}, nil
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	told := road.spool.kinds(k, "event")
+	if len(told) != 1 || !strings.Contains(told[0].Body.(*wire.Event).Text, "lo tells a transmit power of 14 dBm") {
+		t.Errorf("told %+v", told)
+	}
+	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "kept", func() bool { return road.kept(k) })
+}
+
 // With a phone's hotspot Android has the interface up and IPv6 as it needs it: the
 // run's changes begin with the hotspot, and leave both alone. Every node makes the
 // same passphrase of the run's key, another run another.

@@ -108,7 +108,7 @@ func (r Radio) apply(_ *Kernel, u *radioUndo) (err error) {
 	if err == nil {
 		err = d.Tune(wireless.Settings(r))
 	}
-	if err == nil && r.TxPowerDbm != nil && d.Shared() {
+	if err == nil && r.TxPowerDbm != nil {
 		err = d.SettlePower(r.TxPowerDbm)
 	}
 	if err != nil {

@@ -61,7 +61,19 @@ func (d *Device) checkChannel(s Settings) (reason, cure string) {
 		return fmt.Sprintf("%s has the rates %v Mbit/s on channel %d, and %v are wanted", s.Interface, f.RatesMbps,
 			s.Channel, s.allowed()), "plan another standard or rate"
 	}
-	return "", ""
+	return checkPower(s, f.TxPowerMaxDbm, country)
+}
+
+// checkPower refuses more than a channel allows: the kernel would say yes, and take the
+// most. A limit of 0 is not known.
+func checkPower(s Settings, mostDbm float64, country string) (reason, cure string) {
+	if s.TxPowerDbm == nil || mostDbm == 0 || *s.TxPowerDbm <= mostDbm {
+		return "", ""
+	}
+	return fmt.Sprintf("%s may send with %g dBm at most on channel %d in the regulatory domain %s, and %g dBm are "+
+			"wanted", s.Interface, mostDbm, s.Channel, country, *s.TxPowerDbm),
+		fmt.Sprintf("plan %g dBm at most, or leave tx_power_dbm out; where the radio does not know in which country "+
+			"it is, tell it (iw reg set XX)", mostDbm)
 }
 
 // checkKill looks at the switches that silence a radio (Documentation/driver-api/rfkill.rst).

@@ -81,3 +81,23 @@ func TestANetworkThatCouldNotBeJoinedAgainIsNotLeft(t *testing.T) {
 		t.Error("a mesh is left that could not be joined again")
 	}
 }
+
+// The kernel takes the most that a channel allows for whatever is more, and says yes.
+func TestMorePowerThanAChannelAllowsIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		want   *float64
+		most   float64
+		reason string // in it; empty: none
+	}{
+		"more":        {new(27.0), 20, "wlan0 may send with 20 dBm at most on channel 6"},
+		"the most":    {new(20.0), 20, ""},
+		"less":        {new(5.0), 20, ""},
+		"none wanted": {nil, 20, ""},
+		"no limit":    {new(27.0), 0, ""},
+	} {
+		reason, _ := checkPower(Settings{Interface: "wlan0", Channel: 6, TxPowerDbm: c.want}, c.most, "DE")
+		if !strings.Contains(reason, c.reason) || (reason == "") != (c.reason == "") {
+			t.Errorf("%s: %q, want %q", name, reason, c.reason)
+		}
+	}
+}

@@ -340,19 +340,13 @@ func Unsupported(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
 }
 
-// Shared reports whether another interface of the radio is in a network.
-func (d *Device) Shared() bool {
-	all, err := d.Conn.Interfaces()
-	return err == nil && slices.ContainsFunc(all, func(i nl80211.Interface) bool {
-		return i.Phy == d.Phy.Index && i.Index != d.Interface.Index && i.MHz != 0
-	})
-}
-
 // SettlePower has a power that was set, or is that of fewer interfaces again,
-// come into force: on a radio that several use, Linux 6.12 works it out when a
-// scan has ended, with drivers that know one channel at a time.
+// come into force: with drivers that know one channel at a time, Linux 6.12 works
+// it out when the channel is set next, as it is when a scan has ended. An access
+// point does not scan, and keeps the power that it has.
 func (d *Device) SettlePower(want *float64) error {
-	if err := d.read(d.Interface.Name); err != nil || same(d.Interface.TxPowerDbm, want) {
+	if err := d.read(d.Interface.Name); err != nil || d.Interface.TxPowerDbm == nil ||
+		same(d.Interface.TxPowerDbm, want) {
 		return err
 	}
 	d.listen(d.Interface.MHz)
