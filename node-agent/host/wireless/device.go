@@ -342,8 +342,7 @@ func Unsupported(err error) bool {
 
 // SettlePower has a power that was set, or is that of fewer interfaces again,
 // come into force: with drivers that know one channel at a time, Linux 6.12 works
-// it out when the channel is set next, as it is when a scan has ended. An access
-// point does not scan, and keeps the power that it has.
+// it out when the channel is set next, as it is when a scan has ended.
 func (d *Device) SettlePower(want *float64) error {
 	if err := d.read(d.Interface.Name); err != nil || d.Interface.TxPowerDbm == nil ||
 		same(d.Interface.TxPowerDbm, want) {
