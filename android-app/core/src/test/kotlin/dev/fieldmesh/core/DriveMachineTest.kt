@@ -118,6 +118,22 @@ class DriveMachineTest {
     }
 
     @Test
+    fun `in a window nothing is said of the attempt before it`() {
+        machine.onView(view("running"), 0)
+        machine.onLink(LinkState.LOST, second)
+        machine.onLink(LinkState.UP, 20 * second)
+        machine.onView(view("running", key = TrialKey(2, 1), verdicts = listOf(verdict("accepted"))), 20 * second)
+        assertEquals(listOf(Cue.NODE_LOST, Cue.GO), machine.takeEvents())
+    }
+
+    @Test
+    fun `how an attempt ended is said before the next one's target`() {
+        machine.onView(view("running"), 0)
+        machine.onView(view("armed", key = TrialKey(2, 1), verdicts = listOf(verdict("rejected"))), 20 * second)
+        assertEquals(listOf(Cue.REJECTED, Cue.TARGET), machine.takeEvents())
+    }
+
+    @Test
     fun `an agent that was started anew counts its views from the beginning`() {
         val late = view("running")
         val early = view("kept", verdicts = listOf(verdict("accepted"))).copy(version = 0uL)

@@ -176,11 +176,20 @@ class DriveMachine {
         inBandSinceNs = if (within) inBandSinceNs ?: nowNs else null
     }
 
-    /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
+    /**
+     * What the newer view has that the older had not, in its order: what is said last is what the driver goes by. An
+     * attempt that began and ended unseen is told by its end.
+     */
     private fun tell(old: CampaignView, newest: CampaignView) {
+        tellEnd(old, newest)
         val step = newest.current?.let { BEGINNINGS[newest.state] }
         if (step != null && isBegun(old, newest)) events += step
+    }
+
+    /** How the attempt that was watched came out; in another's window a word about it would mislead. */
+    private fun tellEnd(old: CampaignView, newest: CampaignView) {
         val watched = old.current ?: lastKey ?: return
+        if (newest.state == "running" && newest.current != watched) return
         val verdict = newest.verdictOf(watched)
         if (verdict == null || old.verdictOf(watched) != null) return
         events += when (verdict.outcome) {
