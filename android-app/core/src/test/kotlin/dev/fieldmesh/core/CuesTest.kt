@@ -37,6 +37,20 @@ class CuesTest {
     }
 
     @Test
+    fun `the target is spoken to its end before a word about the speed`() {
+        val cues = CueLogic()
+        cues.happened(Cue.TARGET)
+        assertEquals(Cue.TARGET, cues.next(0, 0.0, band))
+        assertNull(cues.next(seconds(2.0), 0.0, band), "its direction comes last")
+        assertEquals(Cue.FASTER, cues.next(seconds(5.0), 0.0, band))
+        cues.happened(Cue.TARGET)
+        assertEquals(Cue.TARGET, cues.next(seconds(10.0), 0.0, band))
+        cues.happened(Cue.GO)
+        assertEquals(Cue.GO, cues.next(seconds(12.0), 0.0, band))
+        assertEquals(Cue.FASTER, cues.next(seconds(14.0), 0.0, band), "nothing is left of the target to cut off")
+    }
+
+    @Test
     fun `no word about a speed that nobody knows or that nobody asked for`() {
         val cues = CueLogic()
         assertNull(cues.next(0, null, band))
@@ -55,6 +69,7 @@ class CuesTest {
         var now = 0L
         var speed = 0.0
         var saidNs: Long? = null
+        var before: Cue? = null
         repeat(1500) { step ->
             now += random.nextLong(10_000_000, 700_000_000)
             speed =
@@ -70,8 +85,10 @@ class CuesTest {
             if (random.nextInt(40) == 0) cues.happened(Cue.entries.filter { it.isEvent }.random(random))
             val cue = cues.next(now, known, asked) ?: return@repeat
             val where = "seed $seed step $step: $cue at $known m/s, band $asked"
-            saidNs?.let { assertTrue(now - it >= CueLogic.MIN_GAP_NS, "$where: ${now - it} ns after the last") }
+            val gapNs = if (before == Cue.TARGET && !cue.isEvent) CueLogic.TARGET_NS else CueLogic.MIN_GAP_NS
+            saidNs?.let { assertTrue(now - it >= gapNs, "$where: ${now - it} ns after $before") }
             saidNs = now
+            before = cue
             if (cue.isEvent) return@repeat
             assertTrue(known != null && asked != null, where)
             when (cue) {

@@ -166,8 +166,8 @@ class DriveTest {
     fun `on a long drive every cue comes in time, and every gap of the log has its cause`() {
         begin()
         drive()
-        val due = listOf(10.25 to "trial 3", 12.25 to "hold", 30.5 to "no G P S") + ofWindow(60.25) +
-            listOf(300.25 to "trial 7", 302.25 to "hold", 1041.0 to "hold") + ofWindow(4700.25)
+        val due = listOf(10.25 to "trial 3", 15.25 to "hold", 30.5 to "no G P S") + ofWindow(60.25) +
+            listOf(300.25 to "trial 7", 305.25 to "hold", 1041.0 to "hold") + ofWindow(4700.25)
         assertEquals(
             due.map {
                 it.second

@@ -58,13 +58,15 @@ internal class Milestones(private vararg val marks: Double) {
  * Decides when to say what. Two cues are never closer than [MIN_GAP_NS]: a
  * driver who is talked at stops listening. Something that happened waits for
  * its turn and comes before the speed; a speed cue is never said late, and
- * never one that the speed no longer asks for.
+ * never one that the speed no longer asks for. The target is long, and no speed
+ * cue cuts it off.
  *
  * Time comes in as an argument. Not safe for several threads.
  */
 class CueLogic {
     private val waiting = ArrayDeque<Cue>()
-    private var saidNs: Long? = null
+    private var said: Cue? = null
+    private var saidNs = 0L
     private var saidZone: Zone? = null
     private var zoneSaidNs = 0L
 
@@ -82,14 +84,17 @@ class CueLogic {
      */
     fun next(nowNs: Long, speedMps: Double?, band: Band?): Cue? {
         if (band == null) saidZone = null
-        val quietSince = saidNs
-        if (quietSince != null && nowNs - quietSince < MIN_GAP_NS) return null
-        val cue = waiting.removeFirstOrNull() ?: band?.let { ofSpeed(nowNs, it.zone(speedMps)) }
-        if (cue != null) saidNs = nowNs
+        if (isSpeaking(nowNs, MIN_GAP_NS)) return null
+        val cue = waiting.removeFirstOrNull() ?: band?.let { ofSpeed(nowNs, it.zone(speedMps)) } ?: return null
+        said = cue
+        saidNs = nowNs
         return cue
     }
 
+    private fun isSpeaking(nowNs: Long, forNs: Long) = said != null && nowNs - saidNs < forNs
+
     private fun ofSpeed(nowNs: Long, zone: Zone): Cue? {
+        if (said == Cue.TARGET && isSpeaking(nowNs, TARGET_NS)) return null
         val cue = when (zone) {
             Zone.BELOW -> Cue.FASTER
             Zone.ABOVE -> Cue.SLOWER
@@ -107,6 +112,9 @@ class CueLogic {
     companion object {
         const val MIN_GAP_NS = 2_000_000_000L
         const val REPEAT_NS = 6_000_000_000L
+
+        /** As long as it takes to speak a target with its direction. */
+        const val TARGET_NS = 5_000_000_000L
         private const val MOST_WAITING = 3
     }
 }
