@@ -19,8 +19,10 @@ import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runTest
@@ -190,6 +192,50 @@ class DeliveryTest {
         }, { currentTime * 1_000_000 })
         assertTrue(got.size in 10..12, "${got.size} pushes in 10 s to a node that takes 1 s for each")
         assertTrue(got.all { it.ageMs <= 100 }, got.map { it.ageMs }.toString())
+    }
+
+    @Test
+    fun `a fix of long ago is not pushed, and holds back no newer one`() = runTest {
+        val startNs = 100_000_000_000
+        val nowNs = { startNs + currentTime * 1_000_000 }
+        val fixes = flow {
+            emit(Fix(startNs - 61_000_000_000, 3, latDeg = 0.0, lonDeg = 0.0)) // as a new collector gets it again
+            delay(200)
+            emit(Fix(nowNs(), 3, latDeg = 0.0, lonDeg = 0.0))
+        }
+        assertEquals(listOf(200L), pushes(fixes, nowNs, "bad_request") { it.ageMs > 60_000 })
+    }
+
+    @Test
+    fun `only a node with a GPS of its own is left alone for a while`() = runTest {
+        val nowNs = { currentTime * 1_000_000 }
+        fun everySecond() = flow {
+            repeat(40) {
+                emit(Fix(nowNs(), 3, latDeg = 0.0, lonDeg = 0.0))
+                delay(1000)
+            }
+        }
+        val refused = pushes(everySecond(), nowNs, "unavailable") { true }
+        assertEquals(40, refused.size, "the next fix may be taken")
+        val startMs = currentTime
+        val asked = pushes(everySecond(), nowNs, "conflict") { true }.map { it - startMs }
+        assertTrue(asked.size == 2 && asked[1] in 30_000..31_000, "$asked")
+    }
+
+    /** When fixes are pushed to a node that refuses some with [code], in milliseconds. */
+    private suspend fun TestScope.pushes(
+        fixes: Flow<Fix>,
+        nowNs: () -> Long,
+        code: String,
+        refuses: (PushedFix) -> Boolean,
+    ): List<Long> {
+        val at = mutableListOf<Long>()
+        pushFixes(fixes, { fix ->
+            at += currentTime
+            if (refuses(fix)) throw AgentException.Refused(WireError(code, "no"))
+            Gps(mode = 3, connected = true)
+        }, nowNs)
+        return at
     }
 
     @Test
