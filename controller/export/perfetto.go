@@ -95,7 +95,7 @@ func writePerfetto(w io.Writer, from lines, at archive.Attempt) (undated int, er
 		t.tables[m.Name] = drawnTable{columns, fields - len(m.Tags), fields}
 	}
 	for _, r := range loaded.Records() {
-		if when, dated := t.clocks.wall(r.Node, happenedNs(r)); dated && drawn(r.Body.Kind()) {
+		if when, dated := t.when(r); dated && drawn(r.Body.Kind()) {
 			t.beginsNs, t.endsNs[r.Node] = min(t.beginsNs, when), max(t.endsNs[r.Node], when)
 		}
 	}
@@ -146,23 +146,35 @@ func drawn(kind string) bool {
 }
 
 // happenedNs is when what a record reports happened, or began, by its node's boot
-// clock.
-func happenedNs(r wire.Record) int64 {
+// clock; false: it is not known.
+func happenedNs(r wire.Record) (int64, bool) {
 	switch b := r.Body.(type) {
 	case *wire.RouteChange:
-		return b.AtBootNs
+		return b.AtBootNs, true
 	case *wire.RoutingEvent:
-		return b.AtBootNs
+		return b.AtBootNs, true
 	case *wire.Noted:
-		return b.NotedBootNs
+		if b.NotedBootNs == nil {
+			return 0, false
+		}
+		return *b.NotedBootNs, true
 	case *wire.Window:
-		return b.OpenBootNs
+		return b.OpenBootNs, true
 	case *wire.TCPEvent:
 		if b.FromBootNs != nil {
-			return *b.FromBootNs
+			return *b.FromBootNs, true
 		}
 	}
-	return r.TBootNs
+	return r.TBootNs, true
+}
+
+// when is the moment that happenedNs says, by the wall clock.
+func (t *trace) when(r wire.Record) (uint64, bool) {
+	bootNs, known := happenedNs(r)
+	if !known {
+		return 0, false
+	}
+	return t.clocks.wall(r.Node, bootNs)
 }
 
 func (t *trace) record(line []byte) error {
@@ -178,7 +190,7 @@ func (t *trace) record(line []byte) error {
 	if err := whole.UnmarshalJSON(line); err != nil {
 		return err
 	}
-	when, dated := t.clocks.wall(node, happenedNs(whole))
+	when, dated := t.when(whole)
 	if !dated {
 		t.undated++
 		return nil

@@ -18,7 +18,7 @@ import (
 // noted adds a mark of the car's phone to a run, with a file that it may have.
 func noted(t *testing.T, a *archive.Archive, seq uint64, text, mediaType string, file []byte, comes bool) string {
 	t.Helper()
-	n := &wire.Noted{ID: text, Note: "mark", Text: text, By: "phone", NotedBootNs: int64(seq) * 1e9}
+	n := &wire.Noted{ID: text, Note: "mark", Text: text, By: "phone", NotedBootNs: new(int64(seq) * 1e9)}
 	if file != nil {
 		sum := sha256.Sum256(file)
 		n.Attachment = &wire.Attachment{MediaType: mediaType, Bytes: len(file), SHA256: hex.EncodeToString(sum[:])}
@@ -58,10 +58,19 @@ func TestWhatWasNotedIsListed(t *testing.T) {
 	path := noted(t, a, 3, "antenna", "image/jpeg", photo.Bytes(), true)
 	spoken := noted(t, a, 4, "spoken", "audio/mp4", []byte("ftyp"), true)
 	noted(t, a, 5, "lost", "image/jpeg", []byte("none"), false)
+	late, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "notes", Seq: 20, Run: a.Info().Run},
+		Body: &wire.Noted{ID: "late", Note: "mark", Text: "a month ago", By: "phone"}}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append("car", [][]byte{late}); err != nil {
+		t.Fatal(err)
+	}
 	html := of(t, a)
 	has(t, html, "Noted on the way", "08:00:01", "&lt;b&gt;bus&lt;/b&gt; passed", "phone, car", "between attempts",
 		`<a href="`+path+`"><img src="`+path+`"`, `<audio controls preload="none" src="`+spoken+`">`,
-		"Its photo is not in the archive")
+		"Its photo is not in the archive",
+		`<tr><td>–</td><td class="words">between attempts</td><td class="words">a month ago`)
 	hasNot(t, html, "<b>bus")
 	if n := strings.Count(html, `<td class="words">antenna`); n != 1 {
 		t.Errorf("a mark that came again with its photo is listed %d times", n)

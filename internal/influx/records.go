@@ -371,7 +371,7 @@ func Schema() []Measurement {
 				{"note", Text, "", "mark, accept, repeat or skip", ""},
 				{"id", Text, "", "the sender's own name for it", ""},
 				{"text", Text, "", "in the person's words", ""},
-				{"noted_boot_ns", Integer, "ns", "when it was noted, boot clock", ""},
+				{"noted_boot_ns", Integer, "ns", "when it was noted, boot clock: below 0 before the node's boot; absent: not known", ""},
 				{"lat_deg", Float, "degree", "latitude of where, WGS 84", ""},
 				{"lon_deg", Float, "degree", "longitude of where, WGS 84", ""},
 			},

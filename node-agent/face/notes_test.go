@@ -3,6 +3,7 @@ package face
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -53,6 +54,23 @@ func TestANoteThatIsSentAgainIsNotNew(t *testing.T) {
 	}
 	if len(n.ids) != keptNotes {
 		t.Errorf("%d notes are remembered, want %d", len(n.ids), keptNotes)
+	}
+}
+
+func TestANoteIsOfTheTimeBeforeItCame(t *testing.T) {
+	const hourNs = int64(3600e9)
+	for name, c := range map[string]struct{ ageMs, want *int64 }{
+		"at once":                  {new(int64(0)), new(hourNs)},
+		"after three days":         {new(int64(3 * 24 * 3600e3)), new(hourNs - 3*24*hourNs)},
+		"nobody knows how long on": {nil, nil},
+	} {
+		n := wire.Note{ID: "1", Note: "mark"}
+		if c.ageMs != nil {
+			n.AgeMs = new(float64(*c.ageMs))
+		}
+		if got := noted(n, "phone", hourNs).NotedBootNs; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: noted at %v, want %v", name, got, c.want)
+		}
 	}
 }
 

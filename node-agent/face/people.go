@@ -83,9 +83,18 @@ func (f *Face) recordNote(p api.Peer, n wire.Note) error {
 	}
 	now := f.clk.BootNs()
 	h.TBootNs = now
-	_, err = f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6),
-		By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg, Attachment: n.Attachment})
+	_, err = f.spool.Append(h, noted(n, p.Name, now))
 	return err
+}
+
+// noted is the record of a note that came at a moment of the boot clock.
+func noted(n wire.Note, by string, nowNs int64) *wire.Noted {
+	r := &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, By: by, LatDeg: n.LatDeg, LonDeg: n.LonDeg,
+		Attachment: n.Attachment}
+	if n.AgeMs != nil {
+		r.NotedBootNs = new(nowNs - int64(*n.AgeMs*1e6))
+	}
+	return r
 }
 
 // noteHeader says what a note is about on a node that holds a run, "" for none.

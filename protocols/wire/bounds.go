@@ -211,7 +211,9 @@ func (x *Note) bounds(c *checker) {
 	c.match("id", x.ID, noteForm)
 	c.oneOf("note", x.Note, "mark", "accept", "repeat", "skip")
 	c.text("text", x.Text, 0, maxReasonRunes)
-	c.number("age_ms", x.AgeMs, 0, maxNoteAgeMs)
+	if x.AgeMs != nil {
+		c.number("age_ms", *x.AgeMs, 0, maxNoteAgeMs)
+	}
 	if x.Run != "" {
 		c.match("run", x.Run, runForm)
 	}

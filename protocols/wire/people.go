@@ -73,8 +73,8 @@ type Note struct {
 	ID   string `json:"id" form:"noteForm"`        // chosen by the sender; the same again is no new note
 	Note string `json:"note"`                      // mark | accept | repeat | skip
 	Text string `json:"text" max:"maxReasonRunes"` // a person's own words, such as "bus passed"
-	// at the moment of sending, by the sender's monotonic clock
-	AgeMs   float64  `json:"age_ms" min:"0" max:"maxNoteAgeMs"`
+	// how long ago it was noted, at the moment of sending; absent: not known
+	AgeMs   *float64 `json:"age_ms,omitempty" min:"0" max:"maxNoteAgeMs"`
 	Run     string   `json:"run,omitempty" form:"runForm"`            // that it is about; a decision names one
 	Trial   int      `json:"trial,omitempty" min:"0" max:"MaxTrials"` // absent or 0: none
 	Attempt int      `json:"attempt,omitempty" min:"0" max:"MaxAttempts"`
@@ -87,8 +87,8 @@ type Note struct {
 // IsMark tells what a person saw from what a person decided.
 func (n Note) IsMark() bool { return n.Note == "mark" }
 
-// maxNoteAgeMs is a day: notes wait on the phone while the node is out of reach.
-const maxNoteAgeMs = 24 * 3600e3
+// maxNoteAgeMs is 31 days: notes wait on the phone while the node is out of reach.
+const maxNoteAgeMs = 31 * 24 * 3600e3
 
 // Word is what a person decided about an attempt, over the acceptance rules.
 type Word struct {

@@ -248,10 +248,11 @@ func (*Capture) Kind() string { return "capture" }
 //
 // It is made of a Note. A decision is a wish; the controller decides what happens to the attempt.
 type Noted struct {
-	ID          string   `json:"id" influx:"after=note"`          // the sender's own name for it
-	Note        string   `json:"note" redact:"keep"`              // mark | accept | repeat | skip
-	Text        string   `json:"text,omitempty"`                  // in the person's words
-	NotedBootNs int64    `json:"noted_boot_ns" unit:"ns"`         // when it was noted, boot clock
+	ID   string `json:"id" influx:"after=note"` // the sender's own name for it
+	Note string `json:"note" redact:"keep"`     // mark | accept | repeat | skip
+	Text string `json:"text,omitempty"`         // in the person's words
+	// when it was noted, boot clock: below 0 before the node's boot; absent: not known
+	NotedBootNs *int64   `json:"noted_boot_ns,omitempty" unit:"ns"`
 	By          string   `json:"by" influx:"tag"`                 // the peer that sent it, by the name of its key
 	LatDeg      *float64 `json:"lat_deg,omitempty" unit:"degree"` // latitude of where, WGS 84
 	LonDeg      *float64 `json:"lon_deg,omitempty" unit:"degree"` // longitude of where, WGS 84

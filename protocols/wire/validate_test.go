@@ -162,6 +162,7 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		"seq":                    wire.Confirmation{Run: "r", Epoch: "a", Seq: math.MaxUint64},
 		"decision without a run": wire.Note{ID: "a", Note: "skip", Trial: 1},
 		"note's run":             wire.Note{ID: "a", Note: "mark", Run: "../etc"},
+		"note of 32 days ago":    wire.Note{ID: "a", Note: "mark", AgeMs: p(32 * 24 * 3600e3)},
 	}
 	for name, v := range bad {
 		if err := v.Validate(); err == nil {
@@ -173,6 +174,7 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Reason: strings.Repeat("ä", 2000)},
 		wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"},
 		wire.Note{ID: "a", Note: "mark"}, wire.Note{ID: "a", Note: "skip", Run: "velocity-1", Trial: 1},
+		wire.Note{ID: "a", Note: "mark", AgeMs: p(31 * 24 * 3600e3)},
 	}
 	for _, v := range good {
 		if err := v.Validate(); err != nil {

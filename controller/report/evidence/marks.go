@@ -80,8 +80,8 @@ func (m *marks) between(a *archive.Archive) error {
 func (m *marks) all(dir string) []Mark {
 	for i := range m.found {
 		one := &m.found[i]
-		if offset, known := m.walls[one.Node+"/"+one.Epoch]; known {
-			one.Wall = time.Unix(0, one.NotedBootNs+offset)
+		if offset, known := m.walls[one.Node+"/"+one.Epoch]; known && one.NotedBootNs != nil {
+			one.Wall = time.Unix(0, *one.NotedBootNs+offset)
 		}
 		if one.Attachment != nil {
 			_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(one.Attachment.Path())))

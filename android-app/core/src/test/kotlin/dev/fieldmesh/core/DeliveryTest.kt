@@ -71,7 +71,7 @@ class DeliveryTest {
         advanceTimeBy(20_000)
         job.cancel()
         assertEquals(listOf("first", "second"), taken.map { it.text })
-        assertTrue(taken[0].ageMs in 66_000.0..67_000.0 && taken[1].ageMs in 6_000.0..7_000.0, "$taken")
+        assertTrue(taken[0].ageMs!! in 66_000.0..67_000.0 && taken[1].ageMs!! in 6_000.0..7_000.0, "$taken")
         assertEquals(emptyList(), Outbox(shelf, clock).pending)
     }
 
@@ -136,6 +136,29 @@ class DeliveryTest {
             advanceTimeBy(1000)
             job.cancel()
             assertEquals(listOf(600_000.0), taken.map { it.ageMs }, "$uptimeMs ms after the restart")
+        }
+    }
+
+    @Test
+    fun `a note tells its age after days, and none that is beyond what a node takes`() = runTest {
+        val dayMs = 86_400_000L
+        val noted = 1_800_000_000_000
+        for ((days, told) in listOf(3L to 3.0 * dayMs, 31L to 31.0 * dayMs, 32L to null)) {
+            for (boot in 1..2) {
+                val shelf = Memory()
+                Outbox(shelf, Clocks({ 0 }, { noted }, { 1 })).add(note("bus"))
+                val upMs = if (boot == 1) days * dayMs else 60_000
+                val taken = mutableListOf<Note>()
+                val job = launch {
+                    Outbox(shelf, Clocks({ upMs * 1_000_000 }, { noted + days * dayMs }, { boot })).deliver({ n ->
+                        taken += n
+                        SpoolPosition("e", 1)
+                    }) {}
+                }
+                advanceTimeBy(1000)
+                job.cancel()
+                assertEquals(listOf(told), taken.map { it.ageMs }, "$days days later, boot $boot")
+            }
         }
     }
 

@@ -25,19 +25,23 @@ interface Shelf {
 
 /** What tells a note's age: the phone's clock since it booted, its clock of the day, and which boot it is. */
 class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int) {
-    /** By the clock since boot; for a note of before, by the clock of the day, and not less than since boot. */
-    fun ageMs(w: WaitingNote): Double {
+    /**
+     * By the clock since boot; for a note of before, by the clock of the day, and not less than since boot. Beyond what
+     * a node takes it is absent: most likely a clock was wrong.
+     */
+    fun ageMs(w: WaitingNote): Double? {
         val nowNs = bootNs()
         val ageMs = if (w.notedBoot == boot()) {
             (nowNs - w.notedBootNs) / 1e6
         } else {
             maxOf(w.notedUtcMs?.let { utcMs() - it }?.toDouble() ?: 0.0, nowNs / 1e6)
         }
-        return ageMs.coerceIn(0.0, MOST_AGE_MS)
+        return ageMs.coerceAtLeast(0.0).takeIf { it <= MOST_AGE_MS }
     }
 
     private companion object {
-        const val MOST_AGE_MS = 86_400_000.0
+        /** `maxNoteAgeMs` in protocols/wire. */
+        const val MOST_AGE_MS = 31 * 86_400_000.0
     }
 }
 

@@ -171,7 +171,7 @@ data class Note(
     val id: String,
     val note: String,
     val text: String,
-    @SerialName("age_ms") val ageMs: Double,
+    @SerialName("age_ms") val ageMs: Double? = null,
     val run: String? = null,
     val trial: Int? = null,
     val attempt: Int? = null,
