@@ -395,7 +395,7 @@ func TestClockOffsetTrustsTheQuickestExchange(t *testing.T) {
 //attack:face whoever has taken it over sends the controller elsewhere, with what the call holds | no redirection is
 //attack:and followed
 //attack:face whoever has taken it over answers with a little that unfolds to a lot | nothing is unpacked, and an
-//attack:and answer has 256 MiB at most
+//attack:and answer has 256 MiB at most, to the phone app 32 MiB unless it is a file (`AgentClientTest`)
 func TestAnswersOfATakenOverNodeLeadNowhere(t *testing.T) {
 	elsewhere := newAgent(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirection was followed")

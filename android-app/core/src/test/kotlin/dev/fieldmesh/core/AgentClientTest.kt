@@ -26,9 +26,11 @@ import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
+import java.util.zip.GZIPOutputStream
 import javax.net.SocketFactory
 import kotlin.test.AfterTest
 import kotlin.test.Test
+import kotlin.test.assertContains
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertNotNull
@@ -84,6 +86,37 @@ class AgentClientTest {
         for ((status, text) in listOf(200 to "{", 200 to "[]", 500 to "oh", 200 to "")) {
             answer = { it.send(status, text) }
             assertFailsWith<AgentException.BadAnswer> { client().status() }
+        }
+    }
+
+    @Test
+    fun `no answer is unpacked`(): Unit = runBlocking {
+        var asked: String? = null
+        answer = {
+            asked = it.requestHeaders.getFirst("Accept-Encoding")
+            it.responseHeaders.add("Content-Encoding", "gzip")
+            it.sendResponseHeaders(200, 0)
+            GZIPOutputStream(it.responseBody).use { packed -> packed.write(golden("body_node_status").toByteArray()) }
+        }
+        assertFailsWith<AgentException.BadAnswer> { client().status() }
+        assertEquals("identity", asked)
+    }
+
+    @Test
+    fun `an answer of more than 32 MiB is not read, nor is such a refusal`(): Unit = runBlocking {
+        for (status in listOf(200, 409)) {
+            answer = {
+                it.sendResponseHeaders(status, 0)
+                val text = golden(if (status == 200) "body_node_status" else "body_error").toByteArray()
+                // The client hangs up.
+                runCatching {
+                    repeat(33) { _ -> it.responseBody.write(ByteArray(1 shl 20) { ' '.code.toByte() }) }
+                    it.responseBody.write(text)
+                }
+                it.close()
+            }
+            val e = assertFailsWith<AgentException.BadAnswer> { client().status() }
+            assertContains(e.message.orEmpty(), "32 MiB")
         }
     }
 

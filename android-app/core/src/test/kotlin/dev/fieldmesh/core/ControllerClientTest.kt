@@ -108,6 +108,25 @@ class ControllerClientTest {
     }
 
     @Test
+    fun `a file without an end does not fill the phone`() = runBlocking {
+        val bounded = ControllerClient(at, app, Dispatchers.IO, mostFileBytes = 1_000_000)
+        val to = File(folder, "velocity-1/report.html")
+        fun bytes(n: Int) {
+            answer = {
+                it.sendResponseHeaders(200, 0)
+                runCatching { it.responseBody.write(ByteArray(n)) }
+                it.close()
+            }
+        }
+        bytes(1_000_001)
+        assertFailsWith<AgentException.BadAnswer> { bounded.fetch("velocity-1", "report.html", to) }
+        assertEquals(emptyList(), to.parentFile.list()?.toList())
+        bytes(1_000_000)
+        bounded.fetch("velocity-1", "report.html", to)
+        assertEquals(1_000_000, to.length())
+    }
+
+    @Test
     fun `a file that cannot be kept is told apart from a controller that does not answer`() = runBlocking {
         answer = { it.send(200, "<html></html>") }
         File(folder, "velocity-1").writeText("no folder")

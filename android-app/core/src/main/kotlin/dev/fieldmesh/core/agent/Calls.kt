@@ -113,7 +113,16 @@ private fun OkHttpClient.longer(ms: Long): OkHttpClient {
     return newBuilder().readTimeout(timeout).callTimeout(timeout).build()
 }
 
-internal fun Response.text(): String = body?.string().orEmpty()
+/** What is answered, of which no more is taken into the phone's memory than [MOST_TEXT_MIB]. */
+internal fun Response.text(): String {
+    val body = body ?: return ""
+    if (body.source().request(MOST_TEXT_MIB * (1L shl 20) + 1)) {
+        throw AgentException.BadAnswer(IOException("it has more than $MOST_TEXT_MIB MiB"))
+    }
+    return body.string()
+}
+
+private const val MOST_TEXT_MIB = 32
 
 /** Sends a request and has its answer read, on a thread of the client. What goes wrong is an [AgentException]. */
 internal suspend fun <T> OkHttpClient.exchange(request: Request, read: (Response) -> T): T = try {
@@ -161,6 +170,7 @@ private fun Throwable.isCertificateAlert(): Boolean {
     return "alert" in text && ("certificate" in text || "access denied" in text || "unknown ca" in text)
 }
 
+/** Asked for no packed answer, OkHttp unpacks none: a little could unfold to a lot. */
 internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Duration): OkHttpClient =
     OkHttpClient.Builder()
         .sslSocketFactory(tlsContext(identity, trust).socketFactory, trust)
@@ -170,6 +180,7 @@ internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Du
         )
         .protocols(listOf(Protocol.HTTP_1_1))
         .followRedirects(false)
+        .addInterceptor { it.proceed(it.request().newBuilder().header("Accept-Encoding", "identity").build()) }
         .connectTimeout(timeout)
         .readTimeout(timeout)
         .callTimeout(timeout)

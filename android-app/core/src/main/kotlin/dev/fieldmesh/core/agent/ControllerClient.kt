@@ -34,13 +34,14 @@ interface ControllerApi {
     suspend fun fetch(run: String, file: String, to: File)
 }
 
-/** Calls `fieldmesh serve`; see protocols/wire/openapi.yaml. */
+/** Calls `fieldmesh serve`; see protocols/wire/openapi.yaml. No file has more than [mostFileBytes]. */
 class ControllerClient(
     pairing: Pairing,
     identity: Identity,
     io: CoroutineDispatcher,
     way: () -> Way = { Way.PREFERRED },
     timeout: Duration = Duration.ofSeconds(5),
+    private val mostFileBytes: Long = 256L shl 20,
 ) : ControllerApi {
     private val calls = Calls(pairing, identity, io, way, timeout)
 
@@ -82,9 +83,12 @@ class ControllerClient(
 
     private fun copy(body: InputStream, to: File) = here { to.outputStream() }.use { out ->
         val buffer = ByteArray(DEFAULT_BUFFER_SIZE)
+        var left = mostFileBytes
         while (true) {
             val n = body.read(buffer)
             if (n < 0) break
+            left -= n
+            if (left < 0) throw AgentException.BadAnswer(IOException("the file has more than $mostFileBytes bytes"))
             here { out.write(buffer, 0, n) }
         }
     }
