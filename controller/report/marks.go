@@ -16,7 +16,7 @@ type markView struct {
 func viewMarks(d *evidence.Run) (any, error) {
 	var out []markView
 	for _, m := range d.Marks {
-		v := markView{When: "–", Where: "between attempts", Text: m.Text, By: m.By + ", " + m.Node, Here: m.Here,
+		v := markView{When: "–", Where: "no attempt known", Text: m.Text, By: m.By + ", " + m.Node, Here: m.Here,
 			Alone: d.Alone}
 		if !m.Wall.IsZero() {
 			v.When = m.Wall.UTC().Format("15:04:05")

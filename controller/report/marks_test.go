@@ -67,10 +67,10 @@ func TestWhatWasNotedIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := of(t, a)
-	has(t, html, "Noted on the way", "08:00:01", "&lt;b&gt;bus&lt;/b&gt; passed", "phone, car", "between attempts",
+	has(t, html, "Noted on the way", "08:00:01", "&lt;b&gt;bus&lt;/b&gt; passed", "phone, car", "no attempt known",
 		`<a href="`+path+`"><img src="`+path+`"`, `<audio controls preload="none" src="`+spoken+`">`,
 		"Its photo is not in the archive",
-		`<tr><td>–</td><td class="words">between attempts</td><td class="words">a month ago`)
+		`<tr><td>–</td><td class="words">no attempt known</td><td class="words">a month ago`)
 	hasNot(t, html, "<b>bus")
 	if n := strings.Count(html, `<td class="words">antenna`); n != 1 {
 		t.Errorf("a mark that came again with its photo is listed %d times", n)

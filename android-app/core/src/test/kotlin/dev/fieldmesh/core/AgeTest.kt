@@ -5,6 +5,8 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.TrialKey
 import java.io.IOException
 import kotlin.test.Test
 import kotlin.test.assertEquals
@@ -44,6 +46,16 @@ class AgeTest {
         assertEquals(7_500_000_000L to 1L, told())
         instrument.unpaired()
         assertEquals(null to null, told())
+    }
+
+    @Test
+    fun `a mark is of a trial only while the node is heard`() {
+        instrument.heard(Heard.Plan(schedule()))
+        instrument.heard(Heard.View(view("running", key = TrialKey(2, 1))))
+        val mark = { instrument.state.value.mark("1", "bus", Fix(0, 3, latDeg = 1.0, lonDeg = 2.0)) }
+        assertEquals(Note("1", "mark", "bus", null, "run-1", 2, 1, 1.0, 2.0), mark())
+        instrument.heard(lost)
+        assertEquals(Note("1", "mark", "bus", null, "run-1", null, null, 1.0, 2.0), mark())
     }
 
     @Test

@@ -15,6 +15,7 @@ import dev.fieldmesh.core.agent.WiFiFound
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
+import dev.fieldmesh.core.app.MARK
 import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
@@ -158,15 +159,14 @@ class Session(
 
     /** A note of this moment and place. */
     private fun noted(text: String): (id: String) -> Note {
-        val key = state.value.drive.key
+        val now = state.value
         val fix = received.replayCache.lastOrNull()?.takeIf { it.hasPosition && nowNs() - it.bootNs <= PLACE_NS }
-        val run = state.value.campaign?.run
-        return { id -> Note(id, MARK, text, 0.0, run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg) }
+        return { id -> now.mark(id, text, fix) }
     }
 
     /** What the experimenter decides on a run's trial: accept, repeat or skip. */
     fun decide(decision: String, run: String, trial: Int, attempt: Int, reason: String) {
-        outbox.add { id -> Note(id, decision, reason, 0.0, run, trial, attempt.takeIf { it > 0 }) }
+        outbox.add { id -> Note(id, decision, reason, null, run, trial, attempt.takeIf { it > 0 }) }
     }
 
     private val tooLate = Channel<Note>(Channel.UNLIMITED)
@@ -215,7 +215,6 @@ class Session(
 
     private companion object {
         const val REFRESH_MS = 200L
-        const val MARK = "mark"
         val AWAY = setOf(LinkState.LOST, LinkState.WRONG_NODE)
 
         /** An older fix does not say where a note is made. */

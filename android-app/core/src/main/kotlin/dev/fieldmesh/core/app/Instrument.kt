@@ -11,6 +11,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.SpeedFilter
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Trial
 import kotlinx.coroutines.flow.MutableStateFlow
@@ -31,7 +32,13 @@ data class AppState(
     val nodeNs: Long? = null,
     /** How old [node] is, when it is not of the present: it came long ago, or the node is not heard any more. */
     val nodeOldS: Long? = null,
-)
+) {
+    /** What a person sees now, at [fix]; of the trial under way only while the node is heard: it may be over by now. */
+    fun mark(id: String, text: String, fix: Fix?): Note {
+        val key = drive.key.takeIf { drive.staleSinceNs == null }
+        return Note(id, MARK, text, null, campaign?.run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg)
+    }
+}
 
 /**
  * The instrument as a whole: takes what the node, the receiver and the people

@@ -14,6 +14,9 @@ data class TrackPoint(
     val afterGap: Boolean = false,
 )
 
+/** What a note is that decides nothing. */
+const val MARK = "mark"
+
 /** Something that a person noted at a place. [saved]: it is a record on the node. */
 data class Mark(val id: String, val text: String, val latDeg: Double?, val lonDeg: Double?, val saved: Boolean)
 
