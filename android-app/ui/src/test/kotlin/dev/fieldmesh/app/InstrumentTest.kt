@@ -26,6 +26,8 @@ import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.core.wire.TrialView
+import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.device.LocationService
 import dev.fieldmesh.device.RunService
 import dev.fieldmesh.device.VoiceState
@@ -286,6 +288,19 @@ class InstrumentTest {
         activity.findViewById<View>(R.id.tab_campaign).performClick()
         assertContains(text(R.id.next), "mph")
         assertFalse("m/s" in text(R.id.next), text(R.id.next))
+    }
+
+    @Test
+    fun `a throughput that is small is not shown as none`() {
+        val view = at("kept")
+        val result = { bps: Double ->
+            val over = Verdict(5, 2, "accepted", isFinal = true, throughputBps = bps)
+            hear(plan, Heard.View(view.copy(trials = listOf(TrialView(5, listOf(over))))))
+            text(R.id.detail)
+        }
+        assertEquals("40.0 kbit/s at the receiver", result(4e4))
+        assertEquals("14.2 Mbit/s at the receiver", result(1.42e7))
+        assertEquals("0.0 Mbit/s at the receiver", result(0.0))
     }
 
     private fun engine(status: Int, vararg languages: Locale) {

@@ -81,7 +81,7 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
         val over = d.verdict
         return when {
             over?.reason != null -> over.reason?.let(speeds::reason)
-            over != null -> over.throughputBps?.let { context.getString(R.string.result, it / 1e6) }
+            over != null -> over.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
             d.phase == Phase.NO_RUN -> context.nextStep(d.link)
             else -> d.detail?.let(speeds::inWords)
         }
