@@ -268,9 +268,11 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
 		return err
 	}
-	if note := powerNote(e.cfg.Interface, a.trial.Radio, caps); note != "" {
-		if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
-			return err
+	if setsRadio(caps) {
+		if note := needs.PowerNote(e.cfg.Interface, a.trial.Radio, caps.TxPowerDbm); note != "" {
+			if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
+				return err
+			}
 		}
 	}
 	traced, err := a.traceEvents(ctx)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"reflect"
 	"slices"
@@ -262,22 +261,6 @@ func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
 	}
 	return nil
 }
-
-// powerNote says that a radio tells another transmit power than the plan's, "" for none.
-// That is no reason to refuse: some drivers tell a power that they do not send with. One
-// that knows none tells 0.
-func powerNote(iface string, want wire.Radio, caps *wire.Caps) string {
-	if !setsRadio(caps) || want.TxPowerDbm == nil || caps.TxPowerDbm == nil || *caps.TxPowerDbm == 0 ||
-		math.Abs(*caps.TxPowerDbm-*want.TxPowerDbm) <= powerToleranceDb {
-		return ""
-	}
-	return fmt.Sprintf("%s tells a transmit power of %g dBm, and the plan wants %g dBm, so this is no measurement at "+
-		"the plan's power; plan what the radio tells, or leave tx_power_dbm out", iface, *caps.TxPowerDbm,
-		*want.TxPowerDbm)
-}
-
-// powerToleranceDb is what drivers round a power by.
-const powerToleranceDb = 1
 
 // whole is n as a word, empty where nothing is wanted or told.
 func whole(n *int) string {

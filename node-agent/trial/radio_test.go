@@ -138,30 +138,6 @@ func TestARadioThatCannotBeReadIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A power that is not the plan's is told, however it came about.
-func TestAPowerThatIsNotThePlansIsTold(t *testing.T) {
-	for name, c := range map[string]struct {
-		driver   string
-		want, is *float64
-		noted    bool
-	}{
-		"as planned":              {realDriver, new(20.0), new(20.0), false},
-		"rounded":                 {realDriver, new(20.62), new(20.0), false},
-		"less":                    {realDriver, new(20.0), new(14.0), true},
-		"more":                    {realDriver, new(10.0), new(30.0), true},
-		"none planned":            {realDriver, nil, new(14.0), false},
-		"none told":               {realDriver, new(20.0), nil, false},
-		"none known":              {realDriver, new(20.0), new(0.0), false},
-		"a weak unit's rehearsal": {"medium", new(20.0), new(14.0), false},
-	} {
-		note := powerNote("wlan0", wire.Radio{TxPowerDbm: c.want}, &wire.Caps{Driver: c.driver, TxPowerDbm: c.is})
-		noted := strings.Contains(note, "wlan0 tells a transmit power of")
-		if noted != c.noted || !noted && note != "" {
-			t.Errorf("%s: %q", name, note)
-		}
-	}
-}
-
 func TestAPowerThatIsNotThePlansIsRecorded(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	road.cfg.Interface = "lo" // which is there

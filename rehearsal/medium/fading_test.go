@@ -166,14 +166,18 @@ func TestFadingWithinLongFrames(t *testing.T) {
 	}
 }
 
-// What lies around them stands: two cars that drive side by side see the channel change within milliseconds, as one does
-// that passes. Two that stand see none that does, and the way back is the same.
+// What lies around them stands: two cars that drive side by side see the channel change within
+// milliseconds, as one does that passes. Two that stand see none that does, and the way back is the same.
 func TestFadingFollowsEitherMotion(t *testing.T) {
 	for _, v := range []struct {
 		what   string
 		speeds [2]float64
 		moves  bool
-	}{{"convoy", [2]float64{16.7, 16.7}, true}, {"pass", [2]float64{16.7, 0}, true}, {"both stand", [2]float64{}, false}} {
+	}{
+		{"convoy", [2]float64{16.7, 16.7}, true},
+		{"pass", [2]float64{16.7, 0}, true},
+		{"both stand", [2]float64{}, false},
+	} {
 		cfg := testConfig(phy.Standard80211g, 6, 2)
 		cfg.Fading = propagation.FadingConfig{Model: "rayleigh"}
 		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {

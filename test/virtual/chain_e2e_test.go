@@ -213,8 +213,8 @@ func TestE2EBatmanOverAChainOfTheKernelsRadios(t *testing.T) {
 			sent := batmanBroadcasts(t, a, wire.TrialKey{Trial: trial.Number, Attempt: 1}, node.Name)
 			for header, times := range sent {
 				if all++; times != 3 {
-					t.Errorf("trial %d: node %s sent the broadcast %x %d times, want 3", trial.Number, node.Name, header,
-						times)
+					t.Errorf("trial %d: node %s sent the broadcast %x %d times, want 3", trial.Number, node.Name,
+						header, times)
 				}
 			}
 		}
