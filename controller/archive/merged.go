@@ -21,7 +21,7 @@ type ShardSigned struct {
 // Shards says by whom each shard was signed that a run was merged of.
 func (a *Archive) Shards() (out []ShardSigned, err error) {
 	for n := 1; n <= a.info.Merged; n++ {
-		dir, s := shardDir(n), ShardSigned{Shard: Shard{n, a.info.Merged}}
+		dir, s := shardDir(n), ShardSigned{Shard: Shard{Number: n, Of: a.info.Merged}}
 		run, err := a.disk.signature(filepath.Join(dir, manifestFile), filepath.Join(dir, manifestSignature), signsRun)
 		if err != nil {
 			return nil, err

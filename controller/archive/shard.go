@@ -17,19 +17,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Shard is a part of a campaign that one machine drives: of every Of trials in
-// the schedule's order, the one at Number. So each shard has its share of every
-// block, and a difference between machines spreads over the cells.
-type Shard struct {
-	Number int `json:"number"` // 1 to Of
-	Of     int `json:"of"`
-}
-
-// Has reports whether a trial is in the shard; every trial is in none.
-func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
-
-// String is the shard as people write it.
-func (s *Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
+// Shard is a part of a campaign that one machine drives.
+type Shard = wire.Shard
 
 // ParseShard reads "i/n".
 func ParseShard(text string) (*Shard, error) {
@@ -128,7 +117,17 @@ func wholeShard(d disk) (*Archive, error) {
 		return nil, fmt.Errorf("shard %s in %q is not whole (%d findings, the first: %s); finish it by --resume, or "+
 			"copy it again", a.info.Shard, path, len(findings), findings[0])
 	}
-	return a, nil
+	attempts, err := a.folders()
+	for _, v := range a.decisions {
+		attempts = append(attempts, v.TrialKey)
+	}
+	for _, k := range attempts {
+		if !a.info.Shard.Has(k.Trial) {
+			return nil, fmt.Errorf("shard %s in %q has attempt %s of another shard, driven by its nodes alone; "+
+				"report the shards apart, or drive this one again", a.info.Shard, path, attemptName(k))
+		}
+	}
+	return a, err
 }
 
 // oneCampaign refuses shards that are not all the shards of one run.

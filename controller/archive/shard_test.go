@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -180,6 +181,10 @@ func TestMergeRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "trials", "0002-a1", "plan.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	strays := make("strays", info, shard(t, "1/2")) // its nodes drove another's trial
+	again(t, strays, func(a *archive.Archive) error {
+		return a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 2, Attempt: 1}, Outcome: "accepted", Final: true})
+	})
 	moved := synthetic.Info(campaign)
 	moved.Movement = map[string][]byte{"walk.csv": []byte("0,0,0\n")}
 	for want, shards := range map[string][]string{
@@ -192,6 +197,7 @@ func TestMergeRefuses(t *testing.T) {
 		"by different clocks":          {one, make("virtual", virtual, shard(t, "2/2"))},
 		"bear one --name":              {one, make("renamed", renamed, shard(t, "2/2"))},
 		"is not whole":                 {one, broken},
+		"0002-a1 of another shard":     {strays, two},
 		"no run in this folder":        {one, filepath.Join(dir, "nowhere")},
 	} {
 		err := archive.Merge(filepath.Join(dir, "merged"), shards, nil)
@@ -213,6 +219,18 @@ func TestMergeRefuses(t *testing.T) {
 		if _, err := archive.ParseShard(bad); err == nil {
 			t.Errorf("shard %q is taken", bad)
 		}
+	}
+}
+
+// again changes a finished run, and finishes it again.
+func again(t *testing.T, dir string, change func(*archive.Archive) error) {
+	t.Helper()
+	a, err := archive.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(change(a), a.Finish(), a.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -21,7 +21,7 @@ type openLane struct {
 	*Lane
 	s      *shell
 	index  int
-	plan   wire.RunPlan // the run's, with the addresses of this lane's control link
+	plan   wire.RunPlan // the run's, with its shard and the addresses of this lane's control link
 	fresh  bool         // the archive held nothing when the run began
 	asking chan struct{}
 	pace   pace
@@ -35,7 +35,9 @@ type openLane struct {
 const askedAtOnce = 16
 
 func newOpenLane(s *shell, index int, lane *Lane, fresh bool) *openLane {
-	return &openLane{Lane: lane, s: s, index: index, plan: withControl(s.Plan, lane.Nodes), fresh: fresh,
+	plan := withControl(s.Plan, lane.Nodes)
+	plan.Shard = s.Archive.Info().Shard
+	return &openLane{Lane: lane, s: s, index: index, plan: plan, fresh: fresh,
 		asking: make(chan struct{}, askedAtOnce), pace: newPace()}
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,28 @@ func TestFieldsSideBySideShareTheSchedule(t *testing.T) {
 	findings, err := archive.Verify(r.Archive.Dir())
 	if err != nil || len(findings) != 0 {
 		t.Errorf("findings %v, %v", findings, err)
+	}
+}
+
+// Nodes learn which shard is theirs, for when they go on alone.
+func TestNodesLearnTheirShard(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 3, 1, lane)
+	info := r.Archive.Info()
+	info.Shard = &archive.Shard{Number: 2, Of: 2}
+	a, err := archive.Create(filepath.Join(t.TempDir(), "shard"), info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r.Archive = a
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range field.nodes {
+		if n.plan.Shard == nil || *n.plan.Shard != *info.Shard {
+			t.Errorf("node %s has shard %v, want %v", name, n.plan.Shard, info.Shard)
+		}
 	}
 }
 

@@ -112,14 +112,15 @@ func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
 	return e.endIfRestoredByHand(ctx)
 }
 
-// next is the first trial in the schedule's order that is neither accepted nor
-// out of attempts; e.mu is held.
+// next is the first trial of the shard in the schedule's order that is neither
+// accepted nor out of attempts; e.mu is held.
 func (e *Engine) next() (wire.TrialKey, bool) {
 	if e.plan == nil {
 		return wire.TrialKey{}, false
 	}
 	for _, t := range e.plan.Trials {
-		if attempt, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[t.Number]); more {
+		attempt, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[t.Number])
+		if more && e.plan.Shard.Has(t.Number) {
 			return wire.TrialKey{Trial: t.Number, Attempt: attempt}, true
 		}
 	}

@@ -154,6 +154,22 @@ func TestGOWithoutTheHostProcessInterruptsTheAttempt(t *testing.T) {
 	}
 }
 
+// Nodes that go on alone drive their own shard, and leave the other trials to other fleets.
+func TestGoingOnAloneKeepsToTheShard(t *testing.T) {
+	plan := twoNodePlan(3, 1, 2)
+	plan.Shard = &wire.Shard{Number: 1, Of: 2}
+	accepted := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Accepted}
+	e := &Engine{plan: &plan, verdicts: map[int][]wire.Verdict{1: {accepted}}}
+	if k, more := e.next(); !more || k.Trial != 3 {
+		t.Errorf("next is %+v (%v), want trial 3", k, more)
+	}
+	accepted.Trial = 3
+	e.verdicts[3] = []wire.Verdict{accepted}
+	if k, more := e.next(); more {
+		t.Errorf("next is %+v, and nothing is left", k)
+	}
+}
+
 // A peer that was put back by hand refuses every GO. That uses up no attempt of the trials that are left: the initiator
 // holds off until a controller is there.
 func TestAPeerWhoseRunHasEndedUsesUpNoAttempt(t *testing.T) {

@@ -311,6 +311,16 @@ func (x *RunPlan) bounds(c *checker) {
 	if x.Control != "" {
 		c.oneOf("control", x.Control, "own", "mesh")
 	}
+	if x.Shard != nil {
+		c.part("shard")
+		x.Shard.bounds(c)
+		c.leave()
+	}
+}
+
+func (x *Shard) bounds(c *checker) {
+	c.integer("number", x.Number, 1, MaxTrials)
+	c.integer("of", x.Of, 1, MaxTrials)
 }
 
 func (x *TCP) bounds(c *checker) {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -22,7 +23,23 @@ type RunPlan struct {
 	AttemptsMax    int        `json:"attempts_max" min:"1" max:"MaxAttempts"`
 	// how the controller reaches the nodes: own | mesh; absent: either will do
 	Control string `json:"control,omitempty"`
+	// the part of the schedule that these nodes drive; absent: all of it
+	Shard *Shard `json:"shard,omitempty"`
 }
+
+// Shard is a part of a campaign that one machine drives: of every Of trials in
+// the schedule's order, the one at Number. So each shard has its share of every
+// block, and a difference between machines spreads over the cells.
+type Shard struct {
+	Number int `json:"number" min:"1" max:"MaxTrials"` // 1 to of
+	Of     int `json:"of" min:"1" max:"MaxTrials"`
+}
+
+// Has reports whether a trial is in the shard; every trial is in none.
+func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
+
+// String is the shard as people write it.
+func (s *Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
 
 // Ways by which a controller reaches its nodes.
 const (

@@ -135,7 +135,7 @@ func samplePlan() *wire.RunPlan {
 	return &wire.RunPlan{
 		Run: "velocity-1", Campaign: "velocity",
 		CampaignSHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Seed: 18446744073709551615,
-		Key: goKey, AttemptsMax: 3, Control: wire.ControlOwn,
+		Key: goKey, AttemptsMax: 3, Control: wire.ControlOwn, Shard: &wire.Shard{Number: 1, Of: 2},
 		Nodes: []wire.PlanNode{
 			{Name: "car", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24", ControlAddr: "192.168.50.11",
 				GoPort: wire.DefaultGoPort},

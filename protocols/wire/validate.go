@@ -75,6 +75,9 @@ func CheckEpoch(epoch string) error {
 func (p RunPlan) Validate() error {
 	c := &checker{of: "plan: "}
 	p.bounds(c)
+	if s := p.Shard; s != nil {
+		c.that(s.Number <= s.Of, "shard", "there is no shard %s", s)
+	}
 	nodes := map[string]bool{}
 	addresses := map[netip.Addr]string{}
 	for i, n := range p.Nodes {

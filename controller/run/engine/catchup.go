@@ -92,14 +92,15 @@ func (w *worker) settled(then func(map[string]wire.CampaignView)) {
 	})
 }
 
-// undecided lists, in order, the attempts that nodes know and the archive has
-// not decided.
+// undecided lists, in order, the attempts at trials of this shard that nodes know
+// and the archive has not decided.
 func (e *Engine) undecided(views map[string]wire.CampaignView) []wire.TrialKey {
 	seen := map[wire.TrialKey]bool{}
 	var out []wire.TrialKey
 	add := func(k wire.TrialKey) {
 		_, planned := e.trial(k.Trial)
-		if _, decided := e.decision(k); planned && !decided && !seen[k] {
+		_, decided := e.decision(k)
+		if planned && e.cfg.Has(k.Trial) && !decided && !seen[k] {
 			seen[k] = true
 			out = append(out, k)
 		}
@@ -122,7 +123,8 @@ func (e *Engine) undecided(views map[string]wire.CampaignView) []wire.TrialKey {
 func (e *Engine) orphan() (first wire.TrialKey, found bool) {
 	look := func(k wire.TrialKey) {
 		_, planned := e.trial(k.Trial)
-		if _, decided := e.decision(k); decided || !planned && !slices.Contains(e.orphans, k) {
+		_, decided := e.decision(k)
+		if decided || !e.cfg.Has(k.Trial) || !planned && !slices.Contains(e.orphans, k) {
 			return
 		}
 		if !found || inOrder(k, first) < 0 {

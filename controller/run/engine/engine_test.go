@@ -19,6 +19,27 @@ func twoNodes(decisions ...wire.Verdict) Config {
 		Decisions: decisions}
 }
 
+// What nodes drove of another shard is that shard's to judge.
+func TestAnotherShardsAttemptsAreNotDecided(t *testing.T) {
+	c := twoNodes()
+	other := c.Plan.Trials[0]
+	other.Number = 2
+	c.Plan.Trials = append(c.Plan.Trials, other)
+	c.Has = func(trial int) bool { return trial == 1 }
+	k := wire.TrialKey{Trial: 2, Attempt: 1}
+	view := wire.CampaignView{Current: &k, State: wire.StateKept,
+		Trials: []wire.TrialView{{Number: 2, Attempts: []wire.Verdict{{TrialKey: k}}}}}
+	e := New(c)
+	if got := e.undecided(map[string]wire.CampaignView{"car": view}); len(got) > 0 {
+		t.Errorf("undecided: %v", got)
+	}
+	e.recall([]Attempt{{TrialKey: k}})
+	e.Step(time.Unix(0, 0), Kept{Node: "car", Key: k, State: wire.TrialState{State: wire.StateKept}})
+	if got, found := e.orphan(); found {
+		t.Errorf("orphan: %v", got)
+	}
+}
+
 // A node that rejected what it measured to the end must not have the others
 // aborted, which would make a failed trial of a rejected one.
 func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
