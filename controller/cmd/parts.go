@@ -30,10 +30,10 @@ const partsMost = 32
 // many are driven at a time.
 type parts struct {
 	name   string
-	whole  string   // folder of the run that they become
-	dir    string   // folder of the parts
-	shards []string // folders in it
-	radio  string   // of the run: see archive.RunInfo
+	whole  string          // folder of the run that they become
+	dir    string          // folder of the parts
+	shards []string        // folders in it
+	info   archive.RunInfo // of one that was found
 }
 
 // mergedDir is the folder, beside the parts, in which they are put together.
@@ -104,7 +104,7 @@ func findParts(whole string) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.radio = a.Info().Radio
+	p.info = a.Info()
 	return p, nil
 }
 
@@ -136,10 +136,8 @@ func (f *rehearseFlags) beginParts(file string) (*parts, error) {
 	}
 	p := &parts{name: sub.name, whole: filepath.Join(f.runs, sub.name)}
 	p.dir = partsDir(p.whole)
-	for _, dir := range []string{p.whole, p.dir} {
-		if _, err := os.Stat(dir); err == nil {
-			return nil, explainRun(f.runs, sub.name, fmt.Errorf("create run %q: %w", sub.name, archive.ErrExists))
-		}
+	if isDir(p.whole) || isDir(p.dir) {
+		return nil, explainRun(f.runs, sub.name, fmt.Errorf("create run %q: %w", sub.name, archive.ErrExists))
 	}
 	return p, p.create(sub, file, min(len(trials), partsMost))
 }
@@ -173,7 +171,10 @@ func (p *parts) create(f runFlags, file string, of int) (err error) {
 // rehearse drives the parts that are not finished, puts all together, and
 // reports.
 func (p *parts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel, out, shown io.Writer) error {
-	if _, err := os.Stat(p.whole); err == nil {
+	switch joined, err := p.joined(); {
+	case err != nil:
+		return err
+	case joined:
 		return p.conclude(out) // it was ended when all that was left to do was to take the parts away
 	}
 	if err := p.drive(ctx, f, k, shown); err != nil {
@@ -309,10 +310,33 @@ func (p *parts) unfinished() (left []string, all ofParts, err error) {
 	return left, all, nil
 }
 
+// joined reports whether the run was put together of these parts already; another
+// run in its place is refused.
+func (p *parts) joined() (bool, error) {
+	if !isDir(p.whole) {
+		return false, nil
+	}
+	a, err := archive.Read(p.whole)
+	if err == nil {
+		whole, part := a.Info(), p.info
+		if part.Shard != nil && whole.Merged == part.Shard.Of && whole.Run == part.Run &&
+			whole.CreatedWall.Equal(part.CreatedWall) {
+			return true, nil
+		}
+		err = errors.New("it was not put together of them")
+	}
+	return false, fmt.Errorf("%q is in the place of the run whose parts are in %q: %w; give either folder another "+
+		"name", p.whole, p.dir, err)
+}
+
 // join makes one run of the finished parts, and takes them away. It does not
 // matter where it is ended: it can be done again.
 func (p *parts) join() error {
-	if _, err := os.Stat(p.whole); errors.Is(err, os.ErrNotExist) {
+	joined, err := p.joined()
+	if err != nil {
+		return err
+	}
+	if !joined {
 		merged := filepath.Join(p.dir, mergedDir)
 		if err := os.RemoveAll(merged); err != nil {
 			return fmt.Errorf("put run %s together: %w", p.name, err)

@@ -166,6 +166,41 @@ func TestPartsThatAreHalfGone(t *testing.T) {
 	}
 }
 
+// A run of the same name is no reason to take parts away that are not in it.
+func TestPartsBesideAnotherRunStay(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 1)
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := f.runFlags
+	if _, err := openSession(whole, shippedVelocity, archive.PlaceRehearsal); !errors.Is(err, archive.ErrExists) {
+		t.Errorf("a run is begun in the place of one in parts: %v", err)
+	}
+	if err := os.Rename(p.dir, p.dir+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSession(whole, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	finishPart(t, p.whole, 0)
+	if err := os.Rename(p.dir+".aside", p.dir); err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", p.whole
+	if p, err = f.parts(""); err != nil {
+		t.Fatal(err)
+	}
+	err = p.rehearse(t.Context(), f, kernel.Kernel{}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "give either folder another name") || !isDir(p.shards[23]) {
+		t.Errorf("beside another run: %v", err)
+	}
+}
+
 func TestJobsAreRefusedWhereTheyCannotBe(t *testing.T) {
 	stops := filepath.Join(t.TempDir(), "stops.yaml")
 	text, err := os.ReadFile(shippedVelocity)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/handover"
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/progress"
@@ -66,7 +67,7 @@ func RehearseCommand() *cobra.Command {
 				return err
 			}
 			f.clock = &archive.Clock{Kind: archive.ClockReal}
-			to := newHandover(f.runs)
+			to := handover.New(f.runs)
 			s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 			if err != nil {
 				return err
@@ -81,7 +82,7 @@ func RehearseCommand() *cobra.Command {
 			if c.Context().Err() != nil && !s.refused() && !s.complete {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
 			}
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), to.give(s.archive.Dir()))
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), to.Give(s.archive.Dir()))
 		}}
 	f.add(c)
 	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials "+

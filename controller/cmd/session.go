@@ -141,6 +141,9 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
+	if isDir(partsDir(filepath.Join(f.runs, folder))) {
+		return nil, explainRun(f.runs, folder, fmt.Errorf("create run %q: %w", name, archive.ErrExists))
+	}
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
 			Radio: f.radio, Deviations: deviations,

@@ -90,7 +90,7 @@ func (f *rehearseFlags) virtually() (bool, error) {
 			err = misused("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
 		}
 		if err == nil {
-			err = f.chooseRadio(p.radio, p.name)
+			err = f.chooseRadio(p.info.Radio, p.name)
 		}
 		return err == nil, err
 	}

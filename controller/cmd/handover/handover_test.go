@@ -1,4 +1,4 @@
-package cmd
+package handover
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func given(t *testing.T, runsThere bool) []string {
 		}
 	}
 	var got []string
-	h := handoverBy(runs, func(in *os.Root, name string) error {
+	h := by(runs, func(in *os.Root, name string) error {
 		path, err := filepath.Rel(dir, filepath.Join(in.Name(), name))
 		got = append(got, path)
 		return err
@@ -61,13 +61,13 @@ func given(t *testing.T, runsThere bool) []string {
 	if err := os.Symlink(filepath.Join(dir, "outside"), filepath.Join(runs, "new", "link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.give(filepath.Join(runs, "new")); err != nil {
+	if err := h.Give(filepath.Join(runs, "new")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.give(filepath.Join(runs, "refused")); err != nil {
+	if err := h.Give(filepath.Join(runs, "refused")); err != nil {
 		t.Errorf("a run that left nothing: %v", err)
 	}
-	if err := h.give(filepath.Join(dir, "outside")); err == nil {
+	if err := h.Give(filepath.Join(dir, "outside")); err == nil {
 		t.Error("a folder that is not a run's is given")
 	}
 	return slices.Compact(got)
@@ -87,7 +87,7 @@ func TestARunIsGivenToWhoeverCalledSudo(t *testing.T) {
 	if want := append(run, "runs/.keys", "runs"); !slices.Equal(got[:len(want)], want) {
 		t.Errorf("with the folder of runs are given\n%q, want\n%q", got, want)
 	}
-	if err := (*handover)(nil).give("runs/new"); err != nil {
+	if err := (*Handover)(nil).Give("runs/new"); err != nil {
 		t.Errorf("without sudo: %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-package cmd
+// Package handover gives what sudo had root make to whoever called sudo.
+package handover
 
 import (
 	"errors"
@@ -25,41 +26,41 @@ func sudoCaller(euid int, getenv func(string) string) *account {
 	return &account{int(uid), int(gid)}
 }
 
-// handover gives a run that root has made to whoever called sudo, so that they can
+// Handover gives a run that root has made to whoever called sudo, so that they can
 // report and export it by themselves: other runs stay whose they are.
-type handover struct {
+type Handover struct {
 	made  []string // folders that were not there before the run, the innermost first
 	chown func(in *os.Root, name string) error
 }
 
-// newHandover looks at the folder of runs before a run is begun in it. It is nil
+// New looks at the folder of runs before a run is begun in it. It is nil
 // where nobody called sudo.
-func newHandover(runs string) *handover {
+func New(runs string) *Handover {
 	to := sudoCaller(os.Geteuid(), os.Getenv)
 	if to == nil {
 		return nil
 	}
-	return handoverBy(runs, func(in *os.Root, name string) error { return in.Lchown(name, to.uid, to.gid) })
+	return by(runs, func(in *os.Root, name string) error { return in.Lchown(name, to.uid, to.gid) })
 }
 
-func handoverBy(runs string, chown func(*os.Root, string) error) *handover {
-	h := &handover{chown: chown}
+func by(runs string, chown func(*os.Root, string) error) *Handover {
+	h := &Handover{chown: chown}
 	for _, dir := range []string{filepath.Dir(archive.KeyFile(filepath.Join(runs, "run"))), runs} {
-		if !isDir(dir) {
+		if _, err := os.Stat(dir); err != nil {
 			h.made = append(h.made, dir)
 		}
 	}
 	return h
 }
 
-// give gives the run in a folder, its key, and the folders that were made for them.
-func (h *handover) give(dir string) error {
+// Give gives the run in a folder, its key, and the folders that were made for them.
+func (h *Handover) Give(dir string) error {
 	if h == nil {
 		return nil
 	}
 	err := h.giveRun(dir)
 	for _, made := range h.made {
-		if isDir(made) {
+		if _, none := os.Stat(made); none == nil {
 			err = errors.Join(err, h.giveIn(filepath.Dir(made), filepath.Base(made)))
 		}
 	}
@@ -69,7 +70,7 @@ func (h *handover) give(dir string) error {
 	return nil
 }
 
-func (h *handover) giveRun(dir string) error {
+func (h *Handover) giveRun(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) { // the run was refused, and left nothing
 		return nil
@@ -97,7 +98,7 @@ func (h *handover) giveRun(dir string) error {
 }
 
 // giveIn gives one file or folder below another, without what it holds.
-func (h *handover) giveIn(dir, name string) error {
+func (h *Handover) giveIn(dir, name string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
