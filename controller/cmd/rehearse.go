@@ -38,6 +38,7 @@ func RehearseCommand() *cobra.Command {
 	var f rehearseFlags
 	c := &cobra.Command{Use: "rehearse FILE", Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
+			f.place = archive.PlaceRehearsal
 			file, err := f.findBegun(first(args))
 			if err != nil {
 				return err

@@ -16,11 +16,11 @@ import (
 // RunCommand is `fieldmesh run FILE --fleet fleet.yaml`.
 func RunCommand() *cobra.Command {
 	var flags runFlags
-	var fleetFile, place string
+	var fleetFile string
 	c := &cobra.Command{Use: "run FILE", Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
-			if place != archive.PlaceRoad && place != archive.PlaceBench {
-				return misused("--place %q: expected %s or %s", place, archive.PlaceRoad, archive.PlaceBench)
+			if flags.place != archive.PlaceRoad && flags.place != archive.PlaceBench {
+				return misused("--place %q: expected %s or %s", flags.place, archive.PlaceRoad, archive.PlaceBench)
 			}
 			file, err := flags.findBegun(first(args))
 			if err != nil {
@@ -37,7 +37,7 @@ func RunCommand() *cobra.Command {
 				}
 				return err
 			}
-			s, err := openSession(flags, file, place)
+			s, err := openSession(flags, file, flags.place)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func RunCommand() *cobra.Command {
 		}}
 	flags.add(c)
 	c.Flags().StringVar(&fleetFile, "fleet", defaultFleet, "the fleet file")
-	c.Flags().StringVar(&place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
+	c.Flags().StringVar(&flags.place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
 	return c
 }
 

@@ -32,6 +32,7 @@ type runFlags struct {
 	name     string
 	shard    string
 	scale    string
+	place    string // where the run is driven; empty: wherever it was begun
 	resume   string
 	orResume bool
 	retry    []int
@@ -85,6 +86,7 @@ type session struct {
 
 // openSession begins a run, or resumes one.
 func openSession(f runFlags, file, place string) (*session, error) {
+	f.place = place
 	if f.resume != "" {
 		s, err := resumeSession(f)
 		if err == nil && f.runs != "" && !s.archive.Finished() { // in virtual time it is checked outside
@@ -208,10 +210,10 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read the campaign: %w", err)
-	case !bytes.Equal(raw, a.Info().CampaignRaw), scale != f.scale:
-		return "", misused("--or-resume: run %s was begun with another campaign file, or at another scale, than %s "+
-			"at scale %s; give the new run another --name, or continue the old one by --resume %s", a.Info().Run, file,
-			f.scale, dir)
+	case !bytes.Equal(raw, a.Info().CampaignRaw), scale != f.scale, f.place != a.Info().Place:
+		return "", misused("--or-resume: run %s was begun with another campaign file, scale or place than %s "+
+			"at scale %s and place %s; give the new run another --name, or continue the old one by --resume %s",
+			a.Info().Run, file, f.scale, f.place, dir)
 	}
 	f.resume, f.name, f.shard = dir, "", ""
 	return "", nil
@@ -259,6 +261,11 @@ func resumeSession(f runFlags) (*session, error) {
 	a, err := archive.Open(dir)
 	if err != nil {
 		return nil, explainRun(f.runs, f.resume, err)
+	}
+	const rehearsal = archive.PlaceRehearsal
+	if begun := a.Info().Place; f.place != "" && (f.place == rehearsal) != (begun == rehearsal) {
+		return nil, errors.Join(misused("--resume %s: its place is %s; `fieldmesh rehearse --resume` continues a "+
+			"rehearsal, and `fieldmesh run --resume` any other run", f.resume, begun), a.Close())
 	}
 	scale := plan.FullScale
 	if s := a.Info().Scale; s != nil {

@@ -25,7 +25,7 @@ func TestACommandThatIsGivenAgainContinues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := jobsFlags(t.TempDir(), 2)
-			f.orResume = true
+			f.orResume, f.place = true, archive.PlaceRehearsal
 			change(&f)
 			file, err := f.findBegun(shippedVelocity)
 			if file != shippedVelocity || err != nil || f.resume != "" {
@@ -86,6 +86,29 @@ func TestACommandThatIsGivenAgainIsTheSame(t *testing.T) {
 		t.Errorf("without a name: %v", err)
 	}
 }
+
+// A run is continued where it was begun: a road's nodes drive no rehearsal, and a field no road's run.
+func TestARunIsContinuedAtItsPlace(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0)
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.orResume = true
+	f.place = archive.PlaceRoad
+	if _, err := f.findBegun(shippedVelocity); err == nil || !strings.Contains(err.Error(), "place road") {
+		t.Errorf("begun again on the road: %v", err)
+	}
+	f.resume, f.retry = s.archive.Dir(), []int{99}
+	s, err = openSession(f.runFlags, "", archive.PlaceRoad)
+	if s != nil || err == nil || !strings.Contains(err.Error(), "its place is rehearsal; `fieldmesh rehearse ") {
+		t.Errorf("continued on the road: %v", err)
+	}
+}
+
 func TestARunIsAnnounced(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
 	c, err := plan.Load(filepath.Join("..", "..", "campaigns", "velocity.yaml"))
