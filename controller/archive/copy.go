@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
 )
@@ -142,23 +141,4 @@ func (d disk) replaceBy(from, rel string) (err error) {
 		return fmt.Errorf("copy %s: %w", rel, err)
 	}
 	return durable.Folder(filepath.Dir(d.path(rel)))
-}
-
-// SameDisk reports whether two folders are on one file system, as far as it can be
-// told.
-func SameDisk(a, b string) bool {
-	device := func(path string) (uint64, bool) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return 0, false
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return 0, false
-		}
-		return uint64(st.Dev), true
-	}
-	x, okX := device(a)
-	y, okY := device(b)
-	return okX && okY && x == y
 }

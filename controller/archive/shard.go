@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/internal/keys"
@@ -208,7 +209,11 @@ func clocks(x, y *Clock) string {
 // take copies what the shards hold. What stands in a trial's folder is copied as
 // it is; what lies between trials, and the journal, is put together.
 func (a *Archive) take(parts []*Archive) error {
-	var journal []JournalEntry
+	type dated struct {
+		JournalEntry
+		at time.Time // not before its shard's entries before it, whose clock may have been set back
+	}
+	var journal []dated
 	for _, p := range parts {
 		files, err := p.disk.walk(".")
 		if err != nil {
@@ -225,17 +230,20 @@ func (a *Archive) take(parts []*Archive) error {
 		}
 		note := JournalEntry{Wall: p.info.CreatedWall, Type: "note", Text: fmt.Sprintf("shard %s, by %s", p.info.Shard,
 			p.info.Version)}
-		journal = append(journal, note)
-		for _, e := range entries {
+		at := note.Wall
+		for _, e := range append([]JournalEntry{note}, entries...) {
+			if at.Before(e.Wall) {
+				at = e.Wall
+			}
 			if e.Type != "finished" {
-				journal = append(journal, e)
+				journal = append(journal, dated{e, at})
 			}
 		}
 	}
-	slices.SortStableFunc(journal, func(x, y JournalEntry) int { return x.Wall.Compare(y.Wall) })
+	slices.SortStableFunc(journal, func(x, y dated) int { return x.at.Compare(y.at) })
 	var lines []byte
 	for _, e := range journal {
-		line, err := marshalLine(e)
+		line, err := marshalLine(e.JournalEntry)
 		if err != nil {
 			return err
 		}

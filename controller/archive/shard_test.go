@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -231,6 +233,37 @@ func again(t *testing.T, dir string, change func(*archive.Archive) error) {
 	}
 	if err := errors.Join(change(a), a.Finish(), a.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A person's word stands in the merge too, where the clock of the machine was set back before it.
+func TestAMergeKeepsEachShardsOrder(t *testing.T) {
+	dir, info := t.TempDir(), synthetic.Info(campaign)
+	var shards []string
+	for _, text := range []string{"1/2", "2/2"} {
+		shards = append(shards, synthetic.Shard(t, filepath.Join(dir, text[:1]), info, shard(t, text)))
+	}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	word := wire.Verdict{TrialKey: k, Outcome: wire.Rejected, Final: true,
+		Word: &wire.Word{Decision: "repeat", By: "phone", Judged: wire.Accepted}}
+	again(t, shards[0], func(a *archive.Archive) error {
+		journal := filepath.Join(shards[0], archive.JournalFile)
+		before, err := os.ReadFile(journal)
+		err = errors.Join(err, a.Decide(word))
+		after, rerr := os.ReadFile(journal)
+		year := []byte(time.Now().UTC().Format(`"2006-`))
+		late := bytes.ReplaceAll(after[len(before):], year, []byte(`"1999-`))
+		return errors.Join(err, rerr, os.WriteFile(journal, append(before, late...), 0o600))
+	})
+	if err := archive.Merge(filepath.Join(dir, "merged"), shards, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*archive.Archive{read(t, shards[0]), read(t, filepath.Join(dir, "merged"))} {
+		for _, v := range a.Decisions() {
+			if v.TrialKey == k && v.Word == nil {
+				t.Errorf("in %s attempt 1 of trial 1 is %s", a.Dir(), v.Outcome)
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/attached"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
@@ -119,7 +120,7 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 		return unmet{fmt.Errorf("verify both copies: %s; stay until this succeeds", words.Count(bad, "finding"))}
 	}
 	warning := ""
-	if archive.SameDisk(dir, second) {
+	if preflight.SameDisk(dir, second) {
 		warning = "; they are on one disk, which may be lost as a whole"
 	}
 	_, err := fmt.Fprintf(out, "both copies verified: %s and %s%s\n", dir, second, warning)

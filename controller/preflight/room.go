@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,4 +37,23 @@ func Room(runs string) error {
 			"or name a folder on another disk", runs, float64(free)/1e6, leastRoomBytes/1e6)
 	}
 	return nil
+}
+
+// SameDisk reports whether two folders are on one file system, as far as it can be
+// told.
+func SameDisk(a, b string) bool {
+	device := func(path string) (uint64, bool) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return 0, false
+		}
+		return uint64(st.Dev), true
+	}
+	x, okX := device(a)
+	y, okY := device(b)
+	return okX && okY && x == y
 }
