@@ -109,6 +109,37 @@ func TestARunIsContinuedAtItsPlace(t *testing.T) {
 	}
 }
 
+// A run is resumed on another disk with its folder and its key.
+func TestACopiedRunIsResumedWithItsKey(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 0)
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := s.archive.Dir()
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), filepath.Base(from))
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = resumeSession(runFlags{resume: to})
+	if err == nil || !strings.Contains(err.Error(), "its key is not at "+archive.KeyFile(to)+"; copy it there from") {
+		t.Errorf("without its key: %v", err)
+	}
+	key := os.DirFS(filepath.Dir(archive.KeyFile(from)))
+	if err := os.CopyFS(filepath.Dir(archive.KeyFile(to)), key); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = resumeSession(runFlags{resume: to}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARunIsAnnounced(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
 	c, err := plan.Load(filepath.Join("..", "..", "campaigns", "velocity.yaml"))

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/internal/pause"
@@ -159,8 +160,10 @@ func (l *openLane) cannotKeep(err error, since time.Time) error {
 	if _, ofDisk := errors.AsType[unix.Errno](err); !ofDisk {
 		return fmt.Errorf("what the nodes sent cannot be kept: %w; continue with --resume", err)
 	}
-	return fmt.Errorf("nothing can be written to %s: mend its disk, or copy the folder to another, then continue with "+
-		"--resume; the nodes keep their records until then: %w", l.s.Archive.Dir(), err)
+	dir := l.s.Archive.Dir()
+	return fmt.Errorf("nothing can be written to %s: mend its disk; or copy the folder to another, and %s to .keys "+
+		"beside the copy; then continue with --resume; the nodes keep their records until then: %w", dir,
+		archive.KeyFile(dir), err)
 }
 
 // holdFor is how long a node may hold a question for records: on the mesh it is
