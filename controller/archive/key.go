@@ -43,8 +43,8 @@ func ReadKey(dir string) ([]byte, error) {
 	name, path := filepath.Base(dir), KeyFile(dir)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("resume run %s: its key is not at %s; copy it there from .keys beside the folder in which "+
-			"the run was begun", name, path)
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; copy it there from .keys beside the folder in "+
+			"which the run was begun", name, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", name, err)

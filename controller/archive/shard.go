@@ -118,14 +118,11 @@ func wholeShard(d disk) (*Archive, error) {
 		return nil, fmt.Errorf("shard %s in %q is not whole (%d findings, the first: %s); finish it by --resume, or "+
 			"copy it again", a.info.Shard, path, len(findings), findings[0])
 	}
-	attempts, err := a.folders()
-	for _, v := range a.decisions {
-		attempts = append(attempts, v.TrialKey)
-	}
+	attempts, err := a.Trials()
 	for _, k := range attempts {
 		if !a.info.Shard.Has(k.Trial) {
 			return nil, fmt.Errorf("shard %s in %q has attempt %s of another shard, driven by its nodes alone; "+
-				"report the shards apart, or drive this one again", a.info.Shard, path, attemptName(k))
+				"report the shards apart, or drive this one again", a.info.Shard, path, attemptName(k.TrialKey))
 		}
 	}
 	return a, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // reportMost is the most trials of a run whose report merge writes. A report holds
@@ -51,8 +53,12 @@ func MergeCommand() *cobra.Command {
 			}
 			if err := archive.Merge(dir, shards, signs); err != nil {
 				if errors.Is(err, archive.ErrExists) {
-					return fmt.Errorf("merge: %q is there already; remove it, or name the parts by their "+
-						"paths and another folder by --runs", dir)
+					cure := ", and a run of its own; "
+					if holds(shards, dir) {
+						cure = "; remove it, or "
+					}
+					return fmt.Errorf("merge: %q is there already%sname the parts by their paths and another folder "+
+						"by --runs", dir, cure)
 				}
 				return explainRun(runs, name, err)
 			}
@@ -76,4 +82,26 @@ func MergeCommand() *cobra.Command {
 	addRuns(c, &runs)
 	c.Flags().StringVar(&fleetFile, "fleet", "", "sign the merge by the key of this fleet")
 	return c
+}
+
+// holds reports whether a folder is a merge of these shards, and they have its every attempt.
+func holds(shards []string, dir string) bool {
+	merged, err := archive.Read(dir)
+	if err != nil || merged.Info().Merged == 0 {
+		return false
+	}
+	same, had := false, map[wire.TrialKey]bool{}
+	for _, s := range shards {
+		a, err := archive.Read(s)
+		if err != nil {
+			return false
+		}
+		same = same || a.Info().CreatedWall.Equal(merged.Info().CreatedWall)
+		all, _ := a.Trials() // none, where they cannot be read
+		for _, at := range all {
+			had[at.TrialKey] = true
+		}
+	}
+	all, err := merged.Trials()
+	return same && err == nil && !slices.ContainsFunc(all, func(at archive.Attempt) bool { return !had[at.TrialKey] })
 }

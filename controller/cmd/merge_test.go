@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -137,6 +138,38 @@ func TestAMergedRunVerifiesByTheFleet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A run that holds what the shards do not is not to be removed for them.
+func TestMergeHasNoMeasurementsRemoved(t *testing.T) {
+	runs := t.TempDir()
+	shards := shardsOf(t, runs, 2)
+	info := synthetic.Info(synthetic.Options{Seed: 6, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
+	whole := filepath.Join(runs, info.Run)
+	synthetic.Shard(t, whole, info, nil)
+	refused := func(what string) {
+		t.Helper()
+		out, err := typed(t, MergeCommand(), append([]string{"--runs", runs}, shards...)...)
+		if err == nil || !strings.Contains(err.Error(), "is there already, and a run of its own; name the parts") {
+			t.Errorf("%s: %v\n%s", what, err, out)
+		}
+	}
+	refused("driven whole")
+	if err := os.RemoveAll(whole); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := typed(t, MergeCommand(), append([]string{"--runs", runs}, shards...)...); err != nil {
+		t.Fatalf("merge: %v\n%s", err, out)
+	}
+	a, err := archive.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 2}, Outcome: wire.Rejected, Final: true}
+	if err := errors.Join(a.Decide(more), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused("driven on since")
 }
 
 func TestAShardThatIsNoneIsRefused(t *testing.T) {
