@@ -136,6 +136,17 @@ func TestARunStopsAfterTheBlockThatWasEnough(t *testing.T) {
 	}
 }
 
+// A run that is resumed looks at all that is driven: it does not stop behind it.
+func TestAResumedRunLooksAtTheNewestBlock(t *testing.T) {
+	r := halfDriven(t, 5, noisy(0.01))
+	if c := choosing(t, r, 1); len(c.placed) != 0 {
+		t.Fatalf("driven %+v: want nothing left", c.placed)
+	}
+	if s := r.Archive.Stopped(); s == nil || s.Blocks != 5 {
+		t.Errorf("stopped: %+v, want after 5 blocks", s)
+	}
+}
+
 func TestARunGoesOnUntilItIsPrecise(t *testing.T) {
 	r := halfDriven(t, 3, noisy(8))
 	c := choosing(t, r, 1)

@@ -47,7 +47,7 @@ type Engine struct {
 	taken     map[int]bool // trials that a worker is at
 	overrides []Said       // people's, still to be applied
 	stopped   int
-	looked    map[int]bool               // after how many blocks the precision was looked at
+	looked    int                        // after how many blocks the precision was looked at last
 	mbps      map[wire.TrialKey]*float64 // what accepted attempts measured
 	writing   int                        // journal entries under way that choosing waits for
 	orphans   []wire.TrialKey            // attempts that the archive had when the run began, undecided
@@ -59,7 +59,7 @@ type Engine struct {
 // New returns the engine of a run that has not begun.
 func New(cfg Config) *Engine {
 	e := &Engine{cfg: cfg, pending: map[uint64]func(Answer){}, byTrial: map[int][]wire.Verdict{}, taken: map[int]bool{},
-		stopped: cfg.Stopped, looked: map[int]bool{}, mbps: map[wire.TrialKey]*float64{}}
+		stopped: cfg.Stopped, mbps: map[wire.TrialKey]*float64{}}
 	for _, v := range cfg.Decisions {
 		e.decided(v)
 	}

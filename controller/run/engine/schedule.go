@@ -182,27 +182,28 @@ func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 }
 
 // atInterim applies the stopping rule where it has an analysis to make, and
-// reports whether something has to be known or kept first.
+// reports whether something has to be known or kept first. Of several that are due,
+// in a run that is resumed, it makes the newest, which leaves out nothing driven before.
 func (e *Engine) atInterim() bool {
 	if e.cfg.Stopping == nil || e.stopped > 0 {
 		return false
 	}
-	for _, b := range stopping.Due(*e.cfg.Stopping, e.cfg.Plan, e.driven()) {
-		if e.looked[b] {
-			continue
-		}
-		if e.measure() {
-			return true
-		}
-		look := stopping.Take(*e.cfg.Stopping, e.cfg.Plan, b, e.measured)
-		e.looked[b] = true
-		last := b == stopping.Plan(*e.cfg.Stopping, e.cfg.Plan).Last
-		if look.Enough || last {
-			e.keep(Stop{Blocks: b, Look: look, Last: !look.Enough}, func() { e.stopped = b })
-			return true
-		}
-		e.do(everybody, "", Show{Phase: "looked", Detail: "not enough: " + look.String()}, nil)
+	due := stopping.Due(*e.cfg.Stopping, e.cfg.Plan, e.driven())
+	if len(due) == 0 || due[len(due)-1] <= e.looked {
+		return false
 	}
+	if e.measure() {
+		return true
+	}
+	b := due[len(due)-1]
+	look := stopping.Take(*e.cfg.Stopping, e.cfg.Plan, b, e.measured)
+	e.looked = b
+	last := b == stopping.Plan(*e.cfg.Stopping, e.cfg.Plan).Last
+	if look.Enough || last {
+		e.keep(Stop{Blocks: b, Look: look, Last: !look.Enough}, func() { e.stopped = b })
+		return true
+	}
+	e.do(everybody, "", Show{Phase: "looked", Detail: "not enough: " + look.String()}, nil)
 	return false
 }
 
