@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/progress"
@@ -344,9 +345,9 @@ func (p *parts) join() error {
 		if err := archive.Merge(merged, p.shards, nil); err != nil {
 			return err
 		}
-		key, err := archive.ReadKey(p.shards[0])
+		key, err := runkey.Read(p.shards[0])
 		if err == nil {
-			err = archive.KeepKey(p.whole, key) // by which it can be resumed to drive a trial again
+			err = runkey.Keep(p.whole, key) // by which it can be resumed to drive a trial again
 		}
 		if err == nil {
 			err = os.Rename(merged, p.whole)

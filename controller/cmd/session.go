@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
@@ -155,7 +156,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, explainRun(f.runs, folder, err)
 	}
 	// Not before: the name may be that of a run whose key this would replace.
-	if err := archive.KeepKey(a.Dir(), key); err != nil {
+	if err := runkey.Keep(a.Dir(), key); err != nil {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
@@ -251,7 +252,7 @@ func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 // nothing behind: its name is free again.
 func (s *session) close() error {
 	if s.refused() {
-		return errors.Join(s.archive.Discard(), archive.ForgetKey(s.archive.Dir()))
+		return errors.Join(s.archive.Discard(), runkey.Forget(s.archive.Dir()))
 	}
 	return s.archive.Close()
 }
@@ -279,7 +280,7 @@ func resumeSession(f runFlags) (*session, error) {
 		c.HaveOneDraw() // as it was when the run began
 	}
 	p := a.Info().Plan
-	if p.Key, err = archive.ReadKey(dir); err != nil {
+	if p.Key, err = runkey.Read(dir); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if err := run.Retry(a, f.retry, person(), f.why); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
@@ -125,11 +126,11 @@ func TestACopiedRunIsResumedWithItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = resumeSession(runFlags{resume: to})
-	if err == nil || !strings.Contains(err.Error(), "its key is not at "+archive.KeyFile(to)+"; copy it there from") {
+	if err == nil || !strings.Contains(err.Error(), "its key is not at "+runkey.File(to)+"; copy it there from") {
 		t.Errorf("without its key: %v", err)
 	}
-	key := os.DirFS(filepath.Dir(archive.KeyFile(from)))
-	if err := os.CopyFS(filepath.Dir(archive.KeyFile(to)), key); err != nil {
+	key := os.DirFS(filepath.Dir(runkey.File(from)))
+	if err := os.CopyFS(filepath.Dir(runkey.File(to)), key); err != nil {
 		t.Fatal(err)
 	}
 	if s, err = resumeSession(runFlags{resume: to}); err != nil {
@@ -210,7 +211,7 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(archive.KeepKey(dir, p.Key), a.Close()); err != nil {
+		if err := errors.Join(runkey.Keep(dir, p.Key), a.Close()); err != nil {
 			t.Fatal(err)
 		}
 		s, err := resumeSession(runFlags{runs: runs, resume: "r"})

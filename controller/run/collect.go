@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/attached"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/internal/pause"
@@ -163,7 +163,7 @@ func (l *openLane) cannotKeep(err error, since time.Time) error {
 	dir := l.s.Archive.Dir()
 	return fmt.Errorf("nothing can be written to %s: mend its disk; or copy the folder to another, and %s to .keys "+
 		"beside the copy; then continue with --resume; the nodes keep their records until then: %w", dir,
-		archive.KeyFile(dir), err)
+		runkey.File(dir), err)
 }
 
 // holdFor is how long a node may hold a question for records: on the mesh it is

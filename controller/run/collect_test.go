@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -164,7 +164,7 @@ func TestADiskThatCannotBeWrittenEndsTheRun(t *testing.T) {
 	r := newRunner(t, 1, 1, lane)
 	l := &openLane{s: &shell{Runner: r}}
 	full, broken := "the disk of "+r.Archive.Dir()+" is full: make room", "nothing can be written to "+r.Archive.Dir()
-	broken += ": mend its disk; or copy the folder to another, and " + archive.KeyFile(r.Archive.Dir()) + " to .keys"
+	broken += ": mend its disk; or copy the folder to another, and " + runkey.File(r.Archive.Dir()) + " to .keys"
 	now, longAgo := time.Now(), time.Now().Add(-keepPatience)
 	for _, c := range []struct {
 		err   error

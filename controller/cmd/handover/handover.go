@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 )
 
 // account is a user as the kernel knows it.
@@ -45,7 +45,7 @@ func New(runs string) *Handover {
 
 func by(runs string, chown func(*os.Root, string) error) *Handover {
 	h := &Handover{chown: chown}
-	for _, dir := range []string{filepath.Dir(archive.KeyFile(filepath.Join(runs, "run"))), runs} {
+	for _, dir := range []string{filepath.Dir(runkey.File(filepath.Join(runs, "run"))), runs} {
 		if _, err := os.Stat(dir); err != nil {
 			h.made = append(h.made, dir)
 		}
@@ -93,7 +93,7 @@ func (h *Handover) giveRun(dir string) error {
 		err = errors.Join(err, h.chown(root, name))
 	}
 	runs := filepath.Dir(dir)
-	key, keyErr := filepath.Rel(runs, archive.KeyFile(dir))
+	key, keyErr := filepath.Rel(runs, runkey.File(dir))
 	return errors.Join(err, keyErr, h.giveIn(runs, key))
 }
 

@@ -1,4 +1,5 @@
-package archive
+// Package runkey keeps the keys of runs, by which their nodes are steered.
+package runkey
 
 import (
 	"encoding/hex"
@@ -12,16 +13,16 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
-// KeyFile is where the key that authenticates a run's GO is kept: beside the
+// File is where the key that authenticates a run's GO is kept: beside the
 // runs, never inside one, because a run's folder is given to others.
-func KeyFile(dir string) string {
+func File(dir string) string {
 	return filepath.Join(filepath.Dir(dir), ".keys", filepath.Base(dir)+".key")
 }
 
-// KeepKey writes the key of the run in a folder, to disk: without it nodes that went on alone
+// Keep writes the key of the run in a folder, to disk: without it nodes that went on alone
 // while the controller had no power could not be asked for what they did.
-func KeepKey(dir string, key []byte) error {
-	path := KeyFile(dir)
+func Keep(dir string, key []byte) error {
+	path := File(dir)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = keys.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
@@ -35,12 +36,12 @@ func KeepKey(dir string, key []byte) error {
 	return nil
 }
 
-// ForgetKey removes the key of a run that is discarded.
-func ForgetKey(dir string) error { return os.Remove(KeyFile(dir)) }
+// Forget removes the key of a run that is discarded.
+func Forget(dir string) error { return os.Remove(File(dir)) }
 
-// ReadKey reads the key of the run in a folder.
-func ReadKey(dir string) ([]byte, error) {
-	name, path := filepath.Base(dir), KeyFile(dir)
+// Read reads the key of the run in a folder.
+func Read(dir string) ([]byte, error) {
+	name, path := filepath.Base(dir), File(dir)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("resume run %s: its key is not at %s; copy it there from .keys beside the folder in "+
