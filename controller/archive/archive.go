@@ -97,7 +97,7 @@ type RunInfo struct {
 	Campaign    string    `json:"campaign"`
 	CreatedWall time.Time `json:"created_wall"`
 	Seed        uint64    `json:"seed"`
-	Version     string    `json:"version"`         // of the controller that drove the run
+	Version     string    `json:"version"`         // of the controllers that drove the run; stored: the first
 	Place       string    `json:"place"`           // rehearsal | road | bench | log
 	Clock       *Clock    `json:"clock,omitempty"` // of a rehearsal; nil: nature's
 	// Radio is RadioMAC80211 where a rehearsal's nodes had the kernel's own radios; empty: interfaces
@@ -170,7 +170,8 @@ type Archive struct {
 	decidedAt map[wire.TrialKey]int // where in decisions
 	sealed    map[wire.TrialKey]bool
 	finished  bool
-	stop      *Stop // nil: no block was found to be the last
+	stop      *Stop  // nil: no block was found to be the last
+	driver    string // the version of the controller that continued it last; empty: none but the first
 	journal   journalSize
 }
 

@@ -1,10 +1,12 @@
 package archive
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/room"
@@ -74,6 +76,29 @@ func (a *Archive) Answer(noteID, text string) error {
 	return a.note(noteID, text)
 }
 
+// continued begins the note of a version of the controller that goes on with a run.
+const continued = "continued by "
+
+// ContinuedBy notes which version of the controller goes on with a run that is not
+// finished, where another did before.
+func (a *Archive) ContinuedBy(version string) error {
+	if a.Finished() || cmp.Or(a.driver, a.info.Version) == version {
+		return nil
+	}
+	err := a.Note(continued + version)
+	if err == nil {
+		a.drivenBy(version)
+	}
+	return err
+}
+
+func (a *Archive) drivenBy(version string) {
+	a.driver = version
+	if !strings.Contains(a.info.Version, version) {
+		a.info.Version = cmp.Or(a.info.Version, "an unknown version") + " and " + version
+	}
+}
+
 func (a *Archive) note(id, text string) error {
 	if err := a.writable(); err != nil {
 		return fmt.Errorf("write note: %w", err)
@@ -119,6 +144,9 @@ func (a *Archive) readJournal() (err error) {
 		}
 		if e.Stop != nil {
 			a.stop = e.Stop
+		}
+		if v, is := strings.CutPrefix(e.Text, continued); is && e.Type == "note" {
+			a.drivenBy(v)
 		}
 		return nil
 	})

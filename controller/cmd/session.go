@@ -283,7 +283,10 @@ func resumeSession(f runFlags) (*session, error) {
 	if p.Key, err = runkey.Read(dir); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := run.Retry(a, f.retry, person(), f.why); err != nil {
+	if err = run.Retry(a, f.retry, person(), f.why); err == nil {
+		err = a.ContinuedBy(version.String())
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
+	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -224,5 +226,46 @@ func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 		if err := s.archive.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A run is of every version of the controller that drove it.
+func TestAnotherVersionThatContinuesIsNamed(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0)
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := s.archive.Dir()
+	sheet := filepath.Join(dir, "run.json")
+	text, err := os.ReadFile(sheet)
+	if err == nil {
+		err = os.WriteFile(sheet, bytes.Replace(text, []byte(version.String()), []byte("0.0.9"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is the same as before
+		s, err := resumeSession(runFlags{resume: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.archive.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := a.Journal()
+	if err != nil || len(notes) != 1 || notes[0].Text != "continued by "+version.String() {
+		t.Errorf("its journal has %+v, %v", notes, err)
+	}
+	if got := a.Info().Version; got != "0.0.9 and "+version.String() {
+		t.Errorf("its version is %q", got)
 	}
 }
