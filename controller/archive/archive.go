@@ -206,6 +206,12 @@ func (a *Archive) writeInfo() error {
 	if _, err := os.Stat(filepath.Join(a.dir, runFile)); err == nil {
 		return ErrExists
 	}
+	for _, of := range []string{"trials", "between", JournalFile} {
+		if a.disk.exists(of) {
+			return fmt.Errorf("%q has %s of a run whose %s is missing; copy that back from a copy of the folder, or "+
+				"give the new run another name", a.dir, of, runFile)
+		}
+	}
 	schedule, err := encoded(scheduleFile, keyless{RunPlan: a.info.Plan})
 	if err != nil {
 		return err
@@ -382,8 +388,8 @@ func (a *Archive) Empty() bool {
 // Discard takes away a run that is empty, and closes it. Any other is closed only.
 func (a *Archive) Discard() (err error) {
 	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
-		for _, name := range []string{runFile, scheduleFile, campaignFile, JournalFile, cursorFile, planSums,
-			planSignature, LockFile} {
+		for _, name := range []string{JournalFile, cursorFile, planSums, planSignature, runFile, scheduleFile,
+			campaignFile, LockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
 			}

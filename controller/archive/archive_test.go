@@ -341,3 +341,19 @@ func TestACaptureThatWasNotToldIsThrownAway(t *testing.T) {
 		t.Error("a capture is written elsewhere")
 	}
 }
+
+// A run whose run.json is gone keeps what it measured: no other is begun over it.
+func TestNoRunIsBegunOverAnother(t *testing.T) {
+	for _, left := range []string{"trials/0001-a1/records/x.ndjson", "between/x.ndjson", "journal.ndjson"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, left)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, left), nil, 0o600))
+		a, err := archive.Create(dir, archive.RunInfo{Run: "r"})
+		if err == nil {
+			must(t, a.Close())
+		}
+		if err == nil || !strings.Contains(err.Error(), "run.json is missing") {
+			t.Errorf("over %s: %v", left, err)
+		}
+	}
+}

@@ -76,11 +76,11 @@ func (a *Archive) Answer(noteID, text string) error {
 	return a.note(noteID, text)
 }
 
-// continued begins the note of a version of the controller that goes on with a run.
+// continued begins the note of a version of the controller that continues a run.
 const continued = "continued by "
 
-// ContinuedBy notes which version of the controller goes on with a run that is not
-// finished, where another did before.
+// ContinuedBy notes which version of the controller continues a run that is not
+// finished, where another drove it before.
 func (a *Archive) ContinuedBy(version string) error {
 	if a.Finished() || cmp.Or(a.driver, a.info.Version) == version {
 		return nil
