@@ -280,7 +280,10 @@ func resumeSession(f runFlags) (*session, error) {
 		c.HaveOneDraw() // as it was when the run began
 	}
 	p := a.Info().Plan
-	if p.Key, err = runkey.Read(dir); err != nil {
+	if p.Key, err = runkey.Read(dir); err != nil && a.Empty() {
+		err = fmt.Errorf("%w; or remove %s, in which nothing is recorded, and begin the run again", err, dir)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if err = run.Retry(a, f.retry, person(), f.why); err == nil {

@@ -269,3 +269,23 @@ func TestAnotherVersionThatContinuesIsNamed(t *testing.T) {
 		t.Errorf("its version is %q", got)
 	}
 }
+
+// A run that lost its power before it had a key may be begun again.
+func TestARunThatWasLeftWithoutAKey(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0)
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.archive.Close(), runkey.Forget(s.archive.Dir())); err != nil {
+		t.Fatal(err)
+	}
+	f.orResume, f.place = true, archive.PlaceRehearsal
+	if _, err := f.findBegun(shippedVelocity); err != nil {
+		t.Fatal(err)
+	}
+	_, err = openSession(f.runFlags, "", archive.PlaceRehearsal)
+	if err == nil || !strings.Contains(err.Error(), "or remove "+s.archive.Dir()+", in which nothing is recorded") {
+		t.Errorf("without a key: %v", err)
+	}
+}
