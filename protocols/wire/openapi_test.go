@@ -33,7 +33,8 @@ func TestDescriptionIsValid(t *testing.T) { description(t) }
 // apiTypes are the Go types behind the description's schemas of the same name.
 func apiTypes() []reflect.Type {
 	types := []reflect.Type{
-		reflect.TypeFor[wire.PlanNode](), reflect.TypeFor[wire.Trial](), reflect.TypeFor[wire.Course](),
+		reflect.TypeFor[wire.PlanNode](), reflect.TypeFor[wire.Shard](), reflect.TypeFor[wire.Trial](),
+		reflect.TypeFor[wire.Course](),
 		reflect.TypeFor[wire.Gate](), reflect.TypeFor[wire.Radio](),
 		reflect.TypeFor[wire.Routing](), reflect.TypeFor[wire.TCP](), reflect.TypeFor[wire.Conditions](),
 		reflect.TypeFor[wire.Flow](), reflect.TypeFor[wire.Acceptance](), reflect.TypeFor[wire.TrialView](),

@@ -47,6 +47,8 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"no nodes":    {func(plan *wire.RunPlan) { plan.Nodes = nil }, "nodes: 0"},
 		"no trials":   {func(plan *wire.RunPlan) { plan.Trials = nil }, "trials: 0"},
 		"attempts":    {func(plan *wire.RunPlan) { plan.AttemptsMax = 0 }, "attempts_max: 0"},
+		"shard":       {func(plan *wire.RunPlan) { plan.Shard.Number = 3 }, "shard: there is no shard 3/2"},
+		"no shards":   {func(plan *wire.RunPlan) { plan.Shard.Of = 0 }, "shard.of: 0"},
 		"double node": {func(plan *wire.RunPlan) { plan.Nodes[1].Name = "car" }, `nodes[1].name: "car" is there twice`},
 		"prefix": {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "10.77.0.2" },
 			"nodes[1].mesh_prefix"},
