@@ -40,6 +40,22 @@ func TestAnotherShardsAttemptsAreNotDecided(t *testing.T) {
 	}
 }
 
+// Who skips a trial of another shard is told that nothing changed.
+func TestAnotherShardsTrialIsNotSkipped(t *testing.T) {
+	c := twoNodes()
+	c.Has = func(int) bool { return false }
+	e := New(c)
+	e.workers[0].choosing = true
+	said := Said{Key: wire.TrialKey{Trial: 1}, Noted: wire.Noted{ID: "n", Note: "skip", By: "phone"}}
+	actions := e.Step(time.Unix(0, 0), said)
+	if len(actions) != 1 {
+		t.Fatalf("%+v", actions)
+	}
+	if n, is := actions[0].Op.(Note); !is || n.NoteID != "n" || !strings.Contains(n.Text, "of another shard: nothing") {
+		t.Errorf("%+v", actions[0].Op)
+	}
+}
+
 // A node that rejected what it measured to the end must not have the others
 // aborted, which would make a failed trial of a rejected one.
 func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {

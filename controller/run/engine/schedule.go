@@ -172,6 +172,8 @@ func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 		return had.Attempt != v.Attempt && had.Outcome == wire.Accepted
 	})
 	switch {
+	case !e.cfg.Has(v.Trial):
+		unchanged("which is of another shard")
 	case beside >= 0 && (n.Note == "accept" || changes && after.Outcome == wire.Accepted):
 		unchanged(fmt.Sprintf("and attempt %d is accepted", e.byTrial[v.Trial][beside].Attempt))
 	case !changes:
