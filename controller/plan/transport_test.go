@@ -105,6 +105,10 @@ func TestLinkFeedback(t *testing.T) {
 	for routing, want := range map[string]bool{
 		"{protocol: dsdv}":                       false,
 		"{protocol: dsdv, link_feedback: on}":    true,
+		"{protocol: olsr}":                       false,
+		"{protocol: olsr-etx}":                   false,
+		"{protocol: olsr-full}":                  false,
+		"{protocol: olsr, link_feedback: on}":    true,
 		"{protocol: aodv}":                       true,
 		"{protocol: aodv, link_feedback: off}":   false,
 		"{protocol: dsr}":                        true,

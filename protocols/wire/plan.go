@@ -334,6 +334,7 @@ type Routing struct {
 	// interval of the daemon's hellos; absent: its own
 	HelloS *float64 `json:"hello_s,omitempty" unit:"s" min:"0.1" max:"60"`
 	// whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv
+	// and OLSR
 	LinkFeedback *bool `json:"link_feedback,omitempty" campaign:"rule=toggle{}"`
 	// what arming waits for; absent: what suits the protocol
 	Ready string `json:"ready,omitempty" words:"RoutingReadiness"`

@@ -52,14 +52,15 @@ func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol =
 func (r Routing) Overhears() bool { return r.Protocol == "dsr-ns2" }
 
 // BreaksByLostFrames reports whether a frame that was lost breaks a route. Where the
-// plan does not say, it does but for DSDV: Broch and others (1998, 3.1) and ns-2, with
-// which P2 measured (ns-default.tcl: Agent/DSDV set use_mac_ 0), have that off, and say
-// that performance suffers with it on: a chain's own collisions take its routes away.
+// plan does not say, it does but for DSDV and OLSR. For DSDV Broch and others (1998, 3.1)
+// and ns-2, with which P2 measured (ns-default.tcl: Agent/DSDV set use_mac_ 0), have that
+// off, and say that performance suffers with it on: a chain's own collisions take its
+// routes away. For OLSR it is an option (RFC 3626, 13), which UM-OLSR for ns-2 has off.
 func (r Routing) BreaksByLostFrames() bool {
 	if r.LinkFeedback != nil {
 		return *r.LinkFeedback
 	}
-	return r.Protocol != "dsdv"
+	return !slices.Contains([]string{"dsdv", "olsr", "olsr-etx", "olsr-full"}, r.Protocol)
 }
 
 // LinkFeedbackProtocols are the protocols with which a plan may say whether lost

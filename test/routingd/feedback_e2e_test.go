@@ -65,41 +65,47 @@ func TestAFailedFrameOfANewFlowBlacklistsNobody(t *testing.T) {
 	}
 }
 
-// A frame that the kernel's neighbour table reports as lost breaks a route of DSDV, and
-// without link feedback it does not.
+// A frame that the kernel's neighbour table reports as lost breaks a route of DSDV and of OLSR, and without link
+// feedback it does not.
 func TestWithoutLinkFeedbackALostFrameBreaksNothing(t *testing.T) {
-	for name, flags := range map[string][]string{"with": nil, "without": {"--no-link-feedback"}} {
-		t.Run(name, func(t *testing.T) {
-			a := newAir(t, 3, chain(3)...)
-			relay := a.everywhere(t, "dsdv", append(flags, "--hello", "5s")...)[1]
-			leads := func() bool {
-				s, err := relay.state()
-				return err == nil && slices.ContainsFunc(s.Routes, func(r manet.Route) bool {
-					return r.Destination.Addr().String() == addr(0)
-				})
-			}
-			testnet.Await(t, patience, "the relay has a route to the first node", leads)
-			fail := func() { // the kernel reports one that was reachable
-				for _, state := range []string{"reachable", "failed"} {
-					a.nodes[1].Run(t, "ip", "neigh", "replace", addr(0), "lladdr", "02:00:00:00:00:01", "dev", "wlan0",
-						"nud", state)
-				}
-			}
-			fail()
-			if len(flags) == 0 {
-				testnet.Await(t, patience, "the route is broken", func() bool { return !leads() })
-				return
-			}
-			for range 10 {
-				fail()
-				time.Sleep(100 * time.Millisecond)
-				if !leads() {
-					t.Fatal("the route is broken")
-				}
-			}
-			if s, err := relay.state(); err != nil || s.Feedback {
-				t.Errorf("the daemon says that lost frames are told: %v, %v", s.Feedback, err)
-			}
+	for _, protocol := range []string{"dsdv", "olsr"} {
+		for name, flags := range map[string][]string{"with": nil, "without": {"--no-link-feedback"}} {
+			t.Run(protocol+" "+name, func(t *testing.T) {
+				lostFrame(t, protocol, flags)
+			})
+		}
+	}
+}
+
+func lostFrame(t *testing.T, protocol string, flags []string) {
+	a := newAir(t, 3, chain(3)...)
+	relay := a.everywhere(t, protocol, append(flags, "--hello", "5s")...)[1]
+	leads := func() bool {
+		s, err := relay.state()
+		return err == nil && slices.ContainsFunc(s.Routes, func(r manet.Route) bool {
+			return r.Destination.Addr().String() == addr(0)
 		})
+	}
+	testnet.Await(t, patience, "the relay has a route to the first node", leads)
+	fail := func() { // the kernel reports one that was reachable
+		for _, state := range []string{"reachable", "failed"} {
+			a.nodes[1].Run(t, "ip", "neigh", "replace", addr(0), "lladdr", "02:00:00:00:00:01", "dev", "wlan0",
+				"nud", state)
+		}
+	}
+	fail()
+	if len(flags) == 0 {
+		testnet.Await(t, patience, "the route is broken", func() bool { return !leads() })
+		return
+	}
+	for range 10 {
+		fail()
+		time.Sleep(100 * time.Millisecond)
+		if !leads() {
+			t.Fatal("the route is broken")
+		}
+	}
+	if s, err := relay.state(); err != nil || s.Feedback {
+		t.Errorf("the daemon says that lost frames are told: %v, %v", s.Feedback, err)
 	}
 }

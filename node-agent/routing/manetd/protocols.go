@@ -109,6 +109,7 @@ func find(name string) (Protocol, error) {
 func makeOLSR(config func([]manet.Interface, uint64) olsr.Config) func(Setup) (manet.Node, error) {
 	return func(s Setup) (manet.Node, error) {
 		c := config(s.Interfaces, s.Seed)
+		c.LinkFailures = true // the daemon reports none where they are to break nothing
 		if s.Hello != nil {
 			// Section 18.2 has the validity times as multiples of the intervals.
 			c.NeighborHold = time.Duration(float64(c.NeighborHold) * float64(*s.Hello) / float64(c.HelloInterval))
