@@ -41,11 +41,16 @@ type search struct {
 }
 
 // searchFor returns what is known of searches for a destination; nil where
-// there is no room to remember them.
+// there is no room to remember them. ns-2's rt_last_hop_count begins at 255, so that
+// the first RREQ goes through the whole network, and is the hops of a route that was
+// lost.
 func (n *Node) searchFor(to netip.Addr) *search {
 	s := n.searches[to]
 	if s == nil && len(n.searches) < n.config.MaxEntries {
-		s = &search{ttl: maxHops} // ns-2's first rt_last_hop_count: no ring before the first answer
+		s = &search{ttl: maxHops}
+		if r := n.routes[to]; r != nil && r.known && r.state == invalid {
+			s.ttl = r.hops
+		}
 		n.searches[to] = s
 	}
 	return s
@@ -163,8 +168,12 @@ func (n *Node) ns2Repairs(neighbor, destination netip.Addr) bool {
 	if r == nil || r.next != neighbor || n.discoveries[r.to] != nil || len(n.discoveries) >= n.config.MaxEntries/16 {
 		return false
 	}
-	back, s := n.active(r.sender), n.searchFor(r.to)
-	if back == nil || back.hops <= r.hops || s == nil {
+	back := n.active(r.sender)
+	if back == nil || back.hops <= r.hops {
+		return false
+	}
+	s := n.searchFor(r.to)
+	if s == nil {
 		return false
 	}
 	n.lose(r, r.seq)

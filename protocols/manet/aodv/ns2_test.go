@@ -81,6 +81,28 @@ func TestNS2SearchesByWhatAnswersTook(t *testing.T) {
 	equal(t, "at last", l.ttls(), []int{30})
 }
 
+// Nor does the first search of a node ask the whole network where the destination's own RREQ has made the route:
+// it begins two hops beyond it (rt_down leaves the hops in rt_last_hop_count).
+func TestNS2SearchesFirstWhereARequestCameFrom(t *testing.T) {
+	l := newNS2Lab(t)
+	l.Wait(time.Second)
+	l.hear(right, RREQ{ID: 1, HopCount: 3, Destination: addr(me), UnknownSeq: true, Originator: addr(far),
+		OriginatorSeq: 2}, 27, false)
+	if l.Route(far) != right {
+		t.Fatalf("the route goes over %q", l.Route(far))
+	}
+	l.broken()
+	l.take()
+	l.Need(far)
+	equal(t, "first", l.ttls(), []int{6})
+	l.Wait(360*time.Millisecond - 1) // 2 * 6 * 30 ms
+	l.Need(far)
+	equal(t, "before the ring's time is over", l.ttls(), nil)
+	l.Wait(1)
+	l.Need(far)
+	equal(t, "then", l.ttls(), []int{8})
+}
+
 // Without new packets what waits is looked after twice a second, for 30 s.
 func TestNS2AsksAsLongAsPacketsWait(t *testing.T) {
 	l := newNS2Lab(t)
