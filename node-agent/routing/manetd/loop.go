@@ -246,23 +246,33 @@ func (l *loop) noteUse(now manet.Time, destination netip.Addr) {
 	}
 }
 
-// linkFailed tells the protocol of a neighbour that did not take a frame. The
-// radio does not say what was in it: where data went that way, it was data,
-// as far more frames are. Where none is known of, look reads what is in use at
-// once: a flow that began since the last reading is not known of yet, and AODV
-// would take its frame for a lost RREP and blacklist the neighbour.
-func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr, look func(manet.Time)) {
-	failed := manet.LinkFailed{Neighbor: neighbor}
-	if u, ok := l.recent[neighbor]; !ok || now-u.at > recentFor {
-		look(now)
-	}
-	if u, ok := l.recent[neighbor]; ok && now-u.at <= recentFor {
-		failed.Destination = u.destination
+// linkFailed tells the protocol of a neighbour that did not take a frame. An
+// emulated radio says what was in it. No other does: where data went that way, it
+// was data, as far more frames are. Where none is known of, look reads what is in
+// use at once: a flow that began since the last reading is not known of yet, and
+// AODV would take its frame for a lost RREP and blacklist the neighbour.
+func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr, frame lost, look func(manet.Time)) {
+	failed := manet.LinkFailed{Neighbor: neighbor, Destination: frame.data.destination}
+	if failed.Destination.IsValid() { // it used the route, seen by the last reading or not
+		l.used(now, []use{frame.data})
+	} else if !frame.known {
+		failed.Destination = l.recently(now, neighbor, look)
 	}
 	l.handle(now, failed)
 	if len(l.recent) > neighborsMax {
 		clear(l.recent)
 	}
+}
+
+// recently is where data last went by a next hop; not valid where none did of late.
+func (l *loop) recently(now manet.Time, neighbor netip.Addr, look func(manet.Time)) netip.Addr {
+	if u, ok := l.recent[neighbor]; !ok || now-u.at > recentFor {
+		look(now)
+	}
+	if u, ok := l.recent[neighbor]; ok && now-u.at <= recentFor {
+		return u.destination
+	}
+	return netip.Addr{}
 }
 
 // use is a pair of addresses between which data passed an interface.

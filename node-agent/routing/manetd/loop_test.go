@@ -225,8 +225,8 @@ func TestAFailedFrameIsLaidToWhatWentThatWay(t *testing.T) {
 	l.caught(0, ip(self, far, 17, 1))
 	read := 0
 	look := func(manet.Time) { read++ }
-	l.linkFailed(recentFor, next, look)
-	l.linkFailed(recentFor+1, next, look)
+	l.linkFailed(recentFor, next, lost{}, look)
+	l.linkFailed(recentFor+1, next, lost{}, look)
 	first, second := s.events[1].(manet.LinkFailed), s.events[2].(manet.LinkFailed)
 	if first.Destination != far || second.Destination.IsValid() || first.Neighbor != next {
 		t.Errorf("told %+v, then %+v", first, second)
@@ -235,11 +235,52 @@ func TestAFailedFrameIsLaidToWhatWentThatWay(t *testing.T) {
 		t.Errorf("read %d times what is in use, want once, where no data was known of", read)
 	}
 	// Data that began since what is in use was last read is found then.
-	l.linkFailed(9*recentFor, next, func(now manet.Time) {
+	l.linkFailed(9*recentFor, next, lost{}, func(now manet.Time) {
 		l.used(now, []use{{source: self, destination: far}})
 	})
 	if third := s.events[len(s.events)-1].(manet.LinkFailed); third.Destination != far {
 		t.Errorf("told %+v of a flow that just began", third)
+	}
+}
+
+// Over one next hop data goes to several destinations. Where the radio says what was in the frame, the failure is laid
+// to that data, whatever went that way last; and what is no data, to none.
+func TestAFrameThatIsKnownIsLaidToItsOwnDestination(t *testing.T) {
+	other := netip.MustParseAddr("10.77.0.8")
+	p, err := find("aodv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := func(from, to uint16) []byte {
+		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from), to)
+	}
+	for name, c := range map[string]struct {
+		etherType uint16
+		packet    []byte
+		want      netip.Addr
+	}{
+		"data":                   {0x0800, ip(self, other, 6, make([]byte, 20)...), other},
+		"another node's data":    {0x0800, ip(next, other, 17, ports(40000, 5000)...), other},
+		"a message of routing":   {0x0800, ip(self, next, 17, ports(p.Port, p.Port)...), netip.Addr{}},
+		"an answer of ARP":       {0x0806, make([]byte, 28), netip.Addr{}},
+		"a packet cut short":     {0x0800, ip(self, other, 6)[:10], netip.Addr{}},
+		"no frame":               {0, nil, far},
+		"a frame without a type": {0, make([]byte, 5), netip.Addr{}},
+	} {
+		s := &script{answer: route}
+		l, _ := testLoop(s, false)
+		l.caught(0, ip(self, other, 17, 1))
+		l.caught(0, ip(self, far, 17, 1))
+		var frame []byte
+		if c.etherType > 0 {
+			frame = append(binary.BigEndian.AppendUint16(make([]byte, 12), c.etherType), c.packet...)
+		} else if c.packet != nil {
+			frame = c.packet
+		}
+		l.linkFailed(0, next, p.lostIn(frame), func(manet.Time) { t.Errorf("%s: what is in use is read", name) })
+		if got := s.events[len(s.events)-1].(manet.LinkFailed); got.Destination != c.want || got.Neighbor != next {
+			t.Errorf("%s: told %+v, want destination %v", name, got, c.want)
+		}
 	}
 }
 

@@ -58,15 +58,44 @@ func (p Protocol) carrier() bool { return p.IPProtocol != 0 }
 // carriedIn is the carrier's packet in an Ethernet frame that the protocol takes
 // back; nil where there is none.
 func (p Protocol) carriedIn(frame []byte) []byte {
-	const header = 14
-	if !p.TakesBack || len(frame) < header || binary.BigEndian.Uint16(frame[header-2:]) != unix.ETH_P_IP {
-		return nil
-	}
-	packet := frame[header:]
-	if _, _, whole := endpoints(packet); !whole || int(packet[9]) != p.IPProtocol {
+	packet := packetIn(frame)
+	if !p.TakesBack || packet == nil || int(packet[9]) != p.IPProtocol {
 		return nil
 	}
 	return packet
+}
+
+// lost is what was in a frame that the radio gave up.
+type lost struct {
+	known bool // the radio says what it was
+	data  use  // not valid for what is no data: ARP, and the protocol's own packets
+}
+
+// lostIn reads an Ethernet frame, nil where the radio does not say what it was.
+func (p Protocol) lostIn(frame []byte) lost {
+	out := lost{known: len(frame) > 0}
+	packet := packetIn(frame)
+	if packet == nil {
+		return out
+	}
+	if body := packet[headerLength(packet):]; p.Port != 0 && packet[9] == unix.IPPROTO_UDP && len(body) >= 4 &&
+		binary.BigEndian.Uint16(body[2:]) == p.Port {
+		return out
+	}
+	out.data.source, out.data.destination, _ = endpoints(packet)
+	return out
+}
+
+// packetIn is the IPv4 packet in an Ethernet frame; nil where there is none.
+func packetIn(frame []byte) []byte {
+	const header = 14
+	if len(frame) < header || binary.BigEndian.Uint16(frame[header-2:]) != unix.ETH_P_IP {
+		return nil
+	}
+	if _, _, whole := endpoints(frame[header:]); !whole {
+		return nil
+	}
+	return frame[header:]
 }
 
 // Protocols lists what the daemon can run, in the order in which help names

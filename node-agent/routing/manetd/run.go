@@ -218,29 +218,32 @@ func (d *daemon) gaveUp(ctx context.Context) func(net.HardwareAddr, []byte) {
 			return // it is not of this protocol, as an answer of ARP: ns-2 tells DSR of its own packets only
 		}
 		if packet == nil || !ip.IsValid() {
-			d.unreached(ctx)(ip)
+			d.failed(ctx, ip, d.protocol.lostIn(frame))
 			return
 		}
 		d.post(ctx, func(now manet.Time) { d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet}) })
 	}
 }
 
-// unreached says that a neighbour did not take a frame.
+// unreached says that the kernel could not reach a neighbour.
 func (d *daemon) unreached(ctx context.Context) func(netip.Addr) {
-	return func(ip netip.Addr) {
-		if !ip.IsValid() {
-			return
-		}
-		d.post(ctx, func(now manet.Time) {
-			waiting := d.waitingFor(ip)
-			for _, packet := range waiting {
-				d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
-			}
-			if len(waiting) == 0 && !d.cfg.NoLinkFeedback {
-				d.loop.linkFailed(now, ip, d.lookAtUse)
-			}
-		})
+	return func(ip netip.Addr) { d.failed(ctx, ip, lost{}) }
+}
+
+// failed says that a neighbour did not take a frame.
+func (d *daemon) failed(ctx context.Context, ip netip.Addr, frame lost) {
+	if !ip.IsValid() {
+		return
 	}
+	d.post(ctx, func(now manet.Time) {
+		waiting := d.waitingFor(ip)
+		for _, packet := range waiting {
+			d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
+		}
+		if len(waiting) == 0 && !d.cfg.NoLinkFeedback {
+			d.loop.linkFailed(now, ip, frame, d.lookAtUse)
+		}
+	})
 }
 
 // waitingFor takes a carrier's packets back that waited for a neighbour.
