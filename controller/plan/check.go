@@ -196,17 +196,11 @@ func (c *check) participants() []string {
 // that nothing is wanted of a daemon that there is not.
 func (c *check) network() {
 	protocol := cmp.Or(c.tree.TextAt("routing.protocol"), noRouting)
-	if protocol == noRouting || protocol == "static" {
-		for _, key := range []string{"hello_s", "ready", "ready_s"} {
-			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
+	for _, k := range wire.RoutingKeys() {
+		if !slices.Contains(k.Protocols, protocol) {
+			c.unfit("routing."+k.Key, "with protocol "+protocol+", "+k.Else, "leave it out, or one of "+
+				strings.Join(k.Protocols, ", "))
 		}
-	} else if !slices.Contains(wire.HelloProtocols(), protocol) {
-		c.unfit("routing.hello_s", "with protocol "+protocol+", which sends no hellos",
-			"leave it out, or one of "+strings.Join(wire.HelloProtocols(), ", "))
-	}
-	if !slices.Contains(wire.LinkFeedbackProtocols(), protocol) {
-		c.unfit("routing.link_feedback", "with protocol "+protocol+", which does not leave the choice",
-			"leave it out, or one of "+strings.Join(wire.LinkFeedbackProtocols(), ", "))
 	}
 	if protocol != noRouting {
 		return

@@ -91,6 +91,7 @@ func (s schema) routingKeys() []field {
 		optional("ready", choice{"routes", "neighbors", "daemon"}, "What arming waits for; absent: what suits the protocol"),
 		optional("ready_s", number{1, 600, false, false, "s"}, "How long arming waits at most").or(wire.RoutingReadyS),
 		optional("probe_hz", number{1, 100, false, false, "packets a second"}, "How often a small packet goes there and back between the ends of the measured flow; absent: never"),
+		optional("host_unreachable", toggle{}, "Whether a sender for whose packet no route is found hears \"host unreachable\" (ICMP), which ends a connect; absent: not with aodv-ns2, aodv-p3, adv and dsr-ns2"),
 	}
 }
 

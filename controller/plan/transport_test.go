@@ -96,6 +96,26 @@ func TestLevelsThatDifferInMoreThanTheySay(t *testing.T) {
 	}
 }
 
+// A campaign chooses whether a sender hears that there is no route, where a daemon of our own answers for it.
+func TestHostUnreachable(t *testing.T) {
+	with := func(protocol string) []byte {
+		file := string(withTCP("{variant: reno}"))
+		routing := "  routing: {protocol: " + protocol + ", host_unreachable: off}\n  tcp:"
+		return []byte(strings.Replace(file, "  tcp:", routing, 1))
+	}
+	for _, protocol := range []string{"dsdv", "olsr", "aomdv", "aodv-ns2", "dsr", "dsr-ns2", "adv"} {
+		if r := parsed(t, with(protocol)).trials[0].Routing; r.HostUnreachable == nil || *r.HostUnreachable {
+			t.Errorf("%s: %v, want off", protocol, r.HostUnreachable)
+		}
+	}
+	for _, protocol := range []string{"none", "static", "babeld", "olsrd", "batman-adv"} {
+		want := "with protocol " + protocol + ", with which the kernel decides it"
+		if _, err := Parse("c.yaml", with(protocol)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", protocol, err, want)
+		}
+	}
+}
+
 // A campaign chooses whether lost frames break routes, where the protocol leaves it open.
 func TestLinkFeedback(t *testing.T) {
 	with := func(routing string) []byte {

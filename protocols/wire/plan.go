@@ -342,6 +342,9 @@ type Routing struct {
 	ReadyS *float64 `json:"ready_s,omitempty" unit:"s" min:"1" max:"RoutingReadyMaxS" campaign:"default=wire.RoutingReadyS"`
 	// how often a small packet goes there and back between the ends of the measured flow; absent: never
 	ProbeHz *float64 `json:"probe_hz,omitempty" unit:"packets a second" min:"ProbeHzMin" max:"ProbeHzMax"`
+	// whether a sender for whose packet no route is found hears "host unreachable" (ICMP), which ends a connect;
+	// absent: not with aodv-ns2, aodv-p3, adv and dsr-ns2
+	HostUnreachable *bool `json:"host_unreachable,omitempty" campaign:"rule=toggle{}"`
 }
 
 // TCP is the transport profile, the same on every node of the trial. What is

@@ -63,17 +63,31 @@ func (r Routing) BreaksByLostFrames() bool {
 	return !slices.Contains([]string{"dsdv", "olsr", "olsr-etx", "olsr-full"}, r.Protocol)
 }
 
-// LinkFeedbackProtocols are the protocols with which a plan may say whether lost
-// frames break routes. DSR and the simulators' AODV are defined by such reports; the daemons of
-// others take none.
-func LinkFeedbackProtocols() []string {
-	return []string{"olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
+// RoutingKey is a key of a plan's routing that only some protocols have a use for.
+type RoutingKey struct {
+	Key       string
+	Protocols []string
+	Else      string // what is so with the others
 }
 
-// HelloProtocols are the protocols with which a plan may set the interval of hellos,
-// or of what stands for them: DSR and the simulators' AODV send none, wherever they run.
-func HelloProtocols() []string {
-	return []string{"babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
+// RoutingKeys lists them. DSR and the simulators' AODV send no hellos, wherever they run, and are defined by the link
+// layer's reports; the daemons of others take none. Whether a sender hears that there is no route is for our own
+// daemons to say.
+func RoutingKeys() []RoutingKey {
+	daemons := slices.DeleteFunc(RoutingProtocols(), func(p string) bool { return p == "none" || p == "static" })
+	own := slices.DeleteFunc(slices.Clone(daemons), func(p string) bool {
+		return p == "batman-adv" || !(Routing{Protocol: p}).HoldsData()
+	})
+	free := slices.DeleteFunc(slices.Clone(own), func(p string) bool {
+		return slices.Contains([]string{"dsr", "dsr-ns2", "aodv-ns2", "aodv-p3"}, p)
+	})
+	return []RoutingKey{
+		{"hello_s", append([]string{"babeld", "olsrd", "batman-adv"}, free...), "which sends no hellos"},
+		{"link_feedback", free, "which does not leave the choice"},
+		{"ready", daemons, "which has no daemon"},
+		{"ready_s", daemons, "which has no daemon"},
+		{"host_unreachable", own, "with which the kernel decides it"},
+	}
 }
 
 // Readiness is what arming waits for: routes where the protocol makes them

@@ -165,7 +165,7 @@ func sampleTrial() wire.Trial {
 			BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0),
 			RTSThresholdBytes: p(500), RetryLimit: p(7)},
 		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), LinkFeedback: new(false), Ready: "routes",
-			ReadyS: p(45.0), ProbeHz: p(10.0)},
+			ReadyS: p(45.0), ProbeHz: p(10.0), HostUnreachable: new(false)},
 		TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true,
 			RTOMinMs: p(500), RTOMaxMs: p(60000), WindowPackets: p(8)},
 		Traffic: []wire.Flow{

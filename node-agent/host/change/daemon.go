@@ -27,6 +27,8 @@ type Daemon struct {
 	HelloS    *float64     `json:"hello_s,omitempty"` // interval of hellos; absent: the daemon's own
 	// NoLinkFeedback has routes break by the protocol's own packets only, not by lost frames.
 	NoLinkFeedback bool `json:"no_link_feedback,omitempty"`
+	// HostUnreachable is whether a local sender hears of it where no route is found; nil: the protocol's own choice.
+	HostUnreachable *bool `json:"host_unreachable,omitempty"`
 	// QuickAck has what comes over the daemon's routes acknowledged at once.
 	QuickAck bool `json:"quick_ack,omitempty"`
 }
@@ -37,6 +39,9 @@ func (d Daemon) String() string {
 	text := fmt.Sprintf("daemon %s on %s announcing %s", d.Name, d.Interface, d.Announce)
 	if d.NoLinkFeedback {
 		text += " without link feedback"
+	}
+	if d.HostUnreachable != nil {
+		text += fmt.Sprintf(" with host_unreachable %t", *d.HostUnreachable)
 	}
 	if d.QuickAck {
 		text += " quickack 1"

@@ -148,7 +148,8 @@ func connects(u process.Daemon) error {
 // ownConfig is what `fieldmesh-agent route --config` reads.
 func ownConfig(k *Kernel, d Daemon, u process.Daemon) (string, error) {
 	c := control.Config{Protocol: d.Name, Interface: d.Interface, Socket: socketPath(u), SocketUID: k.socketUID,
-		Feedback: k.feedback, NoLinkFeedback: d.NoLinkFeedback, Catch: d.Announce.Masked(),
+		Feedback: k.feedback, NoLinkFeedback: d.NoLinkFeedback, HostUnreachable: d.HostUnreachable,
+		Catch: d.Announce.Masked(),
 		// All nodes of a trial start theirs again, once all have stopped the last
 		// one's.
 		Fresh: true}

@@ -18,10 +18,12 @@ type Config struct {
 	Feedback  string // radio-feedback socket; empty: none
 	// NoLinkFeedback has lost frames break nothing, whether the radio reports them or the kernel's neighbour table.
 	NoLinkFeedback bool
-	Catch          netip.Prefix   // whose data is caught; zero: the network of the interface's address
-	Fresh          bool           // nobody can remember an earlier life of this node
-	Hello          *time.Duration // nil: the protocol's own
-	Log            *slog.Logger   `json:"-"`
+	// HostUnreachable is whether a local sender hears of it where no route is found; nil: the protocol's own choice.
+	HostUnreachable *bool
+	Catch           netip.Prefix   // whose data is caught; zero: the network of the interface's address
+	Fresh           bool           // nobody can remember an earlier life of this node
+	Hello           *time.Duration // nil: the protocol's own
+	Log             *slog.Logger   `json:"-"`
 }
 
 // The daemon's socket takes one line and answers in JSON lines: "state" gets

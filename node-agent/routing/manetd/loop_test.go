@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -198,6 +199,21 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 		l.caught(0, c.packet)
 		if got := strings.Join(w.did, " "); got != c.want || l.held.Len() != 0 || l.counts.Dropped["no route"] != 1 {
 			t.Errorf("%s: did %q, want %q; counts %+v", name, got, c.want, l.counts)
+		}
+	}
+}
+
+func TestWhetherNoWayIsSaidIsTheProtocolsOwnOrTheTrials(t *testing.T) {
+	for _, p := range Protocols() {
+		simulators := slices.Contains([]string{"aodv-ns2", "aodv-p3", "adv", "dsr-ns2"}, p.Name)
+		for _, c := range []struct {
+			said *bool
+			want bool
+		}{{nil, simulators}, {new(false), true}, {new(true), false}} {
+			d := daemon{cfg: control.Config{HostUnreachable: c.said}, protocol: p}
+			if d.silent() != c.want {
+				t.Errorf("%s, host_unreachable %v: silent %v, want %v", p.Name, c.said, !c.want, c.want)
+			}
 		}
 	}
 }

@@ -236,8 +236,16 @@ func (d *daemon) makeLoop() error {
 	}
 	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes,
 		inbound{d.injector, d.tun, d.framer}, d.tell)
-	d.loop.silent = d.protocol.Silent
+	d.loop.silent = d.silent()
 	return nil
+}
+
+// silent reports whether no local sender hears that there is no route.
+func (d *daemon) silent() bool {
+	if d.cfg.HostUnreachable != nil {
+		return !*d.cfg.HostUnreachable
+	}
+	return d.protocol.Silent
 }
 
 // outbound sends by the daemon's socket.

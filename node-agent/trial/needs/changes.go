@@ -42,7 +42,8 @@ func Changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 			trial = append(trial, change.Forward{Interface: iface})
 		}
 		trial = append(trial, change.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(),
-			HelloS: t.Routing.HelloS, NoLinkFeedback: !t.Routing.BreaksByLostFrames(), QuickAck: p.Immediate})
+			HelloS: t.Routing.HelloS, NoLinkFeedback: !t.Routing.BreaksByLostFrames(),
+			HostUnreachable: t.Routing.HostUnreachable, QuickAck: p.Immediate})
 	}
 	static, err := staticRoutes(plan, t, p, node, iface)
 	return run, append(trial, static...), err

@@ -33,7 +33,10 @@ func TestChangesOfATrial(t *testing.T) {
 			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1"}},
 		"ACKs at once over a daemon's routes": {wire.Trial{Routing: wire.Routing{Protocol: "olsr"}}, true,
 			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1",
-				forward, "daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
+				forward, "daemon olsr on wlan0 announcing 10.77.0.0/24 without link feedback quickack 1"}},
+		"no word of an unreachable host": {wire.Trial{Routing: wire.Routing{Protocol: "aodv",
+			HostUnreachable: new(false)}}, false,
+			[]string{forward, "daemon aodv on wlan0 announcing 10.77.0.0/24 with host_unreachable false"}},
 		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false,
 			[]string{forward, "daemon babeld on wlan0 announcing 10.77.0.0/24"}},
 	} {
