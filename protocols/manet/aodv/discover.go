@@ -214,10 +214,10 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 	}
 }
 
-// repairable reports whether to mend a route here: others go over us, data does
-// so now, and the destination is not too far.
+// repairable reports whether to mend a route here: data of others goes over us
+// now, and the destination is not too far.
 func (n *Node) repairable(r *route, destination netip.Addr) bool {
-	if !n.config.LocalRepair || n.quiet() || len(r.precursors) == 0 || r.hops > n.config.maxRepairTTL() ||
+	if !n.config.LocalRepair || n.quiet() || !n.forOthers(r) || r.hops > n.config.maxRepairTTL() ||
 		n.discoveries[r.to] != nil {
 		return false
 	}
@@ -225,6 +225,16 @@ func (n *Node) repairable(r *route, destination netip.Addr) bool {
 		return r.to == destination
 	}
 	return r.used > 0 && n.Now-r.used < n.config.HelloInterval*time.Duration(1+n.config.AllowedHelloLoss)
+}
+
+// forOthers reports whether the last data along a route was another node's. A
+// route to who asked for one has no precursors; these decide where it is not
+// known whose the data was.
+func (n *Node) forOthers(r *route) bool {
+	if !r.sender.IsValid() {
+		return len(r.precursors) > 0
+	}
+	return !n.ifaces.IsOwn(r.sender)
 }
 
 func (n *Node) repair(r *route) {

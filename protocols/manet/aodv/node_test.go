@@ -373,6 +373,27 @@ func TestLocalRepair(t *testing.T) {
 	}
 }
 
+// A route to who asked for one is mended for others' data as well: it has no precursors. Own data is the source's, which
+// has nobody upstream of it.
+func TestLocalRepairTowardsWhoAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		source string
+		want   bool
+	}{"another node's data": {far, true}, "own data": {me, false}} {
+		l := relay(t, nil)
+		l.Handle(manet.RouteUsed{Destination: addr(src), Source: addr(c.source), Local: c.source == me})
+		l.take()
+		l.Handle(manet.LinkFailed{Neighbor: addr(left), Destination: addr(src)})
+		asks := slices.ContainsFunc(l.take(), func(s sent) bool {
+			m, is := s.m.(RREQ)
+			return is && m.Destination == addr(src)
+		})
+		if asks != c.want {
+			t.Errorf("%s: asks for a new way %v, want %v", name, asks, c.want)
+		}
+	}
+}
+
 func TestBlacklist(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.AckRREPs = true })
 	own := rreq(1, 10)
