@@ -372,6 +372,21 @@ func TestEveryProtocolCanBeMade(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"aodv", "aomdv", "aodv-ns2", "dsr"} {
+		p, err := find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}, Feedback: true,
+			Hello: new(time.Second)}
+		if _, err := p.Make(s); err == nil || !strings.Contains(err.Error(), "HELLOs") {
+			t.Errorf("%s takes an interval of HELLOs that it never sends: %v", name, err)
+		}
+		s.Feedback = false
+		if _, err := p.Make(s); (err == nil) != (name == "aodv" || name == "aomdv") {
+			t.Errorf("%s where the radio reports nothing: %v", name, err)
+		}
+	}
 	if _, err := find("ripv2"); err == nil || !strings.Contains(err.Error(), "olsr") {
 		t.Errorf("an unknown protocol: %v", err)
 	}

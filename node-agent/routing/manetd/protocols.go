@@ -167,7 +167,9 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 			preset = aodv.RFC3561
 		}
 		c := preset(s.Interfaces, s.Seed)
-		settleAODV(&c, s)
+		if err := settleAODV(&c, s); err != nil {
+			return nil, err
+		}
 		return aodv.New(c)
 	}
 }
@@ -179,13 +181,21 @@ func makeAOMDV(s Setup) (manet.Node, error) {
 		preset = aomdv.LinkDisjoint
 	}
 	c := preset(s.Interfaces, s.Seed)
-	settleAODV(&c.Config, s)
+	if err := settleAODV(&c.Config, s); err != nil {
+		return nil, err
+	}
 	return aomdv.New(c)
 }
 
+var errReports = errors.New("the radio's reports of lost frames stand for HELLOs, so that their interval cannot be " +
+	"set: leave it out, or have lost frames break no routes")
+
 // settleAODV puts what belongs to this node into a preset.
-func settleAODV(c *aodv.Config, s Setup) {
+func settleAODV(c *aodv.Config, s Setup) error {
 	c.FirstSeq = s.FirstSeq
+	if s.Hello != nil && s.Feedback {
+		return errReports
+	}
 	if s.Hello != nil {
 		c.HelloInterval = *s.Hello
 	}
@@ -193,6 +203,7 @@ func settleAODV(c *aodv.Config, s Setup) {
 	if s.Fresh {
 		c.QuietStart = 0
 	}
+	return nil
 }
 
 // makeDSDV makes DSDV. Its full dumps stand for HELLOs.

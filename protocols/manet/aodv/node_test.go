@@ -373,8 +373,8 @@ func TestLocalRepair(t *testing.T) {
 	}
 }
 
-// A route to who asked for one is mended for others' data as well: it has no precursors. Own data is the source's, which
-// has nobody upstream of it.
+// A route to who asked for one is mended for others' data as well, though it has no precursors. Own data is the
+// source's, which has nobody upstream of it.
 func TestLocalRepairTowardsWhoAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		source string
