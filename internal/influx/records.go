@@ -476,7 +476,7 @@ func Schema() []Measurement {
 				{"packets_sent", Integer, "packets", "routing packets sent", ""},
 				{"data_packets_sent", Integer, "packets", "data packets sent with the daemon's header (DSR); none of packets_sent, but a record without this field may have them there", ""},
 				{"bytes_sent", Integer, "B", "bytes of IP in routing packets, and of headers before data", ""},
-				{"packets_received", Integer, "packets", "routing packets received", ""},
+				{"packets_received", Integer, "packets", "routing packets received; absent with dsr and dsr-ns2, which do not count them", ""},
 				{"bytes_received", Integer, "B", "bytes of IP in them", ""},
 				{"routes_installed", Integer, "routes", "in the kernel", ""},
 				{"held_packets", Integer, "packets", "data packets that wait for a route", ""},

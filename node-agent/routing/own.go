@@ -51,9 +51,11 @@ func (o *own) state(s manetd.State) state {
 	c := s.Runner
 	out := state{counts: wire.RoutingCount{Protocol: o.Protocol,
 		PacketsSent: count(c.PacketsSent), DataPacketsSent: count(c.DataPacketsSent), BytesSent: count(c.BytesSent),
-		PacketsReceived: count(c.PacketsReceived), BytesReceived: count(c.BytesReceived),
 		Messages: counts(c.Messages), MessageBytes: counts(c.MessageBytes), RoutesInstalled: len(s.Routes),
 		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}}}
+	if !(wire.Routing{Protocol: o.Protocol}).CarriesData() { // whose packets are mostly data
+		out.counts.PacketsReceived, out.counts.BytesReceived = count(c.PacketsReceived), count(c.BytesReceived)
+	}
 	for _, n := range s.Neighbors {
 		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr.String(),
 			Symmetric: n.Symmetric, Cost: n.Cost, Role: n.Role})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
 )
@@ -72,6 +73,16 @@ func TestOlsrdsLinks(t *testing.T) {
 	}
 	if n := got[1]; n.Symmetric || n.Cost != nil {
 		t.Errorf("a broken link is %+v", n)
+	}
+}
+
+// A carrier's packets hold data and routing, and it does not count which came: that is absent, not 0.
+func TestWhatACarrierReceivesIsNotCounted(t *testing.T) {
+	for protocol, counted := range map[string]bool{"dsr": false, "dsr-ns2": false, "aodv": true} {
+		c := (&own{Target{Protocol: protocol}}).state(manetd.State{}).counts
+		if (c.PacketsReceived != nil) != counted || (c.BytesReceived != nil) != counted || c.PacketsSent == nil {
+			t.Errorf("%s: received %v packets, %v bytes", protocol, c.PacketsReceived, c.BytesReceived)
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ type RoutingCount struct {
 	// them there
 	DataPacketsSent *uint64 `json:"data_packets_sent,omitempty" unit:"packets"`
 	BytesSent       *uint64 `json:"bytes_sent,omitempty" unit:"B"` // bytes of IP in routing packets, and of headers before data
-	// routing packets received
+	// routing packets received; absent with dsr and dsr-ns2, which do not count them
 	PacketsReceived *uint64 `json:"packets_received,omitempty" unit:"packets"`
 	// bytes of IP in them
 	BytesReceived *uint64 `json:"bytes_received,omitempty" unit:"B"`
