@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -80,5 +81,24 @@ func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
 	if !strings.Contains(field, "path_loss_exponent: 2.") || strings.Contains(field, "channel_error") ||
 		strings.Contains(field, "fading") {
 		t.Errorf("the scenario has\n%s", field)
+	}
+}
+
+// A gain that no antenna has is refused, and nobody is sent to a campaign file for it.
+func TestAGainThatNoAntennaHasIsRefused(t *testing.T) {
+	r, err := roads(rand.New(rand.NewPCG(3, 0)), 12, 120, 2.5, 3, 15).fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Run = "road"
+	campaign, err := os.ReadFile("../../campaigns/velocity.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gainDbi, sound := range map[float64]bool{-20.1: false, -20: true, 20: true, 35.35: false} {
+		r.GainDbi.Value = gainDbi
+		if _, err := r.Scenario(campaign); sound != (err == nil) || !sound && !errors.Is(err, ErrNoLaw) {
+			t.Errorf("an antenna gain of %g dBi: %v", gainDbi, err)
+		}
 	}
 }

@@ -45,7 +45,8 @@ func (s schema) fieldModel() object {
 		optional("carrier_sense_m", number{0, 20000, true, false, "m"},
 			"disc: radius of carrier sense and interference; absent: 2.2 times range_m"),
 		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
-		optional("antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, "Gain of the antennas").or(0),
+		optional("antenna_gain_dbi", number{environment.GainLeastDbi, environment.GainMostDbi, false, false, "dBi"},
+			"Gain of the antennas").or(0),
 		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers; with a radio by "+
 			"name: its own").or(10),
 		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not "+

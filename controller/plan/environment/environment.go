@@ -9,6 +9,9 @@ import (
 	"slices"
 )
 
+// What an antenna's gain can be in a field, dBi.
+const GainLeastDbi, GainMostDbi = -20, 20
+
 // Field is what a rehearsal assumes of the road: how radio waves spread, what
 // the radios are like, and how the GPS receivers report. On a road it is
 // ignored. A key that is absent leaves the choice to the rehearsal's default.
