@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -122,6 +123,7 @@ type replayed struct {
 	lastID  uint64
 	length  int64    // of the sound part; what follows is a torn tail
 	damage  []string // lines in the middle that cannot be used
+	harmed  int64    // the length up to the last of them, with the line by which it counts
 }
 
 // replay reads a journal's bytes. A tail that was torn by a crash is no
@@ -145,6 +147,9 @@ func replay(data []byte) replayed {
 			continue
 		}
 		r.length = offset // so that unsound lines count only before a sound one
+		if len(badLines) > 0 {
+			r.harmed = offset
+		}
 		r.damage = append(r.damage, badLines...)
 		badLines = nil
 		if err == nil {
@@ -172,7 +177,8 @@ func (r *replayed) take(e entry) {
 
 // openJournal opens or creates dir's journal, cuts a torn tail off, and says
 // what it holds. A journal with damage is copied aside first: it is emptied when
-// all that can be undone is. One with which that fails is broken: what it holds is undone all the same.
+// all that can be undone is, and each life tells what the copies lack until somebody deletes them.
+// One with which copying fails is broken: what it holds is undone all the same.
 func openJournal(dir string) (*journal, replayed, error) {
 	path := filepath.Join(dir, "journal")
 	f, readOnly, err := openOwn(path)
@@ -207,15 +213,23 @@ func readJournal(f interface {
 	}
 	r := replay(data)
 	j := &journal{file: f, size: r.length}
-	kept := path
 	if readOnly {
 		err = &os.PathError{Op: "write", Path: path, Err: unix.EROFS}
 	}
-	if err == nil && len(r.damage) > 0 {
-		if kept, err = keepDamaged(path, data); err != nil {
-			kept, err = path, fmt.Errorf("keep a copy of the damaged journal %s: %w", path, err)
+	for i := range r.damage {
+		r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", path)
+	}
+	kept := ""
+	if len(r.damage) > 0 {
+		kept = fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data[:r.harmed], castagnoli()))
+		if err == nil {
+			err = keepDamaged(kept, data)
+		}
+		if err == nil {
+			r.damage, kept = nil, "" // its copy tells it
 		}
 	}
+	r.damage = append(r.damage, damageKept(path, kept)...)
 	if err == nil && int64(len(data)) > r.length {
 		err = j.cut(r.length)
 	}
@@ -225,28 +239,50 @@ func readJournal(f interface {
 	if err != nil {
 		j.broken, j.frozen = fmt.Errorf("%w; make %s writable, then start the agent again", err, path), true
 	}
-	for i := range r.damage {
-		r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", kept)
-	}
 	return j, r, nil
 }
 
 // keepDamaged returns when a copy of a journal is on disk. Another damage has another
 // name; the same one, which each life finds until all else is undone, has the same.
-func keepDamaged(path string, data []byte) (string, error) {
-	path = fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data, castagnoli()))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
+func keepDamaged(kept string, data []byte) error {
+	f, err := os.OpenFile(kept, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil {
-		err = f.Sync()
+		_, err = f.Write(data)
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = durable.Folder(filepath.Dir(path))
+	if err == nil {
+		err = durable.Folder(filepath.Dir(kept))
 	}
-	return path, err
+	if err != nil {
+		return fmt.Errorf("keep a copy of a damaged journal: %w", err)
+	}
+	return nil
+}
+
+// damageKept is what the copies of a damaged journal lack, but for one whose damage the journal itself has.
+func damageKept(path, but string) (damage []string) {
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		damage = append(damage, fmt.Sprintf("look for copies of a damaged journal: %v", err))
+	}
+	for _, f := range files {
+		kept := filepath.Join(filepath.Dir(path), f.Name())
+		if kept == but || !strings.HasPrefix(kept, path+".damaged-") {
+			continue
+		}
+		data, err := os.ReadFile(kept)
+		if err != nil {
+			damage = append(damage, fmt.Sprintf("read the copy of a damaged journal: %v", err))
+		}
+		for _, line := range replay(data).damage {
+			damage = append(damage, fmt.Sprintf("%s; undo by hand what that line of %s says, delete this file, then "+
+				"start the agent again", line, kept))
+		}
+	}
+	return damage
 }
 
 // append writes an entry and returns when it is on disk.

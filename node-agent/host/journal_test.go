@@ -83,8 +83,8 @@ func TestADamagedLineLosesNoOther(t *testing.T) {
 	}
 }
 
-// What cannot be read is not undone, and whoever looks is told so for as long as the
-// process lives, though the journal is emptied. Each damaged journal is kept.
+// What cannot be read is not undone, and whoever looks is told so, in each life, though the journal is emptied. Each
+// damaged journal is kept.
 func TestDamageIsToldAndKept(t *testing.T) {
 	cfg := testConfig(t)
 	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
@@ -102,14 +102,14 @@ func TestDamageIsToldAndKept(t *testing.T) {
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c, stop := begin(t, cfg, newMachine())
 		for range 2 {
-			if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 ||
+			if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != int(id)+1 ||
 				!strings.Contains(s.Failed[0], "journal line 1: checksum does not hold; undo by hand") {
 				t.Errorf("status %+v, %v", s, err)
 			}
 			if r, err := c.Restore(t.Context(), ScopeTrial); err != nil || len(r.Failed) > 0 {
 				t.Errorf("restored a trial %+v, %v", r, err)
 			}
-			if r, err := c.Restore(t.Context(), ""); err != nil || len(r.Failed) != 1 {
+			if r, err := c.Restore(t.Context(), ""); err != nil || len(r.Failed) != int(id)+1 {
 				t.Errorf("restored %+v, %v", r, err)
 			}
 		}
@@ -216,13 +216,21 @@ func TestATornTailThatCannotBeCut(t *testing.T) {
 	}
 }
 
-// A script restores before the agent starts, as at a phone's boot: the agent tells all the same what could not be read.
-func TestDamageThatAScriptHasSeenIsTold(t *testing.T) {
+// Nobody may see what a script restores, as at a phone's boot, nor a life of the agent that ends before it answers: the
+// next tells all the same what could not be read, and each does until the copy is deleted.
+func TestDamageIsToldUntilItsCopyIsDeleted(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
 	before := m.snapshot()
 	damagedJournal(t, cfg, m, sysctl(sack, "0"))
+	j, _, err := openJournal(cfg.StateDir)
+	if err == nil { // it is the same damage in a journal that has grown
+		err = errors.Join(j.append(entry{ID: 99, State: stateUndone}), j.close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		r, err := offline(cfg, m, func(k *keeper) (wire.RestoreReport, error) { return k.restoreUnseen("") })
+		r, err := offline(cfg, m, func(k *keeper) (wire.RestoreReport, error) { return k.restore("") })
 		if err != nil || len(r.Failed) != 1 {
 			t.Errorf("restored %+v, %v", r, err)
 		}
@@ -230,16 +238,34 @@ func TestDamageThatAScriptHasSeenIsTold(t *testing.T) {
 	if !maps.Equal(m.snapshot(), before) {
 		t.Errorf("machine is %v, was %v", m.snapshot(), before)
 	}
-	c, stop := begin(t, cfg, m)
-	if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 ||
-		!strings.Contains(s.Failed[0], "journal line 1: checksum does not hold; undo by hand") {
-		t.Errorf("status %+v, %v", s, err)
+	untrusted := filepath.Join(t.TempDir(), "babeld")
+	if err := errors.Join(os.WriteFile(untrusted, nil, 0o600), os.Chmod(untrusted, 0o777)); err != nil {
+		t.Fatal(err)
 	}
-	if err := stop(); err == nil || !strings.Contains(err.Error(), "journal line 1") {
-		t.Errorf("it ended with %v", err)
+	cut := cfg
+	cut.Binaries = map[string]string{"babeld": untrusted}
+	if err := serve(t.Context(), cut, m); err == nil || !strings.Contains(err.Error(), "check binary of babeld") {
+		t.Fatalf("with an untrusted babeld it ended with %v", err)
+	}
+	for range 2 {
+		c, stop := begin(t, cfg, m)
+		if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 ||
+			!strings.Contains(s.Failed[0], "journal line 1: checksum does not hold; undo by hand") {
+			t.Errorf("status %+v, %v", s, err)
+		}
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "journal line 1") {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(cfg.StateDir, "journal.damaged-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept are %q, %v", kept, err)
+	}
+	if err := os.Remove(kept[0]); err != nil {
+		t.Fatal(err)
 	}
 	if r, err := offline(cfg, m, byHandAll); err != nil || len(r.Failed) != 0 {
-		t.Errorf("told once, it is told again: %+v, %v", r, err)
+		t.Errorf("with its copy deleted, it is told again: %+v, %v", r, err)
 	}
 }
 

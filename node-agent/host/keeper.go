@@ -24,7 +24,6 @@ type keeper struct {
 	failed  map[uint64]string // why the undo of a pending change failed last
 	damage  []string          // of the journal: what this life cannot undo
 	told    bool              // a report had the damage
-	unseen  bool              // nobody may see the report
 	nextID  uint64
 	hand    byHand
 }
@@ -185,12 +184,6 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 	return report, nil
 }
 
-// restoreUnseen is restore for a script, whose report nobody may see: a damaged journal is not emptied.
-func (k *keeper) restoreUnseen(scope string) (wire.RestoreReport, error) {
-	k.unseen = true
-	return k.restore(scope)
-}
-
 // restoreIf undoes everything if, when its turn comes, that is still wanted.
 func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
 	k.mu.Lock()
@@ -280,10 +273,9 @@ func (k *keeper) record(e entry, report *wire.RestoreReport) {
 	}
 }
 
-// settle empties the journal when nothing is pending: then it need not say what was undone. One with damage is kept
-// until somebody is told.
+// settle empties the journal when nothing is pending: then it need not say what was undone.
 func (k *keeper) settle(report *wire.RestoreReport) {
-	if len(k.pending) > 0 || k.unseen && len(k.damage) > 0 {
+	if len(k.pending) > 0 {
 		return
 	}
 	report.Unrecorded = nil

@@ -200,9 +200,9 @@ func (o *owned) release() error {
 }
 
 // RestoreOffline undoes a scope ("" for everything) when no host process
-// runs; ErrRunning says that one does. What it cannot read the next Serve tells again.
+// runs; ErrRunning says that one does.
 func RestoreOffline(cfg Config, scope string) (wire.RestoreReport, error) {
-	return offline(cfg, nil, func(k *keeper) (wire.RestoreReport, error) { return k.restoreUnseen(scope) })
+	return offline(cfg, nil, func(k *keeper) (wire.RestoreReport, error) { return k.restore(scope) })
 }
 
 // RestoreByHand is RestoreOffline for somebody at the machine who wants it back: no agent goes on by itself then with
