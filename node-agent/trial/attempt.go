@@ -219,6 +219,9 @@ func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 	if err := e.roomFor(t); err != nil {
 		return nil, err
 	}
+	if err := e.bury(ctx, e.lastHeard()); err != nil { // the journal keeps one
+		return nil, err
+	}
 	if !e.started {
 		if err := e.journal.Begun(e.byHand); err != nil {
 			return nil, err

@@ -6,14 +6,12 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -160,6 +158,7 @@ type Engine struct {
 	verdicts map[int][]wire.Verdict
 	current  *attempt
 	lastKey  *wire.TrialKey
+	unburied *journal.Attempt // a former life left it unfinished, and its end is not recorded
 	lease    lease
 	byHand   string // the newest restore by hand that is known of
 	heardNs  int64  // when the run was last heard of from elsewhere: its controller, or a peer in an attempt
@@ -184,8 +183,7 @@ type lease struct {
 // unfinished is recorded as interrupted, unless its end is, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: deps, version: 1, changed: make(chan struct{}),
-		putBack:  make(chan struct{}, 1),
-		verdicts: map[int][]wire.Verdict{}}
+		putBack: make(chan struct{}, 1), verdicts: map[int][]wire.Verdict{}}
 	j, state, err := journal.Open(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err
@@ -194,34 +192,44 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e.byHand = state.ByHand
 	e.heardNs = state.Heard.Ns(deps.Clock)
 	if k := state.Unfinished; k != nil && e.plan != nil {
-		e.buryUnfinished(ctx, *k, state.Heard)
+		if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
+			e.deps.Log.Error("restore after restart", "error", err)
+		}
+		e.unburied, e.lastKey = k, &k.TrialKey
+		_ = e.bury(ctx, state.Heard) // no node is kept from its start; it tells the log
 	}
 	return e, nil
 }
 
-// buryUnfinished keeps no node from its start: what cannot be recorded, on a full disk, the next start records.
-func (e *Engine) buryUnfinished(ctx context.Context, k journal.Attempt, heard journal.Heard) {
-	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
-		e.deps.Log.Error("restore after restart", "error", err)
+// bury records the end of what a former life left unfinished. What cannot be recorded, as on a full disk, is tried
+// again when a verdict comes, before another attempt is armed, and at the next start.
+func (e *Engine) bury(ctx context.Context, heard journal.Heard) error {
+	if e.unburied == nil {
+		return nil
 	}
+	k := *e.unburied
 	v, err := journal.KeptIn(e.deps.Spool, e.plan.Run, k)
 	if v.Outcome == "" {
-		restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted,
-			Text: "the agent was restarted during the attempt"}
-		v.Outcome, v.Reason = wire.Interrupted, restarted.Reason()
+		v.Outcome = wire.Interrupted
+		v.Reason = wire.Reason{Code: wire.ReasonAgentRestarted, Text: "the agent was restarted during the attempt"}
 		if err == nil {
 			end := &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
-			err = errors.Join(e.record(k.TrialKey, end), e.deps.Spool.Sync(ctx))
+			err = e.record(k.TrialKey, end)
 		}
+	}
+	if err == nil {
+		err = e.deps.Spool.Sync(ctx)
 	}
 	if err == nil {
 		err = e.journal.Kept(v, heard)
 	}
-	if err != nil {
+	if err == nil {
+		e.unburied = nil
+	} else {
 		e.deps.Log.Error("record unfinished trial", "trial", k.Trial, "attempt", k.Attempt, "error", err)
 	}
 	e.verdicts[k.Trial] = journal.SetVerdict(e.verdicts[k.Trial], v)
-	e.lastKey = &k.TrialKey
+	return err
 }
 
 // record appends a record of an attempt at the present time.

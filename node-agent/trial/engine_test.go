@@ -337,7 +337,7 @@ func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 }
 
 // A node starts though it cannot record how its last attempt ended, as on a full disk. It knows the end, and records it
-// at a later start.
+// at a later start, whatever a controller without that record has decided meanwhile.
 func TestANodeStartsThatCannotRecordAnEnd(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for name, fail := range map[string]func(r *rig, err error){
@@ -351,7 +351,8 @@ func TestANodeStartsThatCannotRecordAnEnd(t *testing.T) {
 				car.journal.Armed(journal.Attempt{TrialKey: k}, journal.Heard{})); err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range []error{syscall.ENOSPC, syscall.ENOSPC, nil, nil} { // of four lives
+			decided := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted}
+			for life, err := range []error{syscall.ENOSPC, syscall.ENOSPC, nil, nil} {
 				fail(car, err)
 				again, newErr := New(ctx, car.cfg, car.deps)
 				if newErr != nil {
@@ -364,6 +365,14 @@ func TestANodeStartsThatCannotRecordAnEnd(t *testing.T) {
 				if told := strings.Contains(car.log.String(), "record unfinished trial"); !told {
 					t.Errorf("the log says %q", car.log.String())
 				}
+				if life == 0 {
+					if _, err := again.Lease(ctx, holder, wire.Lease{Holder: holder, TTLS: 60}); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := again.Verdicts(ctx, holder, "r1", []wire.Verdict{decided}); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			if got := car.spool.states(k); len(got) == 0 {
 				t.Error("its end is not recorded when that can be done")
@@ -371,6 +380,41 @@ func TestANodeStartsThatCannotRecordAnEnd(t *testing.T) {
 			_, state, err := journal.Open(filepath.Join(car.dir, "run"))
 			if err != nil || state.Unfinished != nil {
 				t.Errorf("unfinished is %v, %v", state.Unfinished, err)
+			}
+		})
+	}
+}
+
+// What could not be recorded at the start is recorded when a verdict comes, and before another attempt is armed.
+func TestAnEndIsRecordedBeforeAnotherAttemptIsArmed(t *testing.T) {
+	k, next := wire.TrialKey{Trial: 1, Attempt: 1}, wire.TrialKey{Trial: 1, Attempt: 2}
+	for name, decided := range map[string]bool{"by the next arm": false, "by the controller's word": true} {
+		t.Run(name, func(t *testing.T) {
+			car := newRig(t, "car", t.TempDir(), 0)
+			if err := errors.Join(car.journal.Load(twoNodePlan(1, 1, 1), ""),
+				car.journal.Armed(journal.Attempt{TrialKey: k}, journal.Heard{})); err != nil {
+				t.Fatal(err)
+			}
+			car.spool.unsynced = syscall.EIO
+			again, err := New(ctx, car.cfg, car.deps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			takeLease(t, &rig{Engine: again}, 60)
+			if err := again.arm(ctx, next); !errors.Is(err, syscall.EIO) {
+				t.Errorf("armed without a record of the last attempt: %v", err)
+			}
+			car.spool.unsynced = nil
+			if decided {
+				_, err = again.Verdicts(ctx, holder, "r1", []wire.Verdict{{TrialKey: k, Outcome: wire.Failed}})
+			} else {
+				_ = again.arm(ctx, next) // it may fail
+				defer again.stop()
+			}
+			_, state, openErr := journal.Open(filepath.Join(car.dir, "run"))
+			if err := errors.Join(err, openErr); err != nil || again.unburied != nil ||
+				state.Unfinished != nil && state.Unfinished.TrialKey == k || len(state.Verdicts[1]) == 0 {
+				t.Errorf("the journal holds %+v, %v", state, err)
 			}
 		})
 	}

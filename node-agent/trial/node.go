@@ -139,7 +139,8 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 		return wire.CampaignView{}, err
 	}
 	e.deps.Spool.Begin(plan.Run)
-	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
+	e.plan, e.started, e.ended, e.verdicts = &plan, false, false, map[int][]wire.Verdict{}
+	e.lastKey, e.unburied = nil, nil
 	e.bump()
 	return e.view(), nil
 }
@@ -246,7 +247,7 @@ func (e *Engine) Abort(ctx context.Context, run string, r wire.AbortRequest) (wi
 }
 
 // Verdicts takes the controller's final word on attempts.
-func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdict) (wire.CampaignView, error) {
+func (e *Engine) Verdicts(ctx context.Context, holder, run string, vs []wire.Verdict) (wire.CampaignView, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.holds(run); err != nil {
@@ -260,6 +261,7 @@ func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdi
 			return wire.CampaignView{}, refuse("bad_request", fmt.Sprintf("run %s has no trial %d", run, v.Trial), "")
 		}
 	}
+	_ = e.bury(ctx, e.lastHeard()) // the word of a controller that lacks the record holds all the same
 	for _, v := range vs {
 		v.Final = true
 		if err := e.journal.Kept(v, e.lastHeard()); err != nil {

@@ -244,9 +244,7 @@ func (a *awaiting) writeOff(then func()) {
 				a.suspects[n] = true
 				continue
 			}
-			why := wire.Reason{Code: wire.ReasonUnrecorded,
-				Text: "node " + n + " ended the attempt without a record of it"}
-			st := wire.TrialState{State: wire.StateKept, Outcome: wire.Failed, Reason: why}
+			st := unrecorded(n, v.View, a.key)
 			w.e.write(w.index, WriteOff{a.key, n, st}, func() {
 				if _, known := w.kept[a.key][n]; !known {
 					w.keep(n, a.key, st)
@@ -255,4 +253,18 @@ func (a *awaiting) writeOff(then func()) {
 		}
 		then()
 	})
+}
+
+// unrecorded is the end of an attempt of which a node has no record. That it was interrupted needs none but the node's
+// word; of any other end, what was measured is missing.
+func unrecorded(node string, view wire.CampaignView, k wire.TrialKey) wire.TrialState {
+	for _, t := range view.Trials {
+		for _, v := range t.Attempts {
+			if v.TrialKey == k && v.Outcome == wire.Interrupted {
+				return wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}
+			}
+		}
+	}
+	return wire.TrialState{State: wire.StateKept, Outcome: wire.Failed, Reason: wire.Reason{
+		Code: wire.ReasonUnrecorded, Text: "node " + node + " ended the attempt without a record of it"}}
 }

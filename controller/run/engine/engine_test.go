@@ -137,6 +137,30 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 	}
 }
 
+// A node whose agent was restarted on a full disk knows that its attempt was interrupted, and has no record of it: the
+// attempt is not used up. Without its record nothing else that it says of an end holds.
+func TestAnInterruptedAttemptNeedsNoRecord(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 2}
+	restarted := wire.Reason{Code: wire.ReasonAgentRestarted}
+	for said, want := range map[wire.Outcome]wire.TrialState{
+		wire.Interrupted: {Outcome: wire.Interrupted, Reason: restarted},
+		wire.Accepted: {Outcome: wire.Failed, Reason: wire.Reason{Code: wire.ReasonUnrecorded,
+			Text: "node car ended the attempt without a record of it"}},
+	} {
+		view := wire.CampaignView{Current: &k, State: wire.StateKept, Trials: []wire.TrialView{{Number: 1,
+			Attempts: []wire.Verdict{{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Interrupted},
+				{TrialKey: k, Outcome: said, Reason: restarted}}}}}
+		e := New(twoNodes())
+		a := &awaiting{w: e.workers[0], key: k, names: []string{"car"}, suspects: map[string]bool{"car": true}}
+		a.writeOff(func() {})
+		e.pending[e.out[0].ID](Answer{View: view, Held: true})
+		off, is := e.out[1].Op.(WriteOff)
+		if !is || off.State.Outcome != want.Outcome || off.State.Reason != want.Reason {
+			t.Errorf("%s: written off as %+v, want %+v", said, off.State, want)
+		}
+	}
+}
+
 // A node that stays out of the controller's reach does not stop the run: the others' leases are
 // left to run out, and all go on alone.
 func TestNodesGoOnWhileOneIsOutOfReach(t *testing.T) {

@@ -90,7 +90,7 @@ type State struct {
 	ByHand     string // the newest restore by hand when the run was loaded, or begun
 	Heard      Heard  // the newest; zero: not known
 	Verdicts   map[int][]wire.Verdict
-	Unfinished *Attempt // armed, and no outcome
+	Unfinished *Attempt // armed, and no outcome of the node's own
 }
 
 func (j *Journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
@@ -161,7 +161,8 @@ func (j *Journal) replay(st *State) (int64, error) {
 		case l.Armed != nil:
 			st.Unfinished = l.Armed
 		case l.Verdict != nil:
-			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey {
+			// A final verdict is the controller's: the node may have no record yet.
+			if k := st.Unfinished; k != nil && k.TrialKey == l.Verdict.TrialKey && !l.Verdict.Final {
 				st.Unfinished = nil
 			}
 			st.Verdicts[l.Verdict.Trial] = SetVerdict(st.Verdicts[l.Verdict.Trial], *l.Verdict)
