@@ -18,9 +18,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// callTimeout bounds a call whose context does not. Stopping a daemon that
-// does not listen takes the longest.
-const callTimeout = 30 * time.Second
+// callTimeout bounds a call whose context does not. Leaving a phone's hotspot takes the longest: up to 10 s each to
+// forget it, to switch Wi-Fi and to be in the network of before, and 3 s until Android has written that.
+const callTimeout = 45 * time.Second
 
 // ErrAway is in the error of a call that had no answer because the host process
 // is not there, or went meanwhile.

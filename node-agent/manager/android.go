@@ -115,7 +115,8 @@ func (m Managers) androidTakesBack(Held) error {
 // later than 2 s after it (SettingsState.java of frameworks/base/packages/SettingsProvider; not confirmed on a phone).
 const settingsLate = 3 * time.Second
 
-// GiveBackWiFi switches Android's Wi-Fi back, and returns when it stays so though the power goes.
+// GiveBackWiFi switches Android's Wi-Fi back, and returns when it stays so though the power goes. An undo has no other
+// way to switch it, and so waits.
 func (m Managers) GiveBackWiFi(on bool) error {
 	err := m.setAndroid(on)
 	if err == nil {

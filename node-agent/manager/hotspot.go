@@ -216,8 +216,11 @@ func (m Managers) StopHotspot() error {
 }
 
 // Join has Android's station join a network with WPA2, which it saves, and returns
-// it as it is once it is joined. Wi-Fi has to be on.
+// it as it is once it is joined. Wi-Fi that is off is switched on.
 func (m Managers) Join(iface, ssid, passphrase string) (WiFiNetwork, error) {
+	if err := m.setAndroid(true); err != nil {
+		return WiFiNetwork{}, err
+	}
 	out, err := m.runAndroid("cmd", "wifi", "connect-network", ssid, "wpa2", passphrase)
 	if err != nil {
 		return WiFiNetwork{}, hide(err, passphrase)
@@ -279,9 +282,6 @@ func (m Managers) Forget(ssid string) error {
 		return len(ids) == 0, "saved", err
 	})
 }
-
-// SetWiFi switches Android's Wi-Fi, and returns when it is so.
-func (m Managers) SetWiFi(on bool) error { return m.setAndroid(on) }
 
 // AwaitRejoined waits until an interface is in a network, and reports whether it
 // came to be: that network may be out of reach now.

@@ -94,11 +94,22 @@ func TestSavedNetworksAreFoundByTheirWholeName(t *testing.T) {
 	}
 }
 
+// Wi-Fi that is off is on by the time at which the station is told to join.
+func TestAStationIsSwitchedOnToJoin(t *testing.T) {
+	m := nobody(t)
+	path := fakeAndroid(t, m, "disabled")
+	_, joinErr := m.Join("wlan0", "m", "0123456789abcdef")
+	if is, err := os.ReadFile(path); err != nil || string(is) != "enabled\n" ||
+		!strings.Contains(fmt.Sprint(joinErr), "wifi connect-network") {
+		t.Errorf("Wi-Fi is %q, %v; joined: %v", is, err, joinErr)
+	}
+}
+
 // A passphrase is in no error, though the command has it among its words and may say it.
 func TestNoErrorTellsThePassphrase(t *testing.T) {
 	const secret = "0123456789abcdef"
 	m := nobody(t)
-	phoneProgram(t, m, "cmd", `echo "it is $5"; exit 255`)
+	phoneProgram(t, m, "cmd", `[ "$2" != status ] || { echo "Wifi is enabled"; exit; }; echo "it is $5"; exit 255`)
 	_, hotspotErr := m.StartHotspot("m", secret, 2437)
 	_, joinErr := m.Join("wlan0", "m", secret)
 	for _, err := range []error{hotspotErr, joinErr} {

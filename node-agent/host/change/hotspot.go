@@ -120,10 +120,6 @@ func (h Hotspot) apply(k *Kernel, u *hotspotUndo) error {
 			return &Refused{Change: h.String(), Reason: fmt.Sprintf("the phone keeps another hotspot, %q, now", n.SSID),
 				Cure: "switch it off in the phone's settings"}
 		}
-	} else if !is.On {
-		if err := k.managers.SetWiFi(true); err != nil {
-			return err
-		}
 	}
 	if n == nil || n.SSID != h.SSID || n.MHz == 0 {
 		got, err := h.begin(k)
