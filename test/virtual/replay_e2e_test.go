@@ -119,7 +119,8 @@ field:
 // of 95 %, as far as so many can tell: what is beyond that happens once in a thousand. Nine times in ten, a hundred
 // fields tell intervals that hold in 81 % or less from those of 95 % by how many hold: up to 13 may miss, and none may.
 // By the squares of the errors in halves of their intervals they tell those of 85 % or less, and of 99.4 % or more.
-// Few fields are refused, because eight passes do not tell their law of distance. FIELDMESH_FIELDS asks for fewer fields.
+// Few fields are refused, because eight passes do not tell their law of distance.
+// FIELDMESH_FIELDS asks for fewer fields.
 func TestE2ESoakReplayOfHiddenFields(t *testing.T) {
 	testnet.NeedSet(t, "FIELDMESH_SOAK", "hours")
 	d := newDesk(t, "[16.7]")
