@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/pause"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -84,19 +82,19 @@ func (b *Board) look() {
 	}
 	b.run = a
 	at := reachOf(a)
-	if b.shown != nil && *b.shown == at && b.unread == 0 {
+	had := b.shown
+	if had != nil && *had == at && b.unread == 0 {
 		return
 	}
 	v, _ := b.now()
 	v.written, v.failure = at.written, ""
-	if b.shown == nil || *b.shown != at {
+	if had == nil || *had != at {
 		if v.state, err = b.state(a, at); err != nil {
 			b.fail(err)
 			return
 		}
 	}
-	late := slices.ContainsFunc(a.Decisions(), func(v wire.Verdict) bool { return v.TrialKey == at.latest })
-	if b.shown == nil || b.shown.decided != at.decided || b.unread > 0 || late {
+	if had == nil || had.decided != at.decided || had.recorded != at.recorded || b.unread > 0 {
 		if v.results, err = b.results(a); err != nil {
 			b.fail(err)
 			return

@@ -145,10 +145,7 @@ func TestWhatIsReadAgainIsMeasuredAgain(t *testing.T) {
 		spoil, mend func(t *testing.T, dir, path string, whole []byte)
 	}{
 		"half of the receiver's records came late": {
-			func(t *testing.T, dir, path string, whole []byte) {
-				if err := os.RemoveAll(filepath.Join(dir, "trials/0002-a1")); err != nil { // it was the last
-					t.Fatal(err)
-				}
+			func(t *testing.T, _, path string, whole []byte) { // another attempt is under way
 				half := len(whole)/2 + bytes.IndexByte(whole[len(whole)/2:], '\n') + 1
 				put(t, path, whole[:half])
 			},

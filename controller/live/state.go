@@ -111,9 +111,10 @@ type Mark struct {
 
 // reach is how far an archive has come: two states of the same reach are equal.
 type reach struct {
-	latest  wire.TrialKey // the attempt whose records came last
-	written time.Time     // when the newest of them came; zero: none yet
-	decided decided
+	latest   wire.TrialKey // the attempt whose records came last
+	written  time.Time     // when the newest of them came; zero: none yet
+	decided  decided
+	recorded int64 // bytes of the accepted attempts' records, to which late ones are added
 }
 
 // decided is how far a run's decisions have come: a person's word over one is another outcome.
@@ -123,8 +124,15 @@ type decided struct {
 }
 
 func reachOf(a *archive.Archive) reach {
-	r := reach{decided: decided{count(a, a.Decisions()), a.Stopped() != nil}}
+	decisions := a.Decisions()
+	r := reach{decided: decided{count(a, decisions), a.Stopped() != nil}}
 	r.latest, r.written, _ = a.Latest()
+	for _, v := range decisions {
+		if v.Outcome == wire.Accepted {
+			bytes, _ := a.Recorded(v.TrialKey) // where it fails, the results do, and say why
+			r.recorded += bytes
+		}
+	}
 	return r
 }
 
