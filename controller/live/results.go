@@ -21,13 +21,13 @@ const (
 )
 
 // measureFor is how long results are computed at a time, so that what happens now is not kept waiting.
-const measureFor = 50 * time.Millisecond
+var measureFor = 50 * time.Millisecond
 
 // Results are what was decided and measured so far.
 type Results struct {
 	By       string    `json:"by,omitempty"` // what the levels are of: speed, or a factor's name
 	Levels   []Level   `json:"levels"`
-	Unread   int       `json:"unread,omitempty"` // attempts that count and are not measured yet
+	Unread   int       `json:"unread,omitempty"` // attempts that count and have records that are not measured yet
 	Decided  int       `json:"decided"`          // attempts, of which
 	Attempts []Decided `json:"attempts"`         // the newest, newest first
 	failed   int       // attempts that count and cannot be read now
@@ -65,9 +65,11 @@ type Measured map[wire.TrialKey]measured
 
 // measured is what an attempt measured.
 type measured struct {
-	mbps    *float64 // nil: no TCP, or it cannot be read
-	bytes   int64    // of the records that it had
-	failure string   // why it cannot be read; "": it can
+	mbps    *float64  // nil: no TCP, or it cannot be read
+	at      time.Time // when that was computed
+	bytes   int64     // of the records that it had
+	grown   bool      // it has got records since
+	failure string    // why it cannot be read; "": it can
 }
 
 // Results are those of a run so far. It computes what is missing for a while only: see Results.Unread.
@@ -79,30 +81,40 @@ func (m Measured) Results(a *archive.Archive, log *slog.Logger) Results {
 	return resultsOf(a, decided, m)
 }
 
-// some computes what is missing, and then what may be another now, the newest first, for a
-// while, and tells what goes wrong, once.
+// some computes what is missing, the newest first, then what has got records since, and last what could not be read,
+// for a while: what it does not come to is first the next time. It tells what goes wrong, once.
 func (m Measured) some(a *archive.Archive, decisions []wire.Verdict, told func(wire.TrialKey, error)) {
 	until := time.Now().Add(measureFor)
-	var missing, had []wire.TrialKey
+	var due, failed []wire.TrialKey
 	for _, v := range slices.Backward(decisions) {
-		if _, known := m[v.TrialKey]; known && v.Outcome == wire.Accepted {
-			had = append(had, v.TrialKey)
-		} else if v.Outcome == wire.Accepted {
-			missing = append(missing, v.TrialKey)
+		if v.Outcome != wire.Accepted {
+			continue
+		}
+		had, known := m[v.TrialKey]
+		bytes, _ := a.Recorded(v.TrialKey) // where it fails, Result does, and says why
+		if had.grown = bytes > had.bytes; known {
+			m[v.TrialKey] = had
+		}
+		switch {
+		case had.failure != "":
+			failed = append(failed, v.TrialKey)
+		case !known || had.grown:
+			due = append(due, v.TrialKey)
 		}
 	}
-	for i, k := range append(missing, had...) {
+	byAge := func(x, y wire.TrialKey) int { return m[x].at.Compare(m[y].at) }
+	slices.SortStableFunc(due, byAge)
+	slices.SortStableFunc(failed, byAge)
+	for _, k := range append(due, failed...) {
 		before := m[k]
-		bytes, _ := a.Recorded(k) // where it fails, Result does, and says why
-		if i < len(missing) || before.failure != "" || bytes > before.bytes {
-			now := measured{bytes: bytes}
-			var err error
-			if _, now.mbps, err = metrics.Result(a, k); err != nil {
-				now.failure = err.Error()
-			}
-			if m[k] = now; now.failure != "" && now.failure != before.failure {
-				told(k, err)
-			}
+		now := measured{at: time.Now()}
+		now.bytes, _ = a.Recorded(k)
+		var err error
+		if _, now.mbps, err = metrics.Result(a, k); err != nil {
+			now.failure = err.Error()
+		}
+		if m[k] = now; now.failure != "" && now.failure != before.failure {
+			told(k, err)
 		}
 		if time.Now().After(until) {
 			return
@@ -123,10 +135,12 @@ func resultsOf(a *archive.Archive, decisions []wire.Verdict, m Measured) Results
 			}
 			r.Attempts = append(r.Attempts, d)
 		}
-		switch name := levelOf(t, r.By); {
-		case !archive.Counts(t, &v, a.Stopped()):
-		case !known:
+		counts := archive.Counts(t, &v, a.Stopped())
+		if counts && (!known || had.grown) {
 			r.Unread++
+		}
+		switch name := levelOf(t, r.By); {
+		case !counts || !known:
 		case had.failure != "":
 			r.failed++
 		case had.mbps != nil && name != "":

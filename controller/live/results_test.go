@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -190,6 +192,49 @@ func TestWhatIsReadAgainIsMeasuredAgain(t *testing.T) {
 				t.Errorf("the attempt is shown as before: %.200s, %v", after, err)
 			}
 		})
+	}
+}
+
+// What the time of one look does not suffice for, the next ones measure, with no news in between: attempts of which
+// more records have come, and none of them is kept waiting by one that cannot be read.
+func TestALookGoesOnWithWhatTheLastOneLeft(t *testing.T) {
+	defer func(was time.Duration) { measureFor = was }(measureFor)
+	measureFor = time.Minute
+	a := synthetic.Run(t, synthetic.Options{Seed: 25, Speeds: []float64{8.3}, Repetitions: 2})
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(a.Dir())); err != nil {
+		t.Fatal(err)
+	}
+	last := map[int][]byte{} // of the receivers' records, which come late
+	for n := 1; n <= 3; n++ {
+		trial, _ := a.Trial(n)
+		path := filepath.Join(dir, fmt.Sprintf("trials/%04d-a1/records", n), trial.Receiver+".ndjson")
+		all, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		half := len(all)/2 + bytes.IndexByte(all[len(all)/2:], '\n') + 1
+		if last[n] = all[half:]; n == 3 {
+			half, all = len(all), append([]byte("no record\n"), all...)
+		}
+		put(t, path, all[:half])
+	}
+	b := NewBoard(dir, slog.New(slog.DiscardHandler))
+	b.look()
+	if r := resultsOn(t, b); len(r.Levels) != 1 || r.Levels[0].N != 1 || r.Unread != 0 {
+		t.Fatalf("%+v", r)
+	}
+	measureFor = 0
+	for n := 1; n <= 2; n++ {
+		trial, _ := a.Trial(n)
+		put(t, filepath.Join(dir, fmt.Sprintf("late/%04d-a1", n), trial.Receiver+".ndjson"), last[n])
+	}
+	for look, want := range []struct{ n, unread int }{{2, 1}, {3, 0}, {3, 0}} {
+		b.look()
+		if r := resultsOn(t, b); r.Levels[0].N != want.n || r.Unread != want.unread {
+			t.Errorf("after look %d %d are measured and %d are not yet, want %+v", look+1, r.Levels[0].N, r.Unread,
+				want)
+		}
 	}
 }
 

@@ -305,7 +305,7 @@ function drawResults() {
   levels(r.levels, unit, look);
   const gets = r.levels.some((l) => l.points.some((p) => p.car_gets)), sends = r.levels.some((l) => l.points.some((p) => !p.car_gets));
   $("key").textContent = (r.levels.length ? "one sign for each accepted attempt, a bar at the mean; Mbit/s that the receiver got" : "no result yet") +
-    (gets ? `; hollow: the car receives${sends ? ", filled: it sends" : ""}` : "") + (r.unread ? `; ${r.unread} more are being computed` : "");
+    (gets ? `; hollow: the car receives${sends ? ", filled: it sends" : ""}` : "") + (r.unread ? `; ${r.unread} are still being computed` : "");
   $("means").replaceChildren();
   for (const l of r.levels) row($("means"), [[l.name], [l.mbps.toFixed(2), "n"], [String(l.n), "n"]]);
   const focused = document.activeElement?.closest?.("#recent tr")?.attempt;
