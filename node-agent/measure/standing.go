@@ -32,7 +32,7 @@ func (t *TCP) watch(tBootNs int64, samples []*sample) {
 			k = &standing{}
 			t.standing[s.Cookie] = k
 		}
-		if tBootNs <= t.openNs+int64((e.flow.StartS+e.flow.SendS())*1e9) {
+		if tBootNs <= t.endNs(e) {
 			k.see(tBootNs, s, e.sends)
 		}
 		if s.Edge == "close" || s.State == stateName(stateClose) {

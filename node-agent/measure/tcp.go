@@ -14,8 +14,8 @@ import (
 // TCP samples the sockets of flows on this node.
 //
 // Finding sockets means walking the kernel's whole table, so that is done
-// seldom outside the window; a socket once found is asked for by its addresses
-// and its cookie.
+// seldom, but at each sample of the window in which a flow that runs lacks
+// some; a socket once found is asked for by its addresses and its cookie.
 // Sample and Edge may be called from different goroutines.
 type TCP struct {
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ type TCP struct {
 
 	lookedNs int64 // when the table was last walked
 	eagerNs  int64 // until when it is walked at each sample
-	within   bool  // between the window's edges: so it is then
+	within   bool  // between the window's edges: so it is then, while sockets are missing
 	looked   bool
 	strange  int // strangers' sockets since the last look
 	out      []wire.Body
@@ -63,6 +63,7 @@ type endpoint struct {
 	own, peer  netip.Addr
 	sends      bool // the data of the flow
 	first, end int  // client ports of the data sockets; empty for UDP
+	met        bool // one of them was
 }
 
 // found is one socket of a flow.
@@ -189,18 +190,35 @@ func (t *TCP) lookDue(now int64) bool {
 	if !t.looked {
 		t.looked, t.eagerNs = true, now+eagerForNs
 	}
-	data := 0
+	data, missing := 0, 0 // missing: of the flows that run now
+	for i := range t.flows {
+		if e := &t.flows[i]; t.runs(e, now) {
+			missing += e.end - e.first
+		}
+	}
 	for i := range t.sockets {
-		if t.sockets[i].stream >= 0 {
-			data++
+		if t.sockets[i].stream < 0 {
+			continue
+		}
+		data++
+		if t.runs(t.endpointOf(t.sockets[i].flow), now) {
+			missing--
 		}
 	}
 	if data >= t.streams && len(t.sockets) > 0 {
 		return false
 	}
 	// A look at programs is quick, and no notice comes of a socket that came and went between two.
-	return t.programs != nil || t.within || now < t.eagerNs || now-t.lookedNs >= lookEveryNs
+	return t.programs != nil || t.within && missing > 0 || now < t.eagerNs || now-t.lookedNs >= lookEveryNs
 }
+
+// runs reports whether a flow is between its start and its end, by the window's open. One none of whose data sockets
+// was met has no end: its client may still connect.
+func (t *TCP) runs(e *endpoint, now int64) bool {
+	return now >= t.openNs+int64(e.flow.StartS*1e9) && (!e.met || now <= t.endNs(e))
+}
+
+func (t *TCP) endNs(e *endpoint) int64 { return t.openNs + int64((e.flow.StartS+e.flow.SendS())*1e9) }
 
 // look walks the kernel's table and gives a sample of every socket of the
 // flows. The sockets that it finds replace those known before.
@@ -313,6 +331,7 @@ func (t *TCP) meet(m diagMessage) (*sample, error) {
 	if stream >= 0 {
 		t.congestion[m.cookie] = string(m.congestion)
 		t.living[m.cookie] = true
+		t.endpointOf(flow).met = true
 	}
 	t.sockets = append(t.sockets, f)
 	var request [oneRequestBytes]byte

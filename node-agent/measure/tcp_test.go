@@ -234,11 +234,12 @@ func TestASocketThatComesLateInTheWindowIsSeenAtTheNextBeat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	p.flow.DurationS = 2
 	s := source(t, "receiver", p.flow)
 	if bodies, err := edge(s, "open"); err != nil || len(bodies) != 0 {
 		t.Fatalf("%v, %v", bodies, err)
 	}
-	const connects, beat = int64(3.05e9), int64(1e8)
+	const connects, beat = int64(3.05e9), int64(1e8) // after the flow's own end: its client may connect so late
 	for now := beat; now < 10e9; now += beat {
 		if now > connects && now <= connects+beat {
 			p.dial(t, p.flow.ClientPort)
@@ -475,6 +476,47 @@ func TestLooksAreRareOnceAllIsFound(t *testing.T) {
 	}
 	if there.lookedNs != 1e9 {
 		t.Errorf("looked again at %d though all was found", there.lookedNs)
+	}
+}
+
+// In the window the kernel's table is walked at every beat for sockets that are missing, and not for those of flows
+// that are over or not due yet, nor for a UDP flow, which has none.
+func TestLooksAreRareForFlowsThatDoNotRun(t *testing.T) {
+	p := connect(t, 1, 24800)
+	p.flow.DurationS = 2
+	later, udp := p.flow, p.flow
+	later.StartS, later.Port, later.ClientPort = 10, 9, 9
+	udp.Kind, udp.Port = "iperf3_udp", 9
+	over := source(t, "receiver", p.flow)
+	sources := map[string]*TCP{"over": over, "not due yet": source(t, "receiver", later),
+		"udp": source(t, "receiver", udp)}
+	for name, s := range sources {
+		if bodies, err := edge(s, "open"); err != nil || len(bodies) > 0 && s != over {
+			t.Fatalf("%s: %v, %v", name, bodies, err)
+		}
+	}
+	looks := map[string]int{}
+	for now := int64(1e8); now < 10e9; now += 1e8 {
+		if now == 2e9 {
+			for _, c := range []net.Conn{p.client[0], p.server[0], p.control[0], p.control[1]} {
+				if err := errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for name, s := range sources {
+			if _, err := s.Sample(now); err != nil {
+				t.Fatal(err)
+			}
+			if s.lookedNs == now && now >= 3e9 {
+				looks[name]++
+			}
+		}
+	}
+	for name := range sources {
+		if looks[name] > 8 {
+			t.Errorf("%s: %d looks from 3 s to 10 s, want one a second", name, looks[name])
+		}
 	}
 }
 
