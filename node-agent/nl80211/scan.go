@@ -12,8 +12,9 @@ import (
 
 // Scan has the radio of an interface, which must be up, listen and ask on one
 // channel, and returns when it has, or when ctx ends. What was heard is then
-// among BSSes. It needs privileges.
-func Scan(ctx context.Context, ifindex, mhz int) (err error) {
+// among BSSes. It needs privileges. The kernel refuses to have an access point that
+// sends beacons do so, for its stations would not hear it meanwhile, unless it is forced.
+func Scan(ctx context.Context, ifindex, mhz int, force bool) (err error) {
 	events, err := Open()
 	if err != nil {
 		return err
@@ -28,6 +29,9 @@ func Scan(ctx context.Context, ifindex, mhz int) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	err = c.do(unix.NL80211_CMD_TRIGGER_SCAN, ifindex, func(e *netlink.AttributeEncoder) {
+		if force {
+			e.Uint32(unix.NL80211_ATTR_SCAN_FLAGS, unix.NL80211_SCAN_FLAG_AP)
+		}
 		e.Nested(unix.NL80211_ATTR_SCAN_FREQUENCIES, func(f *netlink.AttributeEncoder) error {
 			f.Uint32(1, uint32(mhz))
 			return nil

@@ -200,11 +200,11 @@ func (d *Device) listen(mhz int) {
 	}
 }
 
-// Scan has the radio listen on a channel.
+// Scan has the radio listen on a channel, an access point too if it is its own, which it does not leave.
 func (d *Device) Scan(mhz int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), scanTime)
 	defer cancel()
-	return nl80211.Scan(ctx, d.Interface.Index, mhz)
+	return nl80211.Scan(ctx, d.Interface.Index, mhz, d.Interface.Mode == ModeAP && d.Interface.MHz == mhz)
 }
 
 func (d *Device) quit() error {
@@ -342,7 +342,8 @@ func Unsupported(err error) bool {
 
 // SettlePower has a power that was set, or is that of fewer interfaces again,
 // come into force: with drivers that know one channel at a time, Linux 6.12 works
-// it out when the channel is set next, as it is when a scan has ended.
+// it out when the channel is set next, as it is when a scan has ended. A driver that does
+// not scan now keeps its power.
 func (d *Device) SettlePower(want *float64) error {
 	if err := d.read(d.Interface.Name); err != nil || d.Interface.TxPowerDbm == nil ||
 		same(d.Interface.TxPowerDbm, want) {
