@@ -9,6 +9,8 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
+	"fieldmesh.dev/fieldmesh/node-agent/spool"
+	"fieldmesh.dev/fieldmesh/node-agent/trial"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -68,5 +70,48 @@ func TestAnotherPhonesFixIsRefused(t *testing.T) {
 		if is, _ := f.gps.Last(); *is.SpeedMps != 13.9 {
 			t.Errorf("%s: the node's speed is %g m/s", name, *is.SpeedMps)
 		}
+	}
+}
+
+// handClock stands until it is set.
+type handClock struct {
+	clock.System
+	ns int64
+}
+
+func (c *handClock) BootNs() int64 { return c.ns }
+
+// Whose GPS a node follows is in its records from the moment that it changes.
+func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
+	sp, err := spool.Open(t.TempDir(), "car", spool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sp.Close() })
+	clk, speed := &handClock{}, 13.9
+	f := &Face{cfg: config.Config{GPSD: config.NoGPSD}, gps: gps.NewPushed(clk), clk: clk, spool: sp,
+		engine: &trial.Engine{}}
+	for i, by := range []string{"van", "van", "driver", "driver"} {
+		clk.ns = int64(1+i) * 6e9
+		fix := wire.Fix{Mode: 3, SpeedMps: &speed}
+		if _, err := f.PushFix(api.Peer{Name: by, Role: wire.RoleApp, Pin: pinOf(by)}, fix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sp.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines, _, err := sp.Read(0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, line := range lines {
+		if strings.Contains(string(line), "this node is where driver says, and no more where van says") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("the change is in %d of %d records, want 1", told, len(lines))
 	}
 }

@@ -24,12 +24,20 @@ func (f *Face) PushFix(p api.Peer, fix wire.Fix) (wire.GPS, error) {
 			Message: fmt.Sprintf("this node is a phone, whose own app tells where it is: %s is elsewhere", p.Name),
 			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
 	}
-	if followed := f.gps.Push(p.Name, fix); followed != p.Name {
+	followed, before := f.gps.Push(p.Name, fix)
+	if followed != p.Name {
 		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict,
 			Message: fmt.Sprintf("this node is where %s says, and follows nobody else: %s may be elsewhere",
 				followed, p.Name),
 			Cure: fmt.Sprintf("have only the phone that travels with this node give it its GPS; %s is followed until "+
-				"it has been silent for 5 s", followed)}
+				"it has been silent for 5 s or without a fix for 30 s", followed)}
+	}
+	if before != "" && before != followed {
+		h := wire.Header{Run: f.engine.RunHeld(), TBootNs: f.clk.BootNs()}
+		text := fmt.Sprintf("gps: this node is where %s says, and no more where %s says", followed, before)
+		if _, err := f.spool.Append(h, &wire.Event{Level: "warning", Text: text}); err != nil {
+			f.log.Warn("record whose GPS is followed", "error", err)
+		}
 	}
 	newest, _ := f.gps.Last()
 	return newest, nil

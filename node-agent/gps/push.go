@@ -14,37 +14,45 @@ const pushedFresh = 3 * time.Second
 // NewPushed makes a client that no gpsd feeds: Push does.
 func NewPushed(clk clock.Clock) *Client { return &Client{clk: clk, pushed: true} }
 
-// Push takes a fix from a sender, and tells the sender whose fixes are followed: the first
-// that had one, until it has sent nothing for receiverGone. Two senders are in two places,
-// so another's fix changes nothing. The same fix again, or one that is older than the
-// newest, changes nothing but shows that its sender is there.
-func (c *Client) Push(sender string, f wire.Fix) (followed string) {
+// senderLost is for how long the sender that is followed may push without a fix until
+// another that has one is followed: a tunnel is shorter, and a phone in a building is not.
+const senderLost = 30 * time.Second
+
+// Push takes a fix from a sender, and tells whose fixes are followed, and whose the newest
+// was before. The first that had a fix is followed, until it has sent nothing for
+// receiverGone or no fix for senderLost. Two senders are in two places, so another's fix
+// changes nothing. The same fix again, or one that is older than the newest, changes nothing
+// but shows that its sender is there.
+func (c *Client) Push(sender string, f wire.Fix) (followed, before string) {
 	now := c.clk.BootNs()
 	atNs := now - int64(f.AgeMs*1e6)
+	isFix := f.Mode >= 2 && (f.SpeedMps != nil || f.LatDeg != nil && f.LonDeg != nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before = c.fixFrom
 	if c.sender != "" && c.sender != sender {
-		if now-c.pushedNs <= receiverGone.Nanoseconds() {
-			return c.sender
+		isLost := isFix && now-*c.fix.FixBootNs > senderLost.Nanoseconds()
+		if !isLost && now-c.pushedNs <= receiverGone.Nanoseconds() {
+			return c.sender, before
 		}
 		c.sender, c.arrivals = "", nil
 	}
 	c.pushedNs = now
 	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
-		return sender
+		return sender, before
 	}
 	c.mode = f.Mode
-	if f.Mode < 2 || f.SpeedMps == nil && (f.LatDeg == nil || f.LonDeg == nil) {
-		return sender
+	if !isFix {
+		return sender, before
 	}
-	c.sender = sender
+	c.sender, c.fixFrom = sender, sender
 	fix := wire.GPS{FixBootNs: &atNs, TimeUTC: f.TimeUTC, AltM: f.AltM, SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg,
 		SpeedErrMps: f.SpeedErrMps, HorizErrM: f.HorizErrM, SatellitesUsed: f.SatellitesUsed}
 	if f.LatDeg != nil && f.LonDeg != nil {
 		fix.LatDeg, fix.LonDeg = f.LatDeg, f.LonDeg
 	}
 	c.show(&fix)
-	return sender
+	return sender, before
 }
 
 // sameFix is the difference of two arrivals below which they are of one fix:

@@ -21,7 +21,7 @@ func TestAPushedFixIsOfWhenItWasTaken(t *testing.T) {
 	if g := c.Tick(); g.Connected || g.Mode != 0 || g.FixAgeMs != nil {
 		t.Errorf("before anything: %+v", g)
 	}
-	if by := c.Push("driver", pushed(200, 13.9)); by != "driver" {
+	if by, _ := c.Push("driver", pushed(200, 13.9)); by != "driver" {
 		t.Errorf("after a first fix %q is followed", by)
 	}
 	g := c.Tick()
@@ -71,10 +71,11 @@ func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 	}
 }
 
-// Two phones are in two places: the first that had a fix is followed until it is silent.
+// Two phones are in two places: the first that had a fix is followed until it is silent, or
+// has been without a fix for longer than a tunnel takes.
 //
 //attack:phone another phone gives its own position as this node's | one phone is followed until it has been silent
-//attack:and for 5 s; on a phone that is the node only its own
+//attack:and for 5 s or without a fix for 30 s; on a phone that is the node only its own
 func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 	clk := &handClock{}
 	c := NewPushed(clk)
@@ -93,16 +94,40 @@ func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 		{19_000, "experimenter", 3, 0, "driver", "13.9"},
 		{19_001, "experimenter", 3, 0.5, "experimenter", "0.5"},
 		{19_100, "driver", 3, 13.8, "experimenter", "0.5"},
+		{24_102, "passenger", 1, 0, "passenger", "0.5"}, // is heard, and not followed yet
+		{24_103, "driver", 3, 13.8, "driver", "13.8"},
 	} {
 		clk.set(time.Duration(s.atMs) * time.Millisecond)
 		f := wire.Fix{Mode: s.mode}
 		if s.mode == 3 {
 			f = pushed(0, s.speed)
 		}
-		followed := c.Push(s.by, f)
+		followed, _ := c.Push(s.by, f)
 		if g, _ := c.Last(); followed != s.followed || speedOf(g) != s.has {
 			t.Errorf("at %d ms %s pushed: %q is followed and has %s, want %q and %s", s.atMs, s.by, followed,
 				speedOf(g), s.followed, s.has)
+		}
+	}
+}
+
+func TestASenderThatStaysWithoutAFixGivesWayToOneThatHasOne(t *testing.T) {
+	clk := &handClock{}
+	c := NewPushed(clk)
+	c.Push("van", pushed(0, 0))
+	for s := 2; s <= 60; s += 2 {
+		clk.set(time.Duration(s) * time.Second)
+		want, before := "van", "van"
+		if s > 30 {
+			want = "driver"
+		}
+		if s > 32 {
+			before = "driver"
+		}
+		c.Push("van", wire.Fix{Mode: 1})
+		c.Push("other", wire.Fix{Mode: 1})
+		if by, was := c.Push("driver", pushed(0, 13.9)); by != want || was != before {
+			t.Errorf("after %d s without a fix of the van %q is followed, before %q; want %q and %q", s, by, was, want,
+				before)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import dev.fieldmesh.core.agent.Clocks
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Shelf
 import dev.fieldmesh.core.agent.pushFixes
+import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.withGaps
 import dev.fieldmesh.core.log.StandaloneLog
@@ -21,6 +22,7 @@ import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.flowOf
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
@@ -243,6 +245,29 @@ class DeliveryTest {
         val startMs = currentTime
         val asked = pushes(everySecond(), nowNs, "conflict") { true }.map { it - startMs }
         assertTrue(asked.size == 2 && asked[1] in 30_000..31_000, "$asked")
+    }
+
+    @Test
+    fun `a person is told why the node refuses this phone's GPS, until it takes it or is another`() = runTest {
+        val why = WireError("conflict", "this node is where van says", "have only one phone give it its GPS")
+        val instrument = Instrument({ currentTime * 1_000_000 }, { _, _ -> })
+        suspend fun push(refusal: WireError?): WireError? {
+            pushFixes(
+                flowOf(Fix(currentTime * 1_000_000, 3, latDeg = 0.0, lonDeg = 0.0)),
+                { refusal?.let { throw AgentException.Refused(it) } ?: Gps(mode = 3, connected = true) },
+                { currentTime * 1_000_000 },
+                instrument::pushed,
+            )
+            return instrument.state.value.gpsRefusal
+        }
+        assertEquals(why, push(why))
+        assertEquals(why, push(WireError("unavailable", "later")), "that says nothing of whose GPS it is")
+        assertEquals(null, push(null))
+        for (leave in listOf(instrument::unpaired, instrument::connecting)) {
+            push(why)
+            leave()
+            assertEquals(null, instrument.state.value.gpsRefusal)
+        }
     }
 
     /** When fixes are pushed to a node that refuses some with [code], in milliseconds. */

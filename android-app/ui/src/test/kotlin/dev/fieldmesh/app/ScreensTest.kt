@@ -364,6 +364,10 @@ class ScreensTest {
             "3-D, 0.0 s old, 10 Hz\nThe receiver does not tell how accurate its speed is; the report assumes a usual " +
                 "accuracy.",
         ),
+        "node-gps-refused-light" to listOf(
+            "3-D, 0.0 s old, 10 Hz\nThis phone’s GPS is not used: this node is where van says, and follows nobody " +
+                "else: driver may be elsewhere\nhave only the phone that travels with this node give it its GPS",
+        ),
         "node-beside-light" to listOf("mesh0 is made beside wlan0 for a run"),
         "node-old-light" to listOf(
             "Nothing is in the way of a trial.\nAs of 40 s ago",

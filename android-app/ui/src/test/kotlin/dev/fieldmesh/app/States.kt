@@ -551,6 +551,16 @@ object States {
         ),
         "beside" to Scene(ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null))),
         "rough" to Scene(ready.copy(node = sound.copy(gps = sound.gps?.copy(speedErrMps = null)))),
+        "gps-refused" to Scene(
+            ready.copy(
+                gpsRefusal = WireError(
+                    "conflict",
+                    "this node is where van says, and follows nobody else: driver may be elsewhere",
+                    "have only the phone that travels with this node give it its GPS",
+                ),
+            ),
+            gpsRuns = true,
+        ),
         "problems" to Scene(
             ready.copy(
                 node = sampleNode.copy(

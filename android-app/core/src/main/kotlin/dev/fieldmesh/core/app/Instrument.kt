@@ -14,6 +14,7 @@ import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.core.wire.WireError
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -32,6 +33,8 @@ data class AppState(
     val nodeNs: Long? = null,
     /** How old [node] is, when it is not of the present: it came long ago, or the node is not heard any more. */
     val nodeOldS: Long? = null,
+    /** Why the node does not take this phone's GPS; null when it does, or has not said. */
+    val gpsRefusal: WireError? = null,
 ) {
     /** What a person sees now, at [fix]; of the trial under way only while the node is heard: it may be over by now. */
     fun mark(id: String, text: String, fix: Fix?): Note {
@@ -55,18 +58,21 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
     private var view: CampaignView? = null
     private var viewNs = 0L
     private var track = TrackState()
+    private var gpsRefusal: WireError? = null
 
     val state: StateFlow<AppState> = shown.asStateFlow()
 
     fun unpaired() {
         node = null
         nodeNs = null
+        gpsRefusal = null
         forgetRun()
         machine.onLink(LinkState.UNPAIRED, nowNs())
         refresh()
     }
 
     fun connecting() {
+        gpsRefusal = null
         machine.onLink(LinkState.CONNECTING, nowNs())
         refresh()
     }
@@ -106,9 +112,10 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         shown.value.drive.link == LinkState.UP && nowNs() - viewNs <= SpeedFilter.STALE_NS
     }
 
-    /** The node has taken a fix of this phone, or will have none. */
-    fun pushed(taken: Boolean) {
-        machine.onPush(taken, nowNs())
+    /** The node has taken a fix of this phone, or says why it will have none. */
+    fun pushed(refusal: WireError?) {
+        gpsRefusal = refusal
+        machine.onPush(refusal == null, nowNs())
         refresh()
     }
 
@@ -126,7 +133,8 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         val trial = trial(drive.key?.trial)
         val next = trial(campaign?.next?.number)
         val old = nodeOldS(drive.link, now)
-        val newest = AppState(node, drive, campaign, track.copy(peers = peers(now)), trial, next, nodeNs, old)
+        val shownTrack = track.copy(peers = peers(now))
+        val newest = AppState(node, drive, campaign, shownTrack, trial, next, nodeNs, old, gpsRefusal)
         shown.value = newest
         cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let { say(it, newest) }
     }

@@ -108,7 +108,8 @@ class NodeScreen(
         R.string.node_radio to radio(n),
         state.trial?.let { R.string.node_routing to it.routing.protocol },
         R.string.node_tcp to (state.trial?.tcp?.variant ?: n.congestionAvailable.joinToString(", ")),
-        R.string.node_gps to gpsText(n.gps, n.gpsRateHz, sinceMs),
+        R.string.node_gps to
+            listOfNotNull(gpsText(n.gps, n.gpsRateHz, sinceMs), refusal(state)).joinToString("\n"),
         R.string.node_clock to clock(n, sinceMs),
         battery()?.let {
             R.string.node_battery to context.getString(R.string.node_battery_state, it.percent, it.celsius)
@@ -128,6 +129,10 @@ class NodeScreen(
             else -> context.getString(R.string.node_radio_missing, n.interfaceName)
         }
     }
+
+    /** Why this phone's GPS is not the node's, in the node's words. */
+    private fun refusal(state: AppState): String? = state.gpsRefusal?.takeIf { phone.gpsRuns }
+        ?.run { context.getString(R.string.node_gps_refused, listOfNotNull(message, cure).joinToString("\n")) }
 
     private fun gpsText(gps: Gps?, rate: Double?, sinceMs: Double): String {
         if (gps == null || !gps.connected) return context.getString(R.string.node_gps_silent)
