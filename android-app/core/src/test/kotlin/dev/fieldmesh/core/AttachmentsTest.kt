@@ -15,6 +15,7 @@ import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
 import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
@@ -182,6 +183,23 @@ class AttachmentsTest {
         deliver(all, node)
         assertEquals(listOf(note), node.notes)
         assertEquals(listOf(note.attachment?.sha256), node.held.keys.toList())
+    }
+
+    @Test
+    fun `the note of a file has its time in words for an agent that takes no age of more than a day`() = runTest {
+        val all = begin()
+        all.take("1")
+        val old = object : Node() {
+            override suspend fun note(note: Note): SpoolPosition {
+                if (checkNotNull(note.ageMs) <= 8.64e7) return super.note(note)
+                val why = "body.age_ms: 1.728e+08 is not within 0 to 8.64e+07"
+                throw AgentException.Refused(WireError("bad_request", why))
+            }
+        }
+        delay(172_800_000)
+        deliver(all, old)
+        assertEquals(listOf("words (noted 1970-01-01T00:00:00Z)"), old.notes.map { it.text })
+        assertEquals(AttachmentsWaiting(0), all.waiting.value)
     }
 
     @Test

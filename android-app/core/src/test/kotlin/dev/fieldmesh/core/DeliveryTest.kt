@@ -165,6 +165,32 @@ class DeliveryTest {
     }
 
     @Test
+    fun `an older agent that takes no age of more than a day gets the time of a mark in its words`() = runTest {
+        val noted = 1_800_000_000_000 // 2027-01-15T08:00:00Z
+        val dayMs = 86_400_000L
+        for ((text, told) in listOf("bus" to "bus", "b".repeat(2000) to "b".repeat(1971))) {
+            val shelf = Memory()
+            Outbox(shelf, Clocks({ 0 }, { noted }, { 1 })).add(note(text))
+            val taken = mutableListOf<Note>()
+            val after = Outbox(shelf, Clocks({ 2 * dayMs * 1_000_000 }, { noted + 2 * dayMs }, { 1 }))
+            val job = launch {
+                after.deliver({ n ->
+                    if ((n.ageMs ?: 0.0) > dayMs) {
+                        val why = "body.age_ms: 1.728e+08 is not within 0 to 8.64e+07"
+                        throw AgentException.Refused(WireError("bad_request", why))
+                    }
+                    taken += n
+                    SpoolPosition("e", 1)
+                }) {}
+            }
+            advanceTimeBy(1000)
+            job.cancel()
+            assertEquals(listOf("$told (noted 2027-01-15T08:00:00Z)" to 8.64e7), taken.map { it.text to it.ageMs })
+            assertEquals(emptyList(), after.pending)
+        }
+    }
+
+    @Test
     fun `a note that will never be taken does not keep the others out`() = runTest {
         val outbox = Outbox(Memory("no list of notes"), clocks { 0 })
         outbox.add(note("bad"))

@@ -170,13 +170,12 @@ class Attachments(private val folder: File) {
 
         /** What the node has of a file. Its note may have gone to another node, or nowhere yet. */
         private suspend fun known(taken: Taken): AttachmentHeld {
-            val note = taken.noted.note
-            val sha256 = checkNotNull(note.attachment).sha256
+            val sha256 = checkNotNull(taken.noted.note.attachment).sha256
             return try {
                 sink.attachment(sha256)
             } catch (e: AgentException.Refused) {
                 if (e.error.code != "not_found") throw e
-                sink.note(note.copy(ageMs = clocks.ageMs(taken.noted)))
+                sink.give(taken.noted, clocks)
                 sink.attachment(sha256)
             }.copy(sha256 = sha256)
         }

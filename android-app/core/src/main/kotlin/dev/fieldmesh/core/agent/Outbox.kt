@@ -10,6 +10,8 @@ import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.builtins.ListSerializer
+import java.time.Instant
+import java.time.temporal.ChronoUnit
 import java.util.UUID
 
 /** Where notes go. */
@@ -41,9 +43,31 @@ class Clocks(val bootNs: () -> Long, val utcMs: () -> Long, val boot: () -> Int)
 
     private companion object {
         /** `maxNoteAgeMs` in protocols/wire. */
-        const val MOST_AGE_MS = 31 * 86_400_000.0
+        const val MOST_AGE_MS = 31 * DAY_MS
     }
 }
+
+/**
+ * Gives the node a note with its age. An older agent takes no age of more than a day: it gets that, and the true time
+ * in words.
+ */
+internal suspend fun NoteSink.give(w: WaitingNote, clocks: Clocks) {
+    val ageMs = clocks.ageMs(w)
+    try {
+        note(w.note.copy(ageMs = ageMs))
+    } catch (e: AgentException.Refused) {
+        val isTooOld = e.error.code == "bad_request" && "age_ms" in e.error.message
+        if (!isTooOld || ageMs == null || ageMs <= DAY_MS) throw e
+        val noted = Instant.ofEpochMilli(clocks.utcMs() - ageMs.toLong()).truncatedTo(ChronoUnit.SECONDS)
+        val word = " (noted $noted)"
+        note(w.note.copy(ageMs = DAY_MS, text = w.note.text.take(MOST_TEXT - word.length) + word))
+    }
+}
+
+private const val DAY_MS = 86_400_000.0
+
+/** `maxReasonRunes` in protocols/wire. */
+private const val MOST_TEXT = 2000
 
 /** Whether an older agent has refused a note only because it has a file with it. */
 internal val AgentException.Refused.isOfOlderNode get() =
@@ -99,7 +123,7 @@ class Outbox(private val shelf: Shelf, private val clocks: Clocks) {
                 continue
             }
             try {
-                sink.note(first.note.copy(ageMs = clocks.ageMs(first)))
+                sink.give(first, clocks)
                 done(first)
                 sent(first.note)
             } catch (e: AgentException.Refused) {
