@@ -395,7 +395,8 @@ func TestClockOffsetTrustsTheQuickestExchange(t *testing.T) {
 //attack:face whoever has taken it over sends the controller elsewhere, with what the call holds | no redirection is
 //attack:and followed
 //attack:face whoever has taken it over answers with a little that unfolds to a lot | nothing is unpacked, and an
-//attack:and answer has 256 MiB at most, to the phone app 32 MiB unless it is a file (`AgentClientTest`)
+//attack:and answer has 256 MiB at most, to the phone app 24 MiB, read piece by piece, unless it is a file
+//attack:and (`AgentClientTest`)
 func TestAnswersOfATakenOverNodeLeadNowhere(t *testing.T) {
 	elsewhere := newAgent(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirection was followed")

@@ -1,5 +1,6 @@
 package dev.fieldmesh.core
 
+import com.sun.management.ThreadMXBean
 import com.sun.net.httpserver.HttpExchange
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
@@ -11,14 +12,22 @@ import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.Way
+import dev.fieldmesh.core.agent.read
+import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.PushedFix
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.flow.emptyFlow
 import kotlinx.coroutines.runBlocking
+import okhttp3.Protocol
+import okhttp3.Request
+import okhttp3.Response
+import okhttp3.ResponseBody.Companion.asResponseBody
+import okio.Buffer
 import org.junit.BeforeClass
 import java.io.File
+import java.lang.management.ManagementFactory
 import java.net.InetAddress
 import java.net.Socket
 import java.time.Duration
@@ -103,21 +112,36 @@ class AgentClientTest {
     }
 
     @Test
-    fun `an answer of more than 32 MiB is not read, nor is such a refusal`(): Unit = runBlocking {
+    fun `an answer of more than 24 MiB is not read, nor is such a refusal`(): Unit = runBlocking {
         for (status in listOf(200, 409)) {
             answer = {
                 it.sendResponseHeaders(status, 0)
                 val text = golden(if (status == 200) "body_node_status" else "body_error").toByteArray()
                 // The client hangs up.
                 runCatching {
-                    repeat(33) { _ -> it.responseBody.write(ByteArray(1 shl 20) { ' '.code.toByte() }) }
+                    repeat(25) { _ -> it.responseBody.write(ByteArray(1 shl 20) { ' '.code.toByte() }) }
                     it.responseBody.write(text)
                 }
                 it.close()
             }
             val e = assertFailsWith<AgentException.BadAnswer> { client().status() }
-            assertContains(e.message.orEmpty(), "32 MiB")
+            assertContains(e.message.orEmpty(), "24 MiB")
         }
+    }
+
+    @Test
+    fun `an answer's text is not in memory as a whole`() {
+        val all = Buffer()
+        repeat(20) { all.write(ByteArray(1 shl 20) { ' '.code.toByte() }) }
+        all.writeUtf8(golden("body_node_status"))
+        val response = Response.Builder().request(Request.Builder().url("https://car.test/").build()).code(200)
+            .protocol(Protocol.HTTP_1_1).message("").body(all.asResponseBody(null, -1)).build()
+        val threads = ManagementFactory.getThreadMXBean() as ThreadMXBean
+        val own = Thread.currentThread().id
+        val before = threads.getThreadAllocatedBytes(own)
+        response.read(NodeStatus.serializer())
+        val mib = (threads.getThreadAllocatedBytes(own) - before) / (1 shl 20)
+        assertTrue(mib < 5, "$mib MiB were taken to read an answer of 20 MiB")
     }
 
     @Test

@@ -13,7 +13,6 @@ import dev.fieldmesh.core.wire.RestoreReport
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WiFiReading
-import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.serialization.SerializationException
 import java.time.Duration
@@ -56,7 +55,7 @@ class AgentClient(
      * longer than [PUSH] is given up.
      */
     override suspend fun pushFix(fix: PushedFix): Gps = calls.hurried(calls.post("v1/gps", fix), PUSH) {
-        WireJson.decodeFromString(Gps.serializer(), it.text())
+        it.read(Gps.serializer())
     }
 
     /** Pushes what Android says about the Wi-Fi; only the node that this app has started takes it. As [pushFix]. */
@@ -75,11 +74,11 @@ class AgentClient(
         val place = if (after == null) emptyMap() else mapOf("epoch" to after.epoch, "after" to "${after.seq}")
         val request = calls.get("v1/records", place + mapOf("limit" to "$limit", "wait_ms" to "$waitMs"))
         return calls.exchange(request, waitMs) { response ->
-            val text = response.text()
+            val lines = generateSequence(response.bounded()::readUtf8Line).filter(String::isNotEmpty).toList()
             val epoch = response.header("Fieldmesh-Epoch") ?: throw SerializationException("no Fieldmesh-Epoch")
             val last =
                 response.header("Fieldmesh-Last")?.toLongOrNull() ?: throw SerializationException("no Fieldmesh-Last")
-            RecordPage(SpoolPosition(epoch, last), text.lineSequence().filter(String::isNotEmpty).toList())
+            RecordPage(SpoolPosition(epoch, last), lines)
         }
     }
 

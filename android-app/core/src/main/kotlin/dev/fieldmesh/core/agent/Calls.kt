@@ -5,8 +5,10 @@ import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.suspendCancellableCoroutine
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerializationException
+import kotlinx.serialization.json.decodeFromStream
 import kotlinx.serialization.serializer
 import okhttp3.Call
 import okhttp3.Callback
@@ -20,6 +22,11 @@ import okhttp3.RequestBody
 import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import okhttp3.TlsVersion
+import okio.Buffer
+import okio.BufferedSource
+import okio.ForwardingSource
+import okio.Source
+import okio.buffer
 import java.io.IOException
 import java.time.Duration
 import javax.net.ssl.SSLException
@@ -87,7 +94,7 @@ internal class Calls(
 
     suspend inline fun <reified T> call(request: Request, longerMs: Long = 0): T {
         val serializer: KSerializer<T> = serializer()
-        return exchange(request, longerMs) { WireJson.decodeFromString(serializer, it.text()) }
+        return exchange(request, longerMs) { it.read(serializer) }
     }
 
     /** A wait of [longerMs] comes on top of the usual time. */
@@ -113,21 +120,32 @@ private fun OkHttpClient.longer(ms: Long): OkHttpClient {
     return newBuilder().readTimeout(timeout).callTimeout(timeout).build()
 }
 
-/** What is answered, of which no more is taken into the phone's memory than [MOST_TEXT_MIB]. */
-internal fun Response.text(): String {
-    val body = body ?: return ""
-    if (body.source().request(MOST_TEXT_MIB * (1L shl 20) + 1)) {
-        throw AgentException.BadAnswer(IOException("it has more than $MOST_TEXT_MIB MiB"))
+/** Reads an answer piece by piece: a phone may have no room for all of its text beside what it tells. */
+@OptIn(ExperimentalSerializationApi::class)
+internal fun <T> Response.read(serializer: KSerializer<T>): T =
+    WireJson.decodeFromStream(serializer, bounded().inputStream())
+
+/** What is answered, of which no more than [MOST_MIB] is read. */
+internal fun Response.bounded(): BufferedSource = Bounded(checkNotNull(body).source()).buffer()
+
+private class Bounded(all: Source) : ForwardingSource(all) {
+    private var left = MOST_MIB * (1L shl 20)
+
+    override fun read(sink: Buffer, byteCount: Long): Long {
+        val count = super.read(sink, byteCount)
+        left -= count.coerceAtLeast(0)
+        if (left < 0) throw AgentException.BadAnswer(IOException("it has more than $MOST_MIB MiB"))
+        return count
     }
-    return body.string()
 }
 
-private const val MOST_TEXT_MIB = 32
+/** What a node takes of a plan, and so what the largest schedule has at most. */
+private const val MOST_MIB = 24
 
 /** Sends a request and has its answer read, on a thread of the client. What goes wrong is an [AgentException]. */
 internal suspend fun <T> OkHttpClient.exchange(request: Request, read: (Response) -> T): T = try {
     newCall(request).await { response ->
-        if (response.code != 200) throw refusal(response.code, response.text())
+        if (response.code != 200) throw refusal(response)
         read(response)
     }
 } catch (e: AgentException) {
@@ -138,13 +156,13 @@ internal suspend fun <T> OkHttpClient.exchange(request: Request, read: (Response
     throw AgentException.BadAnswer(e)
 }
 
-private fun refusal(status: Int, text: String): AgentException {
+private fun refusal(response: Response): AgentException {
     val error = try {
-        WireJson.decodeFromString(WireError.serializer(), text)
+        response.read(WireError.serializer())
     } catch (e: SerializationException) {
         return AgentException.BadAnswer(e)
     }
-    return if (status == 403 &&
+    return if (response.code == 403 &&
         error.code == "forbidden"
     ) {
         AgentException.NotPaired(null)

@@ -35,7 +35,7 @@ suspend fun join(
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
     httpClient(own, trust, timeout).over(way).exchange(request) { response ->
-        val reply = WireJson.decodeFromString(PairReply.serializer(), response.text())
+        val reply = response.read(PairReply.serializer())
         val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
         if (reply.proof.lowercase() != right) {
             throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
