@@ -271,11 +271,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
 		return err
 	}
-	if setsRadio(caps) {
-		if note := needs.PowerNote(e.cfg.Interface, a.trial.Radio, caps.TxPowerDbm); note != "" {
-			if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
-				return err
-			}
+	if note := needs.PowerNote(e.cfg.Interface, a.trial.Radio, caps); note != "" && setsRadio(caps) {
+		if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
+			return err
 		}
 	}
 	traced, err := a.traceEvents(ctx)

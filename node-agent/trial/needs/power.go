@@ -10,8 +10,12 @@ import (
 // PowerNote says that the radio of an interface tells another transmit power than the plan's, "" for none.
 // That is no reason to refuse: some drivers tell a power that they do not send with. One
 // that knows none tells 0.
-func PowerNote(iface string, want wire.Radio, told *float64) string {
-	if want.TxPowerDbm == nil || told == nil || *told == 0 || math.Abs(*told-*want.TxPowerDbm) <= powerToleranceDb {
+func PowerNote(iface string, want wire.Radio, is *wire.Caps) string {
+	if want.TxPowerDbm == nil || is == nil || is.TxPowerDbm == nil {
+		return ""
+	}
+	told := is.TxPowerDbm
+	if *told == 0 || math.Abs(*told-*want.TxPowerDbm) <= powerToleranceDb {
 		return ""
 	}
 	return fmt.Sprintf("%s tells a transmit power of %g dBm, and the plan wants %g dBm, so this is no measurement at "+
