@@ -58,7 +58,8 @@ func (r *Result) field(old *environment.Field) (environment.Field, error) {
 	if g := r.GainDbi.Value; g < environment.GainLeastDbi || g > environment.GainMostDbi {
 		return f, fmt.Errorf("%w: an antenna gain of %.2f dBi at each end, with an exponent of %.2f from %.0f to "+
 			"%.0f m, is none of a radio's; the emulated radio takes %d to %d dBi: calibrate by more passes or a "+
-			"longer course", ErrNoLaw, g, r.Exponent.Value, r.NearM, r.FarM, environment.GainLeastDbi, environment.GainMostDbi)
+			"longer course", ErrNoLaw, g, r.Exponent.Value, r.NearM, r.FarM, environment.GainLeastDbi,
+			environment.GainMostDbi)
 	}
 	f.Propagation, f.PathLossExponent, f.ReferenceM = "log_distance", rounded(r.Exponent.Value), new(1.0)
 	f.AntennaGainDbi = rounded(r.GainDbi.Value)
