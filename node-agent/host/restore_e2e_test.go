@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
@@ -132,7 +134,25 @@ func killedOn(t *testing.T) (f field, before, disk string) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // "signal: killed"
+	for until := time.Now().Add(10 * time.Second); opens(t, disk); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("10 s after the host was killed its daemons have files on %s open", disk)
+		}
+	}
 	return f, before, disk
+}
+
+// opens reports whether any process has a file below a folder open.
+func opens(t *testing.T, folder string) bool {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(links, func(link string) bool {
+		to, err := os.Readlink(link)
+		return err == nil && strings.HasPrefix(to, folder+"/")
+	})
 }
 
 func mount(t *testing.T, args ...string) {
