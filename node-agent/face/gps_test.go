@@ -2,6 +2,8 @@ package face
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,7 +55,8 @@ func TestAnotherPhonesFixIsRefused(t *testing.T) {
 		"a laptop's":   {"", "b", "a", "this node is where b says"},
 		"on the phone": {pinOf("a"), "a", "b", "this node is a phone, whose own app tells"},
 	} {
-		f := &Face{cfg: config.Config{GPSD: config.NoGPSD, AppKey: c.own}, gps: gps.NewPushed(clock.System{})}
+		f := &Face{cfg: config.Config{GPSD: config.NoGPSD, AppKey: c.own}, gps: gps.NewPushed(clock.System{}),
+			engine: &trial.Engine{}}
 		push := func(by string, speed float64) (wire.GPS, error) {
 			return f.PushFix(api.Peer{Name: by, Role: wire.RoleApp, Pin: pinOf(by)},
 				wire.Fix{Mode: 3, LatDeg: &lat, LonDeg: &lon, SpeedMps: &speed})
@@ -81,7 +84,7 @@ type handClock struct {
 
 func (c *handClock) BootNs() int64 { return c.ns }
 
-// Whose GPS a node follows is in its records from the moment that it changes.
+// Whose GPS a node follows is in its records from the moment that it changes, in the attempt that is under way.
 func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
 	sp, err := spool.Open(t.TempDir(), "car", spool.Options{})
 	if err != nil {
@@ -91,13 +94,23 @@ func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
 	clk, speed := &handClock{}, 13.9
 	f := &Face{cfg: config.Config{GPSD: config.NoGPSD}, gps: gps.NewPushed(clk), clk: clk, spool: sp,
 		engine: &trial.Engine{}}
-	for i, by := range []string{"van", "van", "driver", "driver"} {
-		clk.ns = int64(1+i) * 6e9
-		fix := wire.Fix{Mode: 3, SpeedMps: &speed}
-		if _, err := f.PushFix(api.Peer{Name: by, Role: wire.RoleApp, Pin: pinOf(by)}, fix); err != nil {
+	push := func(s int64, by string, fix wire.Fix, k wire.TrialKey) {
+		t.Helper()
+		clk.ns = s * 1e9
+		if _, err := f.follow(by, fix, k); err != nil {
 			t.Fatal(err)
 		}
 	}
+	fix, none := wire.Fix{Mode: 3, SpeedMps: &speed}, wire.Fix{Mode: 1}
+	key := wire.TrialKey{Trial: 7, Attempt: 2}
+	push(6, "van", fix, wire.TrialKey{})
+	push(12, "van", fix, key)
+	for s := range int64(10) {
+		push(18+2*s, "driver", none, key)
+	}
+	push(38, "driver", fix, key)
+	push(40, "driver", fix, key)
+	push(46, "van", fix, wire.TrialKey{})
 	if err := sp.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +118,36 @@ func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	var told []string
 	for _, line := range lines {
-		if strings.Contains(string(line), "this node is where driver says, and no more where van says") {
-			told++
+		var r wire.Record
+		if err := r.UnmarshalJSON(line); err != nil {
+			t.Fatal(err)
+		}
+		if e, is := r.Body.(*wire.Event); is {
+			told = append(told, fmt.Sprintf("%d.%d at %d s: %s", r.Trial, r.Attempt, r.TBootNs/1e9, e.Text))
 		}
 	}
-	if told != 1 {
-		t.Errorf("the change is in %d of %d records, want 1", told, len(lines))
+	if want := []string{"7.2 at 38 s: gps: this node is where driver says, and no more where van says",
+		"0.0 at 46 s: gps: this node is where van says, and no more where driver says"}; !slices.Equal(told, want) {
+		t.Errorf("recorded is\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A phone that has lost its fix gives way between attempts, and not in one.
+func TestAnAttemptKeepsItsPhone(t *testing.T) {
+	clk, speed := &handClock{}, 13.9
+	f := &Face{gps: gps.NewPushed(clk), clk: clk}
+	key, fix := wire.TrialKey{Trial: 7, Attempt: 1}, wire.Fix{Mode: 3, SpeedMps: &speed}
+	if _, err := f.follow("van", fix, key); err != nil {
+		t.Fatal(err)
+	}
+	clk.ns = 60e9
+	if _, err := f.follow("van", wire.Fix{Mode: 1}, key); err != nil {
+		t.Fatal(err)
+	}
+	var refused *wire.Error
+	if _, err := f.follow("bystander", fix, key); !errors.As(err, &refused) || refused.Code != wire.CodeConflict {
+		t.Errorf("a bystander's fix in the van's attempt: %v", err)
 	}
 }

@@ -24,16 +24,23 @@ func (f *Face) PushFix(p api.Peer, fix wire.Fix) (wire.GPS, error) {
 			Message: fmt.Sprintf("this node is a phone, whose own app tells where it is: %s is elsewhere", p.Name),
 			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
 	}
-	followed, before := f.gps.Push(p.Name, fix)
-	if followed != p.Name {
+	attempt, _ := f.engine.Attempt()
+	return f.follow(p.Name, fix, attempt)
+}
+
+// follow takes a phone's fix in an attempt, or between attempts where that is zero.
+func (f *Face) follow(phone string, fix wire.Fix, attempt wire.TrialKey) (wire.GPS, error) {
+	followed, before := f.gps.Push(phone, fix, attempt != wire.TrialKey{})
+	if followed != phone {
 		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict,
 			Message: fmt.Sprintf("this node is where %s says, and follows nobody else: %s may be elsewhere",
-				followed, p.Name),
+				followed, phone),
 			Cure: fmt.Sprintf("have only the phone that travels with this node give it its GPS; %s is followed until "+
-				"it has been silent for 5 s or without a fix for 30 s", followed)}
+				"it has been silent for 5 s or, between attempts, without a fix for 30 s", followed)}
 	}
 	if before != "" && before != followed {
-		h := wire.Header{Run: f.engine.RunHeld(), TBootNs: f.clk.BootNs()}
+		h := wire.Header{Run: f.engine.RunHeld(), TBootNs: f.clk.BootNs(), Trial: attempt.Trial,
+			Attempt: attempt.Attempt}
 		text := fmt.Sprintf("gps: this node is where %s says, and no more where %s says", followed, before)
 		if _, err := f.spool.Append(h, &wire.Event{Level: "warning", Text: text}); err != nil {
 			f.log.Warn("record whose GPS is followed", "error", err)

@@ -18,33 +18,34 @@ func NewPushed(clk clock.Clock) *Client { return &Client{clk: clk, pushed: true}
 // another that has one is followed: a tunnel is shorter, and a phone in a building is not.
 const senderLost = 30 * time.Second
 
-// Push takes a fix from a sender, and tells whose fixes are followed, and whose the newest
-// was before. The first that had a fix is followed, until it has sent nothing for
-// receiverGone or no fix for senderLost. Two senders are in two places, so another's fix
-// changes nothing. The same fix again, or one that is older than the newest, changes nothing
-// but shows that its sender is there.
-func (c *Client) Push(sender string, f wire.Fix) (followed, before string) {
+// Push takes a fix from a sender, and tells whose fixes are followed, and who was followed
+// before: another only with the fix that changes it. The first that had a fix is followed,
+// until it has sent nothing for receiverGone or, unless an attempt is under way, no fix for
+// senderLost: the rules judge an attempt's gap, and not a wrong track. Two senders are in two
+// places, so another's fix changes nothing. The same fix again, or one that is older than the
+// newest, changes nothing but shows that its sender is there.
+func (c *Client) Push(sender string, f wire.Fix, attempt bool) (followed, before string) {
 	now := c.clk.BootNs()
 	atNs := now - int64(f.AgeMs*1e6)
 	isFix := f.Mode >= 2 && (f.SpeedMps != nil || f.LatDeg != nil && f.LonDeg != nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before = c.fixFrom
 	if c.sender != "" && c.sender != sender {
-		isLost := isFix && now-*c.fix.FixBootNs > senderLost.Nanoseconds()
+		isLost := isFix && !attempt && now-*c.fix.FixBootNs > senderLost.Nanoseconds()
 		if !isLost && now-c.pushedNs <= receiverGone.Nanoseconds() {
-			return c.sender, before
+			return c.sender, c.sender
 		}
 		c.sender, c.arrivals = "", nil
 	}
 	c.pushedNs = now
 	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
-		return sender, before
+		return sender, sender
 	}
 	c.mode = f.Mode
 	if !isFix {
-		return sender, before
+		return sender, sender
 	}
+	before = c.fixFrom
 	c.sender, c.fixFrom = sender, sender
 	fix := wire.GPS{FixBootNs: &atNs, TimeUTC: f.TimeUTC, AltM: f.AltM, SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg,
 		SpeedErrMps: f.SpeedErrMps, HorizErrM: f.HorizErrM, SatellitesUsed: f.SatellitesUsed}

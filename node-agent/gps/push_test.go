@@ -21,7 +21,7 @@ func TestAPushedFixIsOfWhenItWasTaken(t *testing.T) {
 	if g := c.Tick(); g.Connected || g.Mode != 0 || g.FixAgeMs != nil {
 		t.Errorf("before anything: %+v", g)
 	}
-	if by, _ := c.Push("driver", pushed(200, 13.9)); by != "driver" {
+	if by, _ := c.Push("driver", pushed(200, 13.9), false); by != "driver" {
 		t.Errorf("after a first fix %q is followed", by)
 	}
 	g := c.Tick()
@@ -39,7 +39,7 @@ func afterAFix() (*handClock, *Client) {
 	clk := &handClock{}
 	c := NewPushed(clk)
 	clk.set(10 * time.Second)
-	c.Push("driver", pushed(0, 13.9))
+	c.Push("driver", pushed(0, 13.9), false)
 	c.Tick()
 	return clk, c
 }
@@ -48,7 +48,7 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 	clk, c := afterAFix()
 	clk.set(10100 * time.Millisecond)
 	for _, again := range []wire.Fix{pushed(100, 13.9), pushed(95, 13.9), pushed(5000, 3)} {
-		c.Push("driver", again)
+		c.Push("driver", again, false)
 		if g := c.Tick(); g.SpeedMps != nil {
 			t.Errorf("taken as new: %+v", again)
 		}
@@ -61,7 +61,7 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 	clk, c := afterAFix()
 	clk.set(11 * time.Second)
-	c.Push("driver", wire.Fix{Mode: 1})
+	c.Push("driver", wire.Fix{Mode: 1}, false)
 	if g := c.Tick(); g.Mode != 1 || g.SpeedMps != nil || *g.FixAgeMs != 1000 || !g.Connected {
 		t.Errorf("without a fix: %+v", g)
 	}
@@ -75,7 +75,7 @@ func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 // has been without a fix for longer than a tunnel takes.
 //
 //attack:phone another phone gives its own position as this node's | one phone is followed until it has been silent
-//attack:and for 5 s or without a fix for 30 s; on a phone that is the node only its own
+//attack:and for 5 s or, between attempts, without a fix for 30 s; on a phone that is the node only its own
 func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 	clk := &handClock{}
 	c := NewPushed(clk)
@@ -102,7 +102,7 @@ func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 		if s.mode == 3 {
 			f = pushed(0, s.speed)
 		}
-		followed, _ := c.Push(s.by, f)
+		followed, _ := c.Push(s.by, f, false)
 		if g, _ := c.Last(); followed != s.followed || speedOf(g) != s.has {
 			t.Errorf("at %d ms %s pushed: %q is followed and has %s, want %q and %s", s.atMs, s.by, followed,
 				speedOf(g), s.followed, s.has)
@@ -110,24 +110,27 @@ func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 	}
 }
 
+// An attempt's track is of one phone: it has a gap where that one has no fix.
 func TestASenderThatStaysWithoutAFixGivesWayToOneThatHasOne(t *testing.T) {
-	clk := &handClock{}
-	c := NewPushed(clk)
-	c.Push("van", pushed(0, 0))
-	for s := 2; s <= 60; s += 2 {
-		clk.set(time.Duration(s) * time.Second)
-		want, before := "van", "van"
-		if s > 30 {
-			want = "driver"
-		}
-		if s > 32 {
-			before = "driver"
-		}
-		c.Push("van", wire.Fix{Mode: 1})
-		c.Push("other", wire.Fix{Mode: 1})
-		if by, was := c.Push("driver", pushed(0, 13.9)); by != want || was != before {
-			t.Errorf("after %d s without a fix of the van %q is followed, before %q; want %q and %q", s, by, was, want,
-				before)
+	for attemptUntilS, staysS := range map[int]int{0: 30, 20: 30, 40: 40} {
+		clk := &handClock{}
+		c := NewPushed(clk)
+		c.Push("van", pushed(0, 0), false)
+		for s := 2; s <= 60; s += 2 {
+			clk.set(time.Duration(s) * time.Second)
+			attempt, want, before := s <= attemptUntilS, "van", "van"
+			if s > staysS {
+				want = "driver"
+			}
+			if s > staysS+2 {
+				before = "driver"
+			}
+			c.Push("van", wire.Fix{Mode: 1}, attempt)
+			c.Push("other", wire.Fix{Mode: 1}, attempt)
+			if by, was := c.Push("driver", pushed(0, 13.9), attempt); by != want || was != before {
+				t.Errorf("after %d s without a fix of the van, %d s of them in an attempt, %q is followed, before %q; "+
+					"want %q and %q", s, attemptUntilS, by, was, want, before)
+			}
 		}
 	}
 }
