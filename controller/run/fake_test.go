@@ -52,6 +52,8 @@ type fakeNode struct {
 	asked       []int64 // from which bytes it was read
 	confirmed   wire.Confirmation
 	holds       string // the run; empty: today
+	restored    wire.RestoreReport
+	problems    []wire.Problem
 	photo       []byte // of its note; nil: it has none
 	askedPhoto  int
 	away        bool
@@ -126,7 +128,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.read(body, &n.lease)
 		answer = n.lease
 	case "GET /v1/node":
-		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today")}
+		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today"), Problems: n.problems}
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":
@@ -176,7 +178,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			n.keep(v)
 		}
 	case "POST /v1/runs/today/end":
-		answer = wire.RestoreReport{Undone: []string{}, Failed: []string{}}
+		answer = n.restored
 	case "GET /v1/runs/today", "POST /v1/runs/today/abort":
 	default:
 		n.field.t.Errorf("call %s", route)

@@ -185,10 +185,17 @@ func (l *openLane) endRun(ctx context.Context, c *fleet.Client) engine.Answer {
 		return failed(err)
 	}
 	report, err := c.End(ctx, l.s.Plan.Run)
-	if err == nil && len(report.Failed) > 0 {
-		return fatal(fmt.Errorf("node %s could not put back: %v", c.Node().Name, report.Failed))
+	if err != nil {
+		return failed(err)
 	}
-	return failed(err)
+	again, damage := report.NotUndone()
+	for _, what := range damage { // no restore can, at the end of this run or of another
+		l.s.Log.Warn("a change may be in force that the node cannot put back", "node", c.Node().Name, "reason", what)
+	}
+	if len(again) > 0 {
+		return fatal(fmt.Errorf("node %s could not put back: %q", c.Node().Name, again))
+	}
+	return engine.Answer{}
 }
 
 // drain waits until the archive has a node's records up to a position.

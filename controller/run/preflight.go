@@ -36,8 +36,10 @@ func (e *UnmetError) Error() string {
 // plan needs, with the field as the first trial wants it. It repeats until
 // everything is met or patience is over: a GPS receiver may still be looking
 // for satellites, and a busy node's iperf3 be slow. Each need that it waits for
-// is passed to tell once, when that takes a while.
-func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration, tell func(Unmet)) error {
+// is passed to tell once, when that takes a while. A damaged journal keeps no run that is resumed from its node: tell
+// has it. What it has lost is lost to the trials that are done, too.
+func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, resumed bool, patience time.Duration,
+	tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
 		return fmt.Errorf("preflight: %w", err)
 	}
@@ -47,7 +49,14 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 		if err != nil {
 			return err
 		}
+		var damaged []Unmet
+		if resumed {
+			damaged, unmet = apart(unmet)
+		}
 		if len(unmet) == 0 {
+			for _, u := range damaged {
+				tell(u)
+			}
 			return nil
 		}
 		if time.Since(began) > patience || !mayPass(unmet) {
@@ -61,6 +70,18 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 		}
 		_ = pause.For(ctx, 250*time.Millisecond)
 	}
+}
+
+// apart keeps damage of a journal apart from the other needs.
+func apart(unmet []Unmet) (damaged, others []Unmet) {
+	for _, u := range unmet {
+		if u.Need == wire.NeedJournal {
+			damaged = append(damaged, u)
+		} else {
+			others = append(others, u)
+		}
+	}
+	return damaged, others
 }
 
 // tellAfter is how long a need stays unmet before it is reported: one that is met

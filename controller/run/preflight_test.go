@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -32,5 +33,23 @@ func TestUnmetNeedsAreReportedWithTheirCure(t *testing.T) {
 		"start the agent"
 	if all != want {
 		t.Errorf("told as\n%s\nwant\n%s", all, want)
+	}
+}
+
+// A damaged journal keeps a new run from its node, and not one that has begun.
+func TestARunIsResumedWithANodeWhoseJournalWasDamaged(t *testing.T) {
+	lane, field := newLane(t, "field")
+	plan := newRunner(t, 1, 1, lane).Plan
+	field.nodes["road"].problems = []wire.Problem{
+		{Need: wire.NeedJournal, Found: "line 1 is lost", Cure: "look"}}
+	for _, resumed := range []bool{false, true} {
+		var told []Unmet
+		err := Preflight(within(t), plan, lane, resumed, 0, func(u Unmet) { told = append(told, u) })
+		if resumed && (err != nil || len(told) != 1 || told[0].Found != "line 1 is lost") {
+			t.Errorf("resumed: %v, told %v", err, told)
+		}
+		if !resumed && (err == nil || !strings.Contains(err.Error(), "node road: journal: line 1 is lost; look")) {
+			t.Errorf("a new run: %v", err)
+		}
 	}
 }

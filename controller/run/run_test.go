@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func within(t *testing.T) context.Context {
@@ -76,6 +78,29 @@ func TestFieldsSideBySideShareTheSchedule(t *testing.T) {
 }
 
 // Nodes learn which shard is theirs, for when they go on alone.
+// What a damaged journal has lost is lost for every later run, too: a run ends all the same, other than with what a
+// restore may yet put back.
+func TestDamageOfANodesJournalIsNoFaultOfTheRunsEnd(t *testing.T) {
+	lost := wire.RestoreReport{Failed: []string{"journal line 1: checksum does not hold"}, Damaged: 1}
+	stuck := lost
+	stuck.Failed = append([]string{"route 10.78.0.0/24: no such device"}, lost.Failed...)
+	for says, report := range map[string]wire.RestoreReport{"": lost,
+		`node road could not put back: ["route 10.78.0.0/24: no such device"]`: stuck} {
+		lane, field := newLane(t, "field")
+		field.nodes["road"].restored = report
+		r := newRunner(t, 1, 1, lane)
+		var log testnet.Output
+		r.Log = slog.New(slog.NewTextHandler(&log, nil))
+		err := r.Run(within(t))
+		if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("with %q the run ends with %v, want %q", report.Failed, err, says)
+		}
+		if !strings.Contains(log.String(), lost.Failed[0]) {
+			t.Errorf("with %q the log says\n%s", report.Failed, log.String())
+		}
+	}
+}
+
 func TestNodesLearnTheirShard(t *testing.T) {
 	lane, field := newLane(t, "only")
 	r := newRunner(t, 3, 1, lane)

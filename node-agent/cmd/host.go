@@ -165,10 +165,15 @@ func writeRestored(w io.Writer, report wire.RestoreReport) error {
 	if _, err := fmt.Fprintln(w, strings.Join(report.Lines(), "\n")); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if n := len(report.Failed); n > 0 {
-		return fmt.Errorf("%d not undone; the next restore, or start of the agent, tries again", n)
+	var failed, damaged error
+	again, damage := report.NotUndone()
+	if n := len(again); n > 0 {
+		failed = fmt.Errorf("%d not undone; the next restore, or start of the agent, tries again", n)
 	}
-	return nil
+	if n := len(damage); n > 0 {
+		damaged = fmt.Errorf("%d of a damaged journal not undone, and no restore can: do what it says above", n)
+	}
+	return errors.Join(failed, damaged)
 }
 
 func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // A machine that a former life left changed is put back, whatever else is wrong.
@@ -110,6 +112,26 @@ func TestAFolderOfOthersIsNotTaken(t *testing.T) {
 		}
 		if err := ownFolder(path); (err == nil) != c.fine {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Of what no restore can undo, none says that the next one tries.
+func TestARestoreSaysWhatTriesAgain(t *testing.T) {
+	for _, c := range []struct {
+		report wire.RestoreReport
+		says   string
+	}{
+		{wire.RestoreReport{Undone: []string{"a"}}, ""},
+		{wire.RestoreReport{Failed: []string{"a", "b"}}, "2 not undone; the next restore"},
+		{wire.RestoreReport{Failed: []string{"a"}, Damaged: 1}, "1 of a damaged journal not undone, and no " +
+			"restore can"},
+		{wire.RestoreReport{Failed: []string{"a", "b"}, Damaged: 1}, "1 not undone; the next restore, or start of " +
+			"the agent, tries again\n1 of a damaged journal"},
+	} {
+		err := writeRestored(io.Discard, c.report)
+		if (err != nil) != (c.says != "") || err != nil && !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want %q", c.report, err, c.says)
 		}
 	}
 }

@@ -82,7 +82,12 @@ func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Prob
 	if hostErr != nil {
 		add("host", hostErr.Error(), "start the privileged half: fieldmesh-agent up, as root")
 	}
-	for _, what := range st.Host.Failed {
+	for i, what := range st.Host.Failed {
+		if i >= len(st.Host.Failed)-st.Host.Damaged {
+			add(wire.NeedJournal, "a change may be in force that it cannot put back: "+what, "do that there; until "+
+				"then no run begins, and one that has begun is resumed all the same: fieldmesh run --resume RUN")
+			continue
+		}
 		add("host", "it could not put back "+what, "see to that, then run fieldmesh-agent restore there")
 	}
 	if found, cure := f.interfaceProblem(st); found != "" {

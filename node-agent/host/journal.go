@@ -55,9 +55,13 @@ type journalFile interface {
 // each on disk before append returns.
 type journal struct {
 	file   journalFile
+	path   string
 	size   int64 // up to here every line is whole and on disk
 	broken error // set when the tail could not be made good
 	frozen bool  // broken since it was opened: it is only read, and not emptied
+	// damage it was opened with that could not be copied aside, with the name that its copy would have
+	uncopied []string
+	kept     string
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -212,24 +216,24 @@ func readJournal(f interface {
 		return nil, replayed{}, err
 	}
 	r := replay(data)
-	j := &journal{file: f, size: r.length}
+	j := &journal{file: f, path: path, size: r.length}
 	if readOnly {
 		err = &os.PathError{Op: "write", Path: path, Err: unix.EROFS}
 	}
 	for i := range r.damage {
 		r.damage[i] += fmt.Sprintf("; undo by hand what that line of %s says, then start the agent again", path)
 	}
-	kept := ""
 	if len(r.damage) > 0 {
-		kept = fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data[:r.harmed], castagnoli()))
+		j.kept = fmt.Sprintf("%s.damaged-%08x", path, crc32.Checksum(data[:r.harmed], castagnoli()))
 		if err == nil {
-			err = keepDamaged(kept, data)
+			err = keepDamaged(j.kept, data)
 		}
 		if err == nil {
-			r.damage, kept = nil, "" // its copy tells it
+			r.damage, j.kept = nil, "" // its copy tells it
 		}
 	}
-	r.damage = append(r.damage, damageKept(path, kept)...)
+	j.uncopied = r.damage
+	r.damage = j.damage()
 	if err == nil && int64(len(data)) > r.length {
 		err = j.cut(r.length)
 	}
@@ -262,15 +266,16 @@ func keepDamaged(kept string, data []byte) error {
 	return nil
 }
 
-// damageKept is what the copies of a damaged journal lack, but for one whose damage the journal itself has.
-func damageKept(path, but string) (damage []string) {
-	files, err := os.ReadDir(filepath.Dir(path))
+// damage is what the journal, and the copies of a damaged one that are there now, lack.
+func (j *journal) damage() []string {
+	damage := slices.Clone(j.uncopied)
+	files, err := os.ReadDir(filepath.Dir(j.path))
 	if err != nil {
 		damage = append(damage, fmt.Sprintf("look for copies of a damaged journal: %v", err))
 	}
 	for _, f := range files {
-		kept := filepath.Join(filepath.Dir(path), f.Name())
-		if kept == but || !strings.HasPrefix(kept, path+".damaged-") {
+		kept := filepath.Join(filepath.Dir(j.path), f.Name())
+		if kept == j.kept || !strings.HasPrefix(kept, j.path+".damaged-") {
 			continue
 		}
 		data, err := os.ReadFile(kept)
@@ -279,7 +284,7 @@ func damageKept(path, but string) (damage []string) {
 		}
 		for _, line := range replay(data).damage {
 			damage = append(damage, fmt.Sprintf("%s; undo by hand what that line of %s says, delete this file, then "+
-				"start the agent again", line, kept))
+				"run fieldmesh-agent restore", line, kept))
 		}
 	}
 	return damage

@@ -269,6 +269,36 @@ func TestDamageIsToldUntilItsCopyIsDeleted(t *testing.T) {
 	}
 }
 
+// Whoever deletes a copy, and has everything put back, hears no more about its damage from the host process that runs.
+func TestTheNextRestoreForgetsADeletedCopy(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	damagedJournal(t, cfg, m, sysctl(sack, "0"))
+	c, stop := begin(t, cfg, m)
+	if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 1 || s.Damaged != 1 ||
+		!strings.HasSuffix(s.Failed[0], "delete this file, then run fieldmesh-agent restore") {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if r, err := c.Restore(t.Context(), ""); err != nil || len(r.Failed) != 1 || r.Damaged != 1 {
+		t.Errorf("restored %+v, %v", r, err)
+	}
+	kept, err := filepath.Glob(filepath.Join(cfg.StateDir, "journal.damaged-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept are %q, %v", kept, err)
+	}
+	if err := os.Remove(kept[0]); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Restore(t.Context(), ""); err != nil || len(r.Failed) != 0 || r.Damaged != 0 {
+		t.Errorf("with its copy deleted: restored %+v, %v", r, err)
+	}
+	if s, err := c.Status(t.Context()); err != nil || len(s.Failed) != 0 || s.Damaged != 0 {
+		t.Errorf("with its copy deleted: status %+v, %v", s, err)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("with its copy deleted it ended with %v", err)
+	}
+}
+
 func TestAnEntryOfALaterVersionIsReported(t *testing.T) {
 	body, err := json.Marshal(map[string]any{"id": 7, "state": "prepared", "scope": "run",
 		"change": map[string]any{"radio": 1}, "undo": map[string]any{}})

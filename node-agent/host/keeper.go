@@ -22,7 +22,7 @@ type keeper struct {
 	log     *slog.Logger
 	pending []entry           // in the order in which they were made
 	failed  map[uint64]string // why the undo of a pending change failed last
-	damage  []string          // of the journal: what this life cannot undo
+	damage  []string          // of the journal, as the newest restore of everything found it: what nobody can undo
 	told    bool              // a report had the damage
 	nextID  uint64
 	hand    byHand
@@ -178,8 +178,11 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 		// Undone again after a trial, it would write over what the run has changed since.
 		return scope != ScopeTrial || e.Scope == ScopeTrial && (!e.undone || e.ID > newestOfRun)
 	})
+	if scope != ScopeTrial {
+		k.damage = k.journal.damage()
+	}
 	if scope != ScopeTrial || !k.told { // whose it was is not known: not each later trial's
-		report.Failed, k.told = append(report.Failed, k.damage...), true
+		report.Failed, report.Damaged, k.told = append(report.Failed, k.damage...), len(k.damage), true
 	}
 	return report, nil
 }
@@ -291,7 +294,7 @@ func (k *keeper) settle(report *wire.RestoreReport) {
 func (k *keeper) status() wire.HostStatus {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := wire.HostStatus{Reached: true, Pending: []string{}, Failed: slices.Clone(k.damage), ByHand: k.hand.word}
+	s := wire.HostStatus{Reached: true, Pending: []string{}, ByHand: k.hand.word}
 	for _, e := range k.pending {
 		if e.undone {
 			continue
@@ -301,6 +304,7 @@ func (k *keeper) status() wire.HostStatus {
 			s.Failed = append(s.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
 		}
 	}
+	s.Failed, s.Damaged = append(s.Failed, k.damage...), len(k.damage)
 	return s
 }
 

@@ -207,7 +207,9 @@ type HostStatus struct {
 	Reached bool     `json:"reached"`
 	Pending []string `json:"pending"`          // changes in force that have an undo in the journal
 	Failed  []string `json:"failed,omitempty"` // what a restore could not undo, with the reason
-	Detail  string   `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
+	// how many of failed, the last, are lines of a damaged journal, which no restore tries again
+	Damaged int    `json:"damaged,omitempty"`
+	Detail  string `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
 	// random for each life of the privileged half: when it changes, everything that was in force before has been put
 	// back
 	Instance string `json:"instance,omitempty"`
@@ -233,17 +235,28 @@ type Ability struct {
 
 // Problem is one need that is not met, with its cure.
 type Problem struct {
-	Need  string `json:"need"` // radio, gps, iperf3, clock, disk, host, tcp …
+	Need  string `json:"need"` // radio, gps, iperf3, clock, disk, host, journal, tcp …
 	Found string `json:"found"`
 	Cure  string `json:"cure"`
 }
+
+// NeedJournal is the need of a node whose journal was damaged: what a lost line has changed may be in force.
+const NeedJournal = "journal"
 
 // RestoreReport is what a restore did.
 type RestoreReport struct {
 	Undone []string `json:"undone"`
 	Failed []string `json:"failed"` // what could not be undone, with the reason
+	// how many of failed, the last, are lines of a damaged journal, which no restore tries again
+	Damaged int `json:"damaged,omitempty"`
 	// why what this restore did is not on disk, as on one that is read-only: the next one does it again
 	Unrecorded []string `json:"unrecorded,omitempty"`
+}
+
+// NotUndone is what the next restore tries again, and what none can undo.
+func (r RestoreReport) NotUndone() (again, damage []string) {
+	n := len(r.Failed) - min(max(r.Damaged, 0), len(r.Failed))
+	return r.Failed[:n], r.Failed[n:]
 }
 
 // Lines words the report, a line for each change.

@@ -21,7 +21,7 @@ var appBodies = []appBody{
 	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"}, {"Check", ""}, {"Word", ""},
 	{"Verdict", ""}, {"TrialView", ""}, {"Live", ""}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
 	{"ClockReply", ""}, {"SpoolStatus", ""}, {"HostStatus", "reached pending failed detail instance"},
-	{"Problem", ""}, {"RestoreReport", ""},
+	{"Problem", ""}, {"RestoreReport", "undone failed unrecorded"},
 	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz " +
 		"spool host run clock problems memory_bytes radio"},
 	{"Caps", "beside"}, {"Beside", "interface"}, {"Attachment", ""}, {"Note", ""},
