@@ -97,7 +97,7 @@ func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
 	push := func(s int64, by string, fix wire.Fix, k wire.TrialKey) {
 		t.Helper()
 		clk.ns = s * 1e9
-		if _, err := f.follow(by, fix, k); err != nil {
+		if _, err := f.follow(by, fix, k, wire.StateRunning); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,20 +134,27 @@ func TestAChangeOfTheFollowedPhoneIsRecorded(t *testing.T) {
 	}
 }
 
-// A phone that has lost its fix gives way between attempts, and not in one.
-func TestAnAttemptKeepsItsPhone(t *testing.T) {
-	clk, speed := &handClock{}, 13.9
-	f := &Face{gps: gps.NewPushed(clk), clk: clk}
-	key, fix := wire.TrialKey{Trial: 7, Attempt: 1}, wire.Fix{Mode: 3, SpeedMps: &speed}
-	if _, err := f.follow("van", fix, key); err != nil {
-		t.Fatal(err)
-	}
-	clk.ns = 60e9
-	if _, err := f.follow("van", wire.Fix{Mode: 1}, key); err != nil {
-		t.Fatal(err)
-	}
-	var refused *wire.Error
-	if _, err := f.follow("bystander", fix, key); !errors.As(err, &refused) || refused.Code != wire.CodeConflict {
-		t.Errorf("a bystander's fix in the van's attempt: %v", err)
+// A phone that has lost its fix gives way before a window, and not in one.
+func TestAWindowKeepsItsPhone(t *testing.T) {
+	key, speed := wire.TrialKey{Trial: 7, Attempt: 1}, 13.9
+	fix, none := wire.Fix{Mode: 3, SpeedMps: &speed}, wire.Fix{Mode: 1}
+	for state, keeps := range map[wire.State]bool{"": false, wire.StateArmed: false, wire.StateRunning: true} {
+		sp, err := spool.Open(t.TempDir(), "car", spool.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sp.Close() })
+		clk := &handClock{ns: 1e9}
+		f := &Face{gps: gps.NewPushed(clk), clk: clk, spool: sp, engine: &trial.Engine{}}
+		_, err = f.follow("van", fix, key, state)
+		clk.ns = 60e9
+		if _, again := f.follow("van", none, key, state); err != nil || again != nil {
+			t.Fatal(err, again)
+		}
+		var refused *wire.Error
+		_, err = f.follow("bystander", fix, key, state)
+		if keeps != (errors.As(err, &refused) && refused.Code == wire.CodeConflict) || !keeps && err != nil {
+			t.Errorf("a bystander's fix while the van's phone has none, in state %q: %v", state, err)
+		}
 	}
 }

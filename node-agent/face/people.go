@@ -25,18 +25,19 @@ func (f *Face) PushFix(p api.Peer, fix wire.Fix) (wire.GPS, error) {
 			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
 	}
 	attempt, _ := f.engine.Attempt()
-	return f.follow(p.Name, fix, attempt)
+	now, _ := f.engine.View(context.Background(), f.engine.RunHeld(), 0) // without a run, the state is none
+	return f.follow(p.Name, fix, attempt, now.State)
 }
 
-// follow takes a phone's fix in an attempt, or between attempts where that is zero.
-func (f *Face) follow(phone string, fix wire.Fix, attempt wire.TrialKey) (wire.GPS, error) {
-	followed, before := f.gps.Push(phone, fix, attempt != wire.TrialKey{})
+// follow takes a phone's fix in a state of an attempt; the attempt is zero between attempts.
+func (f *Face) follow(phone string, fix wire.Fix, attempt wire.TrialKey, state wire.State) (wire.GPS, error) {
+	followed, before := f.gps.Push(phone, fix, state == wire.StateRunning)
 	if followed != phone {
 		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict,
 			Message: fmt.Sprintf("this node is where %s says, and follows nobody else: %s may be elsewhere",
 				followed, phone),
 			Cure: fmt.Sprintf("have only the phone that travels with this node give it its GPS; %s is followed until "+
-				"it has been silent for 5 s or, between attempts, without a fix for 30 s", followed)}
+				"it has been silent for 5 s or, while nothing is measured, without a fix for 30 s", followed)}
 	}
 	if before != "" && before != followed {
 		h := wire.Header{Run: f.engine.RunHeld(), TBootNs: f.clk.BootNs(), Trial: attempt.Trial,

@@ -20,18 +20,18 @@ const senderLost = 30 * time.Second
 
 // Push takes a fix from a sender, and tells whose fixes are followed, and who was followed
 // before: another only with the fix that changes it. The first that had a fix is followed,
-// until it has sent nothing for receiverGone or, unless an attempt is under way, no fix for
-// senderLost: the rules judge an attempt's gap, and not a wrong track. Two senders are in two
+// until it has sent nothing for receiverGone or, while nothing is measured, no fix for
+// senderLost: the rules judge a window's gap, and not a wrong track. Two senders are in two
 // places, so another's fix changes nothing. The same fix again, or one that is older than the
 // newest, changes nothing but shows that its sender is there.
-func (c *Client) Push(sender string, f wire.Fix, attempt bool) (followed, before string) {
+func (c *Client) Push(sender string, f wire.Fix, measuring bool) (followed, before string) {
 	now := c.clk.BootNs()
 	atNs := now - int64(f.AgeMs*1e6)
 	isFix := f.Mode >= 2 && (f.SpeedMps != nil || f.LatDeg != nil && f.LonDeg != nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sender != "" && c.sender != sender {
-		isLost := isFix && !attempt && now-*c.fix.FixBootNs > senderLost.Nanoseconds()
+		isLost := isFix && !measuring && now-*c.fix.FixBootNs > senderLost.Nanoseconds()
 		if !isLost && now-c.pushedNs <= receiverGone.Nanoseconds() {
 			return c.sender, c.sender
 		}

@@ -75,7 +75,7 @@ func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 // has been without a fix for longer than a tunnel takes.
 //
 //attack:phone another phone gives its own position as this node's | one phone is followed until it has been silent
-//attack:and for 5 s or, between attempts, without a fix for 30 s; on a phone that is the node only its own
+//attack:and for 5 s or, while nothing is measured, without a fix for 30 s; on a phone that is the node only its own
 func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 	clk := &handClock{}
 	c := NewPushed(clk)
@@ -110,26 +110,26 @@ func TestOneSenderOfFixesIsFollowed(t *testing.T) {
 	}
 }
 
-// An attempt's track is of one phone: it has a gap where that one has no fix.
+// A window's track is of one phone: it has a gap where that one has no fix.
 func TestASenderThatStaysWithoutAFixGivesWayToOneThatHasOne(t *testing.T) {
-	for attemptUntilS, staysS := range map[int]int{0: 30, 20: 30, 40: 40} {
+	for measuresUntilS, staysS := range map[int]int{0: 30, 20: 30, 40: 40} {
 		clk := &handClock{}
 		c := NewPushed(clk)
 		c.Push("van", pushed(0, 0), false)
 		for s := 2; s <= 60; s += 2 {
 			clk.set(time.Duration(s) * time.Second)
-			attempt, want, before := s <= attemptUntilS, "van", "van"
+			measuring, want, before := s <= measuresUntilS, "van", "van"
 			if s > staysS {
 				want = "driver"
 			}
 			if s > staysS+2 {
 				before = "driver"
 			}
-			c.Push("van", wire.Fix{Mode: 1}, attempt)
-			c.Push("other", wire.Fix{Mode: 1}, attempt)
-			if by, was := c.Push("driver", pushed(0, 13.9), attempt); by != want || was != before {
-				t.Errorf("after %d s without a fix of the van, %d s of them in an attempt, %q is followed, before %q; "+
-					"want %q and %q", s, attemptUntilS, by, was, want, before)
+			c.Push("van", wire.Fix{Mode: 1}, measuring)
+			c.Push("other", wire.Fix{Mode: 1}, measuring)
+			if by, was := c.Push("driver", pushed(0, 13.9), measuring); by != want || was != before {
+				t.Errorf("after %d s without a fix of the van, %d s of them in a window, %q is followed, before %q; "+
+					"want %q and %q", s, measuresUntilS, by, was, want, before)
 			}
 		}
 	}
