@@ -202,10 +202,6 @@ func (c *check) network() {
 				strings.Join(k.Protocols, ", "))
 		}
 	}
-	if (protocol == "aodv" || protocol == "aomdv") && !isOff(c.tree.BoolAt("routing.link_feedback")) {
-		c.unfit("routing.hello_s", "with protocol "+protocol+", which sends HELLOs in place of the radio's reports",
-			"leave it out, or link_feedback: off")
-	}
 	if protocol != noRouting {
 		return
 	}

@@ -86,7 +86,7 @@ func (s schema) radioKeys() []field {
 func (s schema) routingKeys() []field {
 	return []field{
 		optional("protocol", choice{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-ns2", "aodv-p3", "dsr", "dsr-ns2", "dsdv", "aomdv", "adv"}, "The protocol, or the daemon that speaks it").or(noRouting),
-		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own; with aodv and aomdv only beside link_feedback: off"),
+		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own; not for aodv and aomdv where the radio's reports stand for them"),
 		optional("link_feedback", toggle{}, "Whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv and OLSR"),
 		optional("ready", choice{"routes", "neighbors", "daemon"}, "What arming waits for; absent: what suits the protocol"),
 		optional("ready_s", number{1, 600, false, false, "s"}, "How long arming waits at most").or(wire.RoutingReadyS),

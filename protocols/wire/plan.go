@@ -331,7 +331,7 @@ func (r Radio) ModeAt(node string) string {
 type Routing struct {
 	// the protocol, or the daemon that speaks it
 	Protocol string `json:"protocol" words:"RoutingProtocols" campaign:"default=noRouting"`
-	// interval of the daemon's hellos; absent: its own; with aodv and aomdv only beside link_feedback: off
+	// interval of the daemon's hellos; absent: its own; not for aodv and aomdv where the radio's reports stand for them
 	HelloS *float64 `json:"hello_s,omitempty" unit:"s" min:"0.1" max:"60"`
 	// whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv
 	// and OLSR

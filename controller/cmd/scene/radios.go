@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,7 @@ const hotspotDbm = 20.0
 // rehearsal is then not as the road.
 func Radios(c *plan.Campaign, trials []wire.Trial, radio string) (deviations []string, err error) {
 	if radio != archive.RadioMAC80211 {
-		return nil, field.CheckRadios(trials)
+		return nil, cmp.Or(field.CheckRadios(trials), checkHellos(trials))
 	}
 	for i := range trials {
 		if r := &trials[i].Radio; r.Mode == wire.ModeHotspot {
@@ -38,6 +39,21 @@ func Radios(c *plan.Campaign, trials []wire.Trial, radio string) (deviations []s
 		return nil, err
 	}
 	return deviations, field.CheckKernelRadios(cfg, trials)
+}
+
+// checkHellos refuses an interval of HELLOs that would not be in force: the emulated radio's reports
+// stand for those of AODV and AOMDV.
+func checkHellos(trials []wire.Trial) error {
+	for _, t := range trials {
+		r := t.Routing
+		if r.HelloS == nil || r.Protocol != "aodv" && r.Protocol != "aomdv" || !r.BreaksByLostFrames() {
+			continue
+		}
+		return fmt.Errorf("trial %d: routing.hello_s is not in force with %s, which sends no HELLOs where the radio "+
+			"reports lost frames, as the emulated radio does; rehearse a copy without it or with link_feedback: off, "+
+			"or add --clock virtual --radio mac80211, whose radios report none", t.Number, r.Protocol)
+	}
+	return nil
 }
 
 // ofLinux is what the kernel's own radios have in the place of a hotspot: a network of its name
@@ -70,9 +86,11 @@ func Rehearsal(c *plan.Campaign) (r show.Rehearsal) {
 	if err == nil {
 		settings, err = Settings(c)
 	}
-	if err == nil && field.CheckRadios(trials) != nil {
-		r.Flags = "--clock virtual --radio mac80211"
-		r.Deviations, err = Radios(c, trials, archive.RadioMAC80211)
+	if err == nil {
+		if _, refused := Radios(c, trials, ""); refused != nil {
+			r.Flags = "--clock virtual --radio mac80211"
+			r.Deviations, err = Radios(c, trials, archive.RadioMAC80211)
+		}
 	}
 	if err == nil {
 		err = moved(trials, settings)
