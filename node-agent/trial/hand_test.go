@@ -170,6 +170,24 @@ func TestGoingOnAloneKeepsToTheShard(t *testing.T) {
 	}
 }
 
+// A controller that told no shard began the run, and a newer one continues it: its nodes keep what they hold, and
+// drive only the shard from then on.
+func TestARunThatIsHeldTakesItsShard(t *testing.T) {
+	car, road, plan := pair(t, 3)
+	keepFirst(t, car, road, plan)
+	plan.Shard = &wire.Shard{Number: 1, Of: 2}
+	if v, err := car.Load(ctx, holder, plan); err != nil || len(v.Trials) != 1 {
+		t.Fatalf("view %+v, %v", v, err)
+	}
+	for _, e := range []*Engine{car.Engine, newRig(t, "car", car.dir, testnet.FreePort(t)).Engine} {
+		e.mu.Lock()
+		if k, more := e.next(); !more || k.Trial != 3 {
+			t.Errorf("next is %+v (%v), want trial 3", k, more)
+		}
+		e.mu.Unlock()
+	}
+}
+
 // A peer that was put back by hand refuses every GO. That uses up no attempt of the trials that are left: the initiator
 // holds off until a controller is there.
 func TestAPeerWhoseRunHasEndedUsesUpNoAttempt(t *testing.T) {

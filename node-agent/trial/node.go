@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -145,11 +146,10 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	return e.view(), nil
 }
 
-// readdress takes the control addresses of a plan that is otherwise the one
-// held; e.mu is held. An attempt under way keeps those it was armed with: GO
-// goes over the mesh when they do not answer.
+// readdress takes the control addresses and the shard of a plan that is otherwise the one held; e.mu is held. An
+// attempt under way keeps those it was armed with: GO goes over the mesh when they do not answer.
 func (e *Engine) readdress(plan wire.RunPlan) error {
-	if e.current != nil || slices.Equal(e.plan.Nodes, plan.Nodes) {
+	if e.current != nil || slices.Equal(e.plan.Nodes, plan.Nodes) && reflect.DeepEqual(e.plan.Shard, plan.Shard) {
 		return nil
 	}
 	if err := e.journal.ReplacePlan(plan); err != nil {

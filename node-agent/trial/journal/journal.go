@@ -195,12 +195,12 @@ func (j *Journal) Load(plan wire.RunPlan, byHand string) error {
 	return j.append(journalLine{ByHand: byHand})
 }
 
-// SamePlan compares two plans but for where the control links are: a run that
-// is resumed may find its nodes under other addresses.
+// SamePlan compares two plans but for where the control links are, and the shard: a run that
+// is resumed may find its nodes under other addresses, and older controllers told no shard.
 func SamePlan(a, b wire.RunPlan) (bool, error) {
 	var texts [2]string
 	for i, p := range []wire.RunPlan{a, b} {
-		p.Nodes = slices.Clone(p.Nodes)
+		p.Nodes, p.Shard = slices.Clone(p.Nodes), nil
 		for k := range p.Nodes {
 			p.Nodes[k].ControlAddr = ""
 		}
