@@ -67,11 +67,13 @@ type (
 
 // LinkFailed says that the link layer gave up delivering a packet to a
 // neighbour. Destination is where the packet was going; it is not valid when
-// the runner does not know.
+// the runner does not know, or the packet was no data.
 type LinkFailed struct {
 	Interface   int
 	Neighbor    netip.Addr
 	Destination netip.Addr
+	Known       bool // the runner knows what the packet was
+	Type        byte // first octet of the protocol's own message that it was; 0: none of its own
 }
 
 // NeedRoute says that the runner holds a data packet for which no route is

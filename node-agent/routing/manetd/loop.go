@@ -252,7 +252,8 @@ func (l *loop) noteUse(now manet.Time, destination netip.Addr) {
 // use at once: a flow that began since the last reading is not known of yet, and
 // AODV would take its frame for a lost RREP and blacklist the neighbour.
 func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr, frame lost, look func(manet.Time)) {
-	failed := manet.LinkFailed{Neighbor: neighbor, Destination: frame.data.destination}
+	failed := manet.LinkFailed{Neighbor: neighbor, Destination: frame.data.destination, Known: frame.known,
+		Type: frame.message}
 	if failed.Destination.IsValid() { // it used the route, seen by the last reading or not
 		l.used(now, []use{frame.data})
 	} else if !frame.known {

@@ -270,18 +270,24 @@ func TestAFrameThatIsKnownIsLaidToItsOwnDestination(t *testing.T) {
 	ports := func(from, to uint16) []byte {
 		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from), to)
 	}
+	message := func(data ...byte) []byte {
+		return append(append(ports(p.Port, p.Port), 0, byte(8+len(data)), 0, 0), data...)
+	}
 	for name, c := range map[string]struct {
 		etherType uint16
 		packet    []byte
 		want      netip.Addr
+		message   byte
 	}{
-		"data":                   {0x0800, ip(self, other, 6, make([]byte, 20)...), other},
-		"another node's data":    {0x0800, ip(next, other, 17, ports(40000, 5000)...), other},
-		"a message of routing":   {0x0800, ip(self, next, 17, ports(p.Port, p.Port)...), netip.Addr{}},
-		"an answer of ARP":       {0x0806, make([]byte, 28), netip.Addr{}},
-		"a packet cut short":     {0x0800, ip(self, other, 6)[:10], netip.Addr{}},
-		"no frame":               {0, nil, far},
-		"a frame without a type": {0, make([]byte, 5), netip.Addr{}},
+		"data":                   {0x0800, ip(self, other, 6, make([]byte, 20)...), other, 0},
+		"another node's data":    {0x0800, ip(next, other, 17, ports(40000, 5000)...), other, 0},
+		"a message of routing":   {0x0800, ip(self, next, 17, message(2)...), netip.Addr{}, 2},
+		"an empty message":       {0x0800, ip(self, next, 17, message()...), netip.Addr{}, 0},
+		"a message cut short":    {0x0800, ip(self, next, 17, ports(p.Port, p.Port)...), netip.Addr{}, 0},
+		"an answer of ARP":       {0x0806, make([]byte, 28), netip.Addr{}, 0},
+		"a packet cut short":     {0x0800, ip(self, other, 6)[:10], netip.Addr{}, 0},
+		"no frame":               {0, nil, far, 0},
+		"a frame without a type": {0, make([]byte, 5), netip.Addr{}, 0},
 	} {
 		s := &script{answer: route}
 		l, _ := testLoop(s, false)
@@ -294,8 +300,9 @@ func TestAFrameThatIsKnownIsLaidToItsOwnDestination(t *testing.T) {
 			frame = c.packet
 		}
 		l.linkFailed(0, next, p.lostIn(frame), func(manet.Time) { t.Errorf("%s: what is in use is read", name) })
-		if got := s.events[len(s.events)-1].(manet.LinkFailed); got.Destination != c.want || got.Neighbor != next {
-			t.Errorf("%s: told %+v, want destination %v", name, got, c.want)
+		got := s.events[len(s.events)-1].(manet.LinkFailed)
+		if got.Destination != c.want || got.Neighbor != next || got.Known != (frame != nil) || got.Type != c.message {
+			t.Errorf("%s: told %+v, want destination %v and type %d", name, got, c.want, c.message)
 		}
 	}
 }

@@ -67,12 +67,14 @@ func (p Protocol) carriedIn(frame []byte) []byte {
 
 // lost is what was in a frame that the radio gave up.
 type lost struct {
-	known bool // the radio says what it was
-	data  use  // not valid for what is no data: ARP, and the protocol's own packets
+	known   bool // the radio says what it was
+	data    use  // not valid for what is no data: ARP, and the protocol's own packets
+	message byte // first octet of the protocol's own packet; 0: none of its own
 }
 
 // lostIn reads an Ethernet frame, nil where the radio does not say what it was.
 func (p Protocol) lostIn(frame []byte) lost {
+	const udpHeader = 8
 	out := lost{known: len(frame) > 0}
 	packet := packetIn(frame)
 	if packet == nil {
@@ -80,6 +82,9 @@ func (p Protocol) lostIn(frame []byte) lost {
 	}
 	if body := packet[headerLength(packet):]; p.Port != 0 && packet[9] == unix.IPPROTO_UDP && len(body) >= 4 &&
 		binary.BigEndian.Uint16(body[2:]) == p.Port {
+		if len(body) > udpHeader {
+			out.message = body[udpHeader]
+		}
 		return out
 	}
 	out.data.source, out.data.destination, _ = endpoints(packet)

@@ -98,7 +98,8 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		if n.config.NS2 && !e.Destination.IsValid() {
 			break // ns-2 looks at data only
 		}
-		if at, ok := n.answered[e.Neighbor]; ok && !e.Destination.IsValid() && n.Now-at < time.Second {
+		reply := e.Type == TypeRREP || !e.Known && !e.Destination.IsValid()
+		if at, ok := n.answered[e.Neighbor]; ok && reply && n.Now-at < time.Second {
 			n.refuse(e.Neighbor) // it did not get our RREP: it does not hear us
 		}
 		n.linkBroken(e.Neighbor, e.Destination)

@@ -430,6 +430,21 @@ func TestBlacklist(t *testing.T) {
 	if m.hear(left, own, 5, false); len(m.take()) != 0 {
 		t.Error("answered a neighbour that does not hear us")
 	}
+	// What is known to have been anything else has not, whatever was answered of late.
+	for name, failed := range map[string]manet.LinkFailed{"data": {Known: true, Destination: addr(src)},
+		"an answer of ARP": {Known: true}, "an RERR": {Known: true, Type: TypeRERR}} {
+		o := newLab(t, nil)
+		o.hear(left, own, 5, false)
+		failed.Neighbor = addr(left)
+		if o.Handle(failed); len(o.Node.blacklist) != 0 {
+			t.Errorf("blacklisted for %s", name)
+		}
+	}
+	o := newLab(t, nil)
+	o.hear(left, own, 5, false)
+	if o.Handle(manet.LinkFailed{Neighbor: addr(left), Known: true, Type: TypeRREP}); len(o.Node.blacklist) != 1 {
+		t.Error("not blacklisted for an RREP")
+	}
 	// RREP-ACKs are given to who asks.
 	m.hear(right, RREP{AckWanted: true, Destination: addr(far), DestinationSeq: 1, Originator: addr(me),
 		Lifetime: time.Second}, 30, true)
