@@ -153,7 +153,10 @@ func (s *Sim) linked(from int, to *port) bool {
 }
 
 func (s *Sim) givenUp(sender *node, p *port, f frame) {
-	failed := manet.LinkFailed{Interface: p.iface, Neighbor: f.target}
+	failed := manet.LinkFailed{Interface: p.iface, Neighbor: f.target, Known: true}
+	if f.send != nil && len(f.send.Data) > 0 {
+		failed.Type = f.send.Data[0]
+	}
 	if f.data != nil {
 		s.Data.LinkLost++
 		failed.Destination = f.data.Destination

@@ -85,7 +85,8 @@ func TestDataFollowsRoutes(t *testing.T) {
 	sim.Cut(1, 2)
 	sim.SendData(0, 2, 1000)
 	run(t, sim, 4*time.Second)
-	want := manet.LinkFailed{Neighbor: simulation.Address(2, 0), Destination: simulation.Address(2, 0)}
+	want := manet.LinkFailed{Neighbor: simulation.Address(2, 0), Destination: simulation.Address(2, 0),
+		Known: true}
 	if got := nodes[1].events[len(nodes[1].events)-1]; got != manet.Event(want) || sim.Data.LinkLost != 1 {
 		t.Errorf("after the link was cut: %+v, %+v", got, sim.Data)
 	}
