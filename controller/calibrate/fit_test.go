@@ -61,8 +61,9 @@ func TestShortRoadsTellShadowsTogether(t *testing.T) {
 	}
 }
 
-// What a campaign assumed of the channel, and its run does not tell, is not in what the run told.
-func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
+// fitted is what twelve roads tell, and a campaign to put it into.
+func fitted(t *testing.T) (*Result, []byte) {
+	t.Helper()
 	r, err := roads(rand.New(rand.NewPCG(3, 0)), 12, 120, 2.5, 3, 15).fit()
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +73,12 @@ func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r, campaign
+}
+
+// What a campaign assumed of the channel, and its run does not tell, is not in what the run told.
+func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
+	r, campaign := fitted(t)
 	out, err := r.Scenario([]byte(strings.Replace(string(campaign), "\nfield:\n", "\nfield:\n"+
 		"  channel_error: {mean: 0.3, burst_frames: 10}\n  fading: {model: rayleigh}\n", 1)))
 	if err != nil {
@@ -86,15 +93,7 @@ func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
 
 // A gain that no antenna has is refused, and nobody is sent to a campaign file for it.
 func TestAGainThatNoAntennaHasIsRefused(t *testing.T) {
-	r, err := roads(rand.New(rand.NewPCG(3, 0)), 12, 120, 2.5, 3, 15).fit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Run = "road"
-	campaign, err := os.ReadFile("../../campaigns/velocity.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, campaign := fitted(t)
 	for gainDbi, sound := range map[float64]bool{-20.1: false, -20: true, 20: true, 35.35: false} {
 		r.GainDbi.Value = gainDbi
 		if _, err := r.Scenario(campaign); sound != (err == nil) || !sound && !errors.Is(err, ErrNoLaw) {

@@ -203,7 +203,7 @@ func TestTheDeadManLetsGoAfterASleep(t *testing.T) {
 	})
 }
 
-// A face that ends soon after each start restores its trial at each: that is no sign of life.
+// A face that keeps ending asks for a restore at each start. Such a request is no sign of life.
 func TestRestoresHoldNoDeadManOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, gone := underDeadMan(t)

@@ -7,9 +7,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// PowerNote says that the radio of an interface tells another transmit power than the plan's, "" for none.
-// That is no reason to refuse: some drivers tell a power that they do not send with. One
-// that knows none tells 0.
+// PowerNote says that the radio of an interface reports another transmit power than the plan's, "" if it does not.
+// A trial is not refused for it: some drivers report a power that is not the one they send with. A driver that knows
+// none reports 0.
 func PowerNote(iface string, want wire.Radio, is *wire.Caps) string {
 	if want.TxPowerDbm == nil || is == nil || is.TxPowerDbm == nil {
 		return ""
