@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/parts"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 )
@@ -47,6 +48,89 @@ func finishPart(t *testing.T, shard string, rejected int) {
 	}
 }
 
+// release lets other processes have the parts, as the end of this one would.
+func release(t *testing.T, p *parts.Parts) {
+	t.Helper()
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two processes never drive the parts of one run, nor put them together; one that is
+// refused takes nothing away, and neither does one that cannot go on with what
+// another began.
+func TestPartsAreOneProcesss(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	f.agent = shippedVelocity // there is such a file
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", "wide"
+	again := func(want error) {
+		t.Helper()
+		other, err := f.parts("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = inParts{other}.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, io.Discard, io.Discard)
+		if err == nil || !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		for _, shard := range p.Shards {
+			if _, err := archive.Read(shard); err != nil {
+				t.Errorf("a part is gone: %v", err)
+			}
+		}
+	}
+	again(archive.ErrLocked)
+	for _, shard := range p.Shards {
+		finishPart(t, shard, 0)
+	}
+	again(archive.ErrLocked)
+	if isDir(p.Whole) {
+		t.Error("it was put together by another")
+	}
+}
+
+func TestPartsThatAnotherBeganStay(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	f.agent = shippedVelocity // there is such a file
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, p)
+	f.name, f.resume = "", "wide"
+	if p, err = f.parts(""); err != nil {
+		t.Fatal(err)
+	}
+	err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "/absent") || !isDir(p.Shards[0]) {
+		t.Errorf("resumed without a kernel, and the parts are there: %v; %v", isDir(p.Shards[0]), err)
+	}
+}
+
+// A part that is missing is told before the others are driven.
+func TestAPartThatIsMissing(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	p, err := f.parts(shippedVelocity)
+	if err == nil {
+		err = errors.Join(p.Release(), os.RemoveAll(p.Shards[2]))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", "wide"
+	if p, err = f.parts(""); err != nil {
+		t.Fatal(err)
+	}
+	err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "24 parts, and of those 3 is missing") || !isDir(p.Dir) {
+		t.Errorf("without part 3: %v", err)
+	}
+}
+
 // A run in parts becomes one run, wherever it is ended meanwhile; what is finished
 // is not driven again.
 func TestPartsBecomeOneRun(t *testing.T) {
@@ -56,19 +140,20 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.shards) != 24 { // each trial is one
-		t.Fatalf("%d parts", len(p.shards))
+	if len(p.Shards) != 24 { // each trial is one
+		t.Fatalf("%d parts", len(p.Shards))
 	}
 	if again, err := f.parts(shippedVelocity); !errors.Is(err, archive.ErrExists) ||
 		!strings.Contains(err.Error(), "--resume wide") {
 		t.Errorf("begun twice: %+v, %v", again, err)
 	}
-	for _, shard := range p.shards[:5] {
+	for _, shard := range p.Shards[:5] {
 		finishPart(t, shard, 3)
 	}
 	if _, err := openRun(runs, "wide"); err == nil || !strings.Contains(err.Error(), "rehearse --resume wide") {
 		t.Errorf("read before it is whole: %v", err)
 	}
+	release(t, p)
 	f = jobsFlags(runs, 1)
 	f.name, f.resume = "", "wide"
 	if virtually, err := f.virtually(); err != nil || !virtually {
@@ -77,29 +162,29 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	if p, err = f.parts(""); err != nil {
 		t.Fatal(err)
 	}
-	left, all, err := p.unfinished()
-	if err != nil || len(left) != 19 || all.decided != 5 || all.trials != 24 {
-		t.Errorf("%d parts left, %d of %d trials decided, %v", len(left), all.decided, all.trials, err)
+	left, all, err := p.Unfinished()
+	if err != nil || len(left) != 19 || all.Decided != 5 || all.Trials != 24 {
+		t.Errorf("%d parts left, %d of %d trials decided, %v", len(left), all.Decided, all.Trials, err)
 	}
 	for _, shard := range left {
 		finishPart(t, shard, 3)
 	}
-	if err := os.MkdirAll(filepath.Join(p.dir, "merged", "trials"), 0o755); err != nil { // half put together
+	if err := os.MkdirAll(filepath.Join(p.Dir, "merged", "trials"), 0o755); err != nil { // half put together
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	err = p.rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard)
+	err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "run wide: 23 of 24 trials accepted") ||
-		!strings.Contains(err.Error(), "--resume "+p.whole) {
+		!strings.Contains(err.Error(), "--resume "+p.Whole) {
 		t.Errorf("a trial was given up: %v", err)
 	}
-	if !strings.Contains(said.String(), "23 of 24 trials accepted\nreport: "+p.whole) {
+	if !strings.Contains(said.String(), "23 of 24 trials accepted\nreport: "+p.Whole) {
 		t.Errorf("it says:\n%s", said.String())
 	}
-	if findings, err := archive.Verify(p.whole); err != nil || len(findings) > 0 {
+	if findings, err := archive.Verify(p.Whole); err != nil || len(findings) > 0 {
 		t.Errorf("the whole: %v, %v", findings, err)
 	}
-	if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(p.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the parts are there: %v", err)
 	}
 	if p, err := f.begunParts(); p != nil || err != nil {
@@ -123,11 +208,11 @@ func TestPartsThatCannotBeDriven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, &bytes.Buffer{}, io.Discard)
+	err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, &bytes.Buffer{}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "/absent") {
 		t.Errorf("without a kernel: %v", err)
 	}
-	if isDir(p.dir) || isDir(p.whole) {
+	if isDir(p.Dir) || isDir(p.Whole) {
 		t.Error("its folders are there")
 	}
 }
@@ -140,27 +225,28 @@ func TestPartsThatAreHalfGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, shard := range p.shards {
+	for _, shard := range p.Shards {
 		finishPart(t, shard, 0)
 	}
-	if err := os.CopyFS(p.dir+".copy", os.DirFS(p.dir)); err != nil {
+	if err := os.CopyFS(p.Dir+".copy", os.DirFS(p.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.join(); err != nil {
+	if err := p.Join(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(p.dir+".copy", p.dir); err != nil {
+	release(t, p)
+	if err := os.Rename(p.Dir+".copy", p.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(p.shards[0]); err != nil {
+	if err := os.RemoveAll(p.Shards[0]); err != nil {
 		t.Fatal(err)
 	}
-	f.name, f.resume = "", p.whole
-	if p, err = f.parts(""); err != nil || len(p.shards) != 23 {
+	f.name, f.resume = "", p.Whole
+	if p, err = f.parts(""); err != nil || len(p.Shards) != 23 {
 		t.Fatalf("resumed: %+v, %v", p, err)
 	}
 	var said bytes.Buffer
-	if err := p.rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard); err != nil ||
+	if err := (inParts{p}).rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard); err != nil ||
 		!strings.Contains(said.String(), "24 of 24 trials accepted") {
 		t.Errorf("%v\n%s", err, said.String())
 	}
@@ -177,7 +263,8 @@ func TestPartsBesideAnotherRunStay(t *testing.T) {
 	if _, err := openSession(whole, shippedVelocity, archive.PlaceRehearsal); !errors.Is(err, archive.ErrExists) {
 		t.Errorf("a run is begun in the place of one in parts: %v", err)
 	}
-	if err := os.Rename(p.dir, p.dir+".aside"); err != nil {
+	release(t, p)
+	if err := os.Rename(p.Dir, p.Dir+".aside"); err != nil {
 		t.Fatal(err)
 	}
 	s, err := openSession(whole, shippedVelocity, archive.PlaceRehearsal)
@@ -187,16 +274,16 @@ func TestPartsBesideAnotherRunStay(t *testing.T) {
 	if err := s.archive.Close(); err != nil {
 		t.Fatal(err)
 	}
-	finishPart(t, p.whole, 0)
-	if err := os.Rename(p.dir+".aside", p.dir); err != nil {
+	finishPart(t, p.Whole, 0)
+	if err := os.Rename(p.Dir+".aside", p.Dir); err != nil {
 		t.Fatal(err)
 	}
-	f.name, f.resume = "", p.whole
+	f.name, f.resume = "", p.Whole
 	if p, err = f.parts(""); err != nil {
 		t.Fatal(err)
 	}
-	err = p.rehearse(t.Context(), f, kernel.Kernel{}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "give either folder another name") || !isDir(p.shards[23]) {
+	err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "give either folder another name") || !isDir(p.Shards[23]) {
 		t.Errorf("beside another run: %v", err)
 	}
 }

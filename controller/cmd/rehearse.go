@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/handover"
 	"fieldmesh.dev/fieldmesh/controller/cmd/output"
+	"fieldmesh.dev/fieldmesh/controller/cmd/parts"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
@@ -43,7 +44,7 @@ func RehearseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p, err := findParts(f.resume); f.orResume && file == "" && p == nil && err == nil {
+			if p, err := parts.Find(f.resume); f.orResume && file == "" && p == nil && err == nil {
 				f.virtual.jobs = 0 // it is one run already
 			}
 			virtually, err := f.virtually()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/parts"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
@@ -23,9 +24,9 @@ const shownRuns = 5
 func explainRun(runs, given string, err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoRun):
-		if parts := partsDir(runFolder(runs, given)); isDir(parts) {
+		if dir := parts.Dir(runFolder(runs, given)); isDir(dir) {
 			return fmt.Errorf("%w; it is in parts yet, in %s: `fieldmesh rehearse --resume %s` resumes them", err,
-				parts, given)
+				dir, given)
 		}
 		if file, failed := os.Stat(given); failed == nil && !file.IsDir() {
 			return fmt.Errorf("%q is a file, and a run is a folder; %s", given, newestRuns(runs))

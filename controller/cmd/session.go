@@ -17,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
+	"fieldmesh.dev/fieldmesh/controller/cmd/parts"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
@@ -144,7 +145,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	if isDir(partsDir(filepath.Join(f.runs, folder))) {
+	if isDir(parts.Dir(filepath.Join(f.runs, folder))) {
 		return nil, explainRun(f.runs, folder, fmt.Errorf("create run %q: %w", name, archive.ErrExists))
 	}
 	a, err := archive.Create(filepath.Join(f.runs, folder),
@@ -192,8 +193,8 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	}
 	dir := filepath.Join(f.runs, cmp.Or(folder, f.name))
 	var a *archive.Archive
-	if p, perr := findParts(dir); perr == nil && p != nil {
-		a, err = archive.Read(p.shards[0])
+	if p, perr := parts.Find(dir); perr == nil && p != nil {
+		a, err = archive.Read(p.Shards[0])
 	} else {
 		a, err = archive.Read(dir)
 	}

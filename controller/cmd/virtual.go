@@ -87,10 +87,10 @@ func (f *rehearseFlags) virtually() (bool, error) {
 	begun, radio := archive.ClockReal, ""
 	if p, err := f.begunParts(); err != nil || p != nil {
 		if err == nil && asked == archive.ClockReal {
-			err = misused("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
+			err = misused("--clock real: run %s was begun in virtual time, and goes on in it", p.Name)
 		}
 		if err == nil {
-			err = f.chooseRadio(p.info.Radio, p.name)
+			err = f.chooseRadio(p.Info.Radio, p.Name)
 		}
 		return err == nil, err
 	}
@@ -188,12 +188,12 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	}
 	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,
 		CallNs: callNs}
-	inParts, err := f.parts(file)
+	p, err := f.parts(file)
 	if err != nil {
 		return err
 	}
-	if inParts != nil {
-		return inParts.rehearse(ctx, f, k, out, c.ErrOrStderr())
+	if p != nil {
+		return inParts{p}.rehearse(ctx, f, k, out, c.ErrOrStderr())
 	}
 	s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 	if err != nil {
