@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 )
 
 // thread is one OS thread of the field's own, on which everything is done that
@@ -92,8 +94,8 @@ func (t *thread) away(f func() error) error {
 	done := make(chan error, 1)
 	t.calls <- func() {
 		home, err := netns.Get()
-		if err != nil {
-			done <- fmt.Errorf("find own namespace: %w", err)
+		if err = errors.Join(err, realtime.OrdinaryChildren()); err != nil {
+			done <- fmt.Errorf("prepare the field's thread: %w", err)
 			return
 		}
 		defer home.Close()

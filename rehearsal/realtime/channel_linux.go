@@ -39,7 +39,8 @@ type Options struct {
 	NoFIFO bool
 	// VirtualTime says that the clock stands still while anything runs: there is no
 	// sleep of processors to be kept from, and no other processor: GOMAXPROCS must be
-	// above 1, because the event thread keeps its P in short waits.
+	// above 1, because the event thread keeps its P in short waits. Threads that start
+	// programs must have OrdinaryChildren then.
 	VirtualTime bool
 	// Air is the end of the nodes' own 802.11 radios, which stand in the place of TAP
 	// devices: ports are nil then, and there is no feedback. The caller closes it
@@ -200,7 +201,7 @@ func (c *Channel) Run(ctx context.Context) error {
 		}
 	}
 	if !c.opts.NoFIFO {
-		group.Go(func() error { return raiseThreads(ctx) })
+		group.Go(func() error { return raiseThreads(ctx, c.opts.VirtualTime) })
 		if err := boundWaking(); err != nil {
 			c.opts.Log.Warn("a medium that is stuck would not be ended", "reason", err)
 		}

@@ -35,7 +35,7 @@ func prepareThread(fifo bool) error {
 	if !fifo {
 		return err
 	}
-	if e := setFIFO(0, eventPriority); e != nil {
+	if e := setFIFO(0, eventPriority, true); e != nil {
 		err = errors.Join(err, fmt.Errorf("set SCHED_FIFO: %w", e))
 	}
 	return err
@@ -75,15 +75,21 @@ func boundWaking() error {
 // the context ends. The Go runtime preempts a locked goroutine every 10 ms, and
 // it is another thread that gives it its place back; were that thread to wait
 // for a busy machine, so would the medium (10 to 70 ms were seen, with three
-// busy loops on two cores). Children are not raised: RESET_ON_FORK. It holds for
-// new threads too, so the list is gone through again and again.
-func raiseThreads(ctx context.Context) error {
+// busy loops on two cores).
+//
+// Children are not raised: RESET_ON_FORK. It holds for new threads too, so the list
+// is gone through again and again. With one processor that is too late: a thread
+// that waits for a new one by yielding yields to nobody until the kernel gives
+// ordinary threads their share, after 0.95 s. In virtual time new threads are
+// therefore born as their parents are, and whoever starts programs does it on a
+// thread that has RESET_ON_FORK of its own.
+func raiseThreads(ctx context.Context, born bool) error {
 	pause := raiseFirst
 	for {
 		// Refused or gone: prepareThread has said the former.
 		_ = eachThread(func(tid int, a *unix.SchedAttr) {
 			if a.Policy == unix.SCHED_NORMAL {
-				_ = setFIFO(tid, helperPriority)
+				_ = setFIFO(tid, helperPriority, !born || a.Flags&unix.SCHED_FLAG_RESET_ON_FORK != 0)
 			}
 		})
 		select {
@@ -97,6 +103,20 @@ func raiseThreads(ctx context.Context) error {
 			})
 		}
 	}
+}
+
+// OrdinaryChildren has what the calling thread starts begin under the ordinary
+// scheduler, whatever it is under itself, now or later.
+func OrdinaryChildren() error {
+	a, err := unix.SchedGetAttr(0, 0)
+	if err == nil && a.Flags&unix.SCHED_FLAG_RESET_ON_FORK == 0 {
+		a.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
+		err = unix.SchedSetAttr(0, a, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the scheduler of programs that are started ordinary: %w", err)
+	}
+	return nil
 }
 
 // eachThread visits the threads of this process; one that ends meanwhile is
@@ -122,7 +142,12 @@ func eachThread(visit func(tid int, a *unix.SchedAttr)) error {
 	return nil
 }
 
-func setFIFO(tid int, priority uint32) error {
-	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
-		Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+// setFIFO puts a thread under SCHED_FIFO, and what it starts as well, unless that is to
+// be ordinary.
+func setFIFO(tid int, priority uint32, childrenOrdinary bool) error {
+	a := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
+	if childrenOrdinary {
+		a.Flags = unix.SCHED_FLAG_RESET_ON_FORK
+	}
+	return unix.SchedSetAttr(tid, &a, 0)
 }
