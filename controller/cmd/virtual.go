@@ -216,9 +216,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, heard *relay.Hearer,
 	out io.Writer) error {
 	if c := s.archive.Info().Clock; *c != *f.clock {
-		return fmt.Errorf("run %s was begun with kernel %s of configuration %s, and this is %s of %s; name the "+
-			"former with --kernel",
-			s.plan.Run, c.Kernel, c.Configuration, k.Version, k.Configuration)
+		return anotherKernel(s.plan.Run, *c, *f.clock)
 	}
 	o, err := s.launchOptions(f, k)
 	if err != nil {
@@ -251,6 +249,22 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		return errors.Join(err, os.Remove(o.Log)) // nothing shall be left of it
 	}
 	return err
+}
+
+// anotherKernel says why a run cannot go on with this clock, and how it can.
+func anotherKernel(run string, begun, this archive.Clock) error {
+	err := fmt.Errorf("run %s was begun with kernel %s of configuration %s and %d ns a system call, and this is %s of "+
+		"%s and %d ns", run, begun.Kernel, begun.Configuration, begun.CallNs, this.Kernel, this.Configuration,
+		this.CallNs)
+	if begun.CallNs != this.CallNs {
+		return fmt.Errorf("%w; resume it with the version of fieldmesh that began it", err)
+	}
+	path, missing := kernel.Built(begun.Configuration)
+	if missing != nil {
+		return fmt.Errorf("%w; name the file of the former with --kernel, or build it with the version of fieldmesh "+
+			"that began the run", err)
+	}
+	return fmt.Errorf("%w; add --kernel %s", err, path)
 }
 
 // reopen reads the run's folder again: it was written to inside.

@@ -22,6 +22,36 @@ func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
 	}
 }
 
+// A run that was begun with another kernel is resumed as the refusal says.
+func TestARunOfAFormerKernelIsResumedWithIt(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	begun := archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.0", Configuration: "0123456789abcdef", CallNs: 200}
+	this := begun
+	this.Configuration = "fedcba9876543210"
+	if err := anotherKernel("r", begun, this); !strings.Contains(err.Error(), "with --kernel, or build it") {
+		t.Errorf("without the former: %v", err)
+	}
+	path := filepath.Join(cache, "fieldmesh/kernel", begun.Configuration, "linux")
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte("#!/bin/sh\necho 7.0\n"), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := anotherKernel("r", begun, this).Error()
+	_, name, found := strings.Cut(said, "--kernel ")
+	if k, err := (&virtualFlags{kernel: name}).find(); !found || err != nil || k.Configuration != begun.Configuration ||
+		k.Version != begun.Kernel {
+		t.Errorf("%s: that is %+v, %v", said, k, err)
+	}
+	this.CallNs = 400
+	if err := anotherKernel("r", begun, this); !strings.Contains(err.Error(), "the version of fieldmesh that began it") {
+		t.Errorf("another charge: %v", err)
+	}
+}
+
 // A batch system ends processes in any order: then the rehearsal asks to be run again.
 func TestAKernelThatIsEndedBeforeItBootsAsksToBeRunAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "linux")

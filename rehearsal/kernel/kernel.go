@@ -27,7 +27,7 @@ type Kernel struct {
 	Path    string
 	Version string // the kernel's own word, such as 7.3.4
 	// Configuration is the hash of all that it is built from, or of the file
-	// itself where somebody named one.
+	// itself where somebody named one that lies where no kernel is built.
 	Configuration string
 }
 
@@ -43,24 +43,52 @@ func Find() (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
-	cache, err := os.UserCacheDir()
+	path, err := Built(hash)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("find the kernel for virtual time: %w", err)
+		return Kernel{}, err
 	}
-	for _, dir := range []string{filepath.Join(cache, "fieldmesh/kernel"), "/usr/lib/fieldmesh/kernel"} {
-		path := filepath.Join(dir, hash, "linux")
-		if _, err := os.Stat(path); err == nil {
-			return at(path, hash)
-		}
-	}
-	return Kernel{}, ErrNone
+	return at(path, hash)
 }
 
-// At is the kernel in a file.
+// Built is the file of the kernel that was built from what has this hash, which may be
+// that of another version of Fieldmesh.
+func Built(hash string) (string, error) {
+	dirs, err := folders()
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, hash, file)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNone
+}
+
+// file is what a kernel is called in the folder that bears its hash.
+const file = "linux"
+
+// folders are where kernels lie: the script's and the package's.
+func folders() ([]string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the kernel for virtual time: %w", err)
+	}
+	return []string{filepath.Join(cache, "fieldmesh/kernel"), "/usr/lib/fieldmesh/kernel"}, nil
+}
+
+// At is the kernel in a file. One that was built, by whatever version of Fieldmesh, is
+// known by what it was built from, as Find knows it.
 func At(path string) (Kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return Kernel{}, fmt.Errorf("find kernel: %w", err)
+	}
+	dirs, err := folders()
+	dir, name := filepath.Split(path)
+	if dir = filepath.Clean(dir); err == nil && name == file && slices.Contains(dirs, filepath.Dir(dir)) {
+		return at(path, filepath.Base(dir))
 	}
 	body, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,6 +105,38 @@ func TestAKernelIsFoundWhereItWasBuilt(t *testing.T) {
 	k, err := Find()
 	if err != nil || k.Path != path || k.Configuration != hash || k.Version != "7.0-test" {
 		t.Errorf("found %+v, %v", k, err)
+	}
+	if named, err := At(path); err != nil || named != k {
+		t.Errorf("named, it is %+v, %v; want %+v", named, err, k)
+	}
+}
+
+// A run goes on with the kernel that it was begun with, though another version of
+// Fieldmesh builds another: it is named by its file.
+func TestAFormerKernelIsKnownByWhatItWasBuiltFrom(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	const former = "0123456789abcdef"
+	built, copied := filepath.Join(cache, "fieldmesh/kernel", former, "linux"), filepath.Join(cache, former, "linux")
+	for _, path := range []string{built, copied} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho 7.0-test\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k, err := At(built); err != nil || k.Configuration != former {
+		t.Errorf("where it was built: %+v, %v", k, err)
+	}
+	if k, err := At(copied); err != nil || k.Configuration == former || len(k.Configuration) != hashDigits {
+		t.Errorf("elsewhere, where a folder's name says nothing: %+v, %v", k, err)
+	}
+	if path, err := Built(former); err != nil || path != built {
+		t.Errorf("it lies in %q, %v", path, err)
+	}
+	if path, err := Built("none"); !errors.Is(err, ErrNone) {
+		t.Errorf("one that is not there lies in %q, %v", path, err)
 	}
 }
 
