@@ -72,7 +72,7 @@ func (f *virtualFlags) add(c *cobra.Command) {
 		"for virtual time: the most that a kernel may take of this machine's memory (default: by "+
 			"the number of nodes and the longest trial)")
 	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as "+
-		"2026-11-30T12:00:00Z (default: now)")
+		"2026-11-30T12:00:00Z; the same again repeats a run, whose journal notes it (default: now)")
 }
 
 // virtually reports whether a rehearsal is to be in virtual time: as it is asked
@@ -230,8 +230,8 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		o.MemoryMB, o.Log); err != nil {
 		return err
 	}
-	if err := s.archive.Note(fmt.Sprintf("virtual time: Linux %s, configuration %s", k.Version,
-		k.Configuration)); err != nil {
+	if err := s.archive.Note(fmt.Sprintf("virtual time: Linux %s, configuration %s, --start %s", k.Version,
+		k.Configuration, o.Start.Format(time.RFC3339Nano))); err != nil {
 		return err
 	}
 	o.Line = heard.Line
@@ -306,14 +306,18 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		return virtual.Options{}, err
 	}
 	start := f.start
-	if start.IsZero() {
+	switch {
+	case !start.IsZero():
+	case s.runs != "": // what is new begins when it was made, so that one --start repeats both
+		start = s.archive.Info().CreatedWall
+	default:
 		start = time.Now()
 	}
 	return virtual.Options{
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "field", "drive", dir, "--agent", agent, "--patience", f.patience.String()},
 		Writable: filepath.Dir(dir), Readable: []string{filepath.Dir(self), filepath.Dir(agent)},
-		MemoryMB: f.virtual.memory(s.plan), Start: start, Seed: seed, CallNs: callNs,
+		MemoryMB: f.virtual.memory(s.plan), Start: start.UTC(), Seed: seed, CallNs: callNs,
 		Log: filepath.Join(dir, consoleFile),
 	}, nil
 }

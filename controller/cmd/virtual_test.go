@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -156,6 +158,40 @@ func TestARehearsalHasOneRadio(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		case err == nil && f.radio != c.want:
 			t.Errorf("%+v: the radio is %q", c, f.radio)
+		}
+	}
+}
+
+// What decides a run to the byte is in it: the seed, and what its clock started at, as
+// --start takes it.
+func TestARunInVirtualTimeNotesItsStart(t *testing.T) {
+	for name, asked := range map[string]string{"by-itself": "", "as-asked": "2026-11-30T12:00:00.000000007Z"} {
+		f := rehearseFlags{runFlags: runFlags{runs: t.TempDir(), name: name, scale: "full",
+			clock: &archive.Clock{Kind: archive.ClockVirtual}}, agent: shippedVelocity}
+		if asked != "" {
+			var err error
+			if f.start, err = time.Parse(time.RFC3339, asked); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.launch(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, nil, io.Discard); err == nil {
+			t.Error("there was a kernel")
+		}
+		entries, err := s.archive.Journal()
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%+v, %v", entries, err)
+		}
+		_, noted, _ := strings.Cut(entries[0].Text, " --start ")
+		started, err := time.Parse(time.RFC3339, noted)
+		if err != nil || !started.Equal(s.archive.Info().CreatedWall) || asked != "" && noted != asked {
+			t.Errorf("%s: it notes %q: %v; it was created %v", name, entries[0].Text, err, s.archive.Info().CreatedWall)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
