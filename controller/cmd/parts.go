@@ -129,7 +129,7 @@ func (p inParts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel,
 		switch {
 		case eerr != nil:
 			return errors.Join(err, eerr)
-		case empty && p.Begun: // the run's name is free again
+		case empty && p.Begun && !errors.Is(err, virtual.ErrKilled): // the run's name is free again
 			return errors.Join(err, p.Remove())
 		case errors.Is(err, virtual.ErrCut):
 			return fmt.Errorf("%w; `fieldmesh rehearse --resume %s --jobs %d` goes on", err, p.Whole,
@@ -164,9 +164,13 @@ func (p inParts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, ou
 		return err
 	}
 	jobs := min(max(f.virtual.jobs, 1), len(left))
+	memory := f.virtual.memory(total.Plan)
+	if f.virtual.memoryDir, err = virtual.MemoryFolder(jobs * memory); err != nil {
+		return err
+	}
 	heard := &relay.Tally{Begun: time.Now(), Total: total.Trials, Decided: total.Decided}
 	if _, err := fmt.Fprintf(out, "virtual time: Linux %s, %d parts of %d left, %d at a time, each on one processor "+
-		"with at most %d MB\n", k.Version, len(left), len(p.Shards), jobs, f.virtual.memory(total.Plan)); err != nil {
+		"with at most %d MB\n", k.Version, len(left), len(p.Shards), jobs, memory); err != nil {
 		return err
 	}
 	lanes := make([]string, jobs)

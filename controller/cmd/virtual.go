@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,9 @@ type virtualFlags struct {
 	kernel   string
 	jobs     int
 	memoryMB int
-	start    string
+	// memoryDir is where the memory of all kernels of the run is; empty: each chooses.
+	memoryDir string
+	start     string
 }
 
 func (f *virtualFlags) add(c *cobra.Command) {
@@ -245,10 +248,37 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	if rerr := s.reopen(); rerr != nil {
 		return errors.Join(err, rerr)
 	}
+	if errors.Is(err, virtual.ErrKilled) && ctx.Err() == nil {
+		return s.killed(err, o.MemoryMB)
+	}
 	if s.refused() {
 		return errors.Join(err, os.Remove(o.Log)) // nothing shall be left of it
 	}
 	return err
+}
+
+// killedNote stands in the journal of a run whose kernel was killed.
+const killedNote = "the kernel in virtual time was killed from outside"
+
+// killed notes that the kernel was killed, as happens where memory is scarce. When it was before, and no
+// attempt has been decided since, resuming alone does not help, and the error is no ErrCut.
+func (s *session) killed(err error, mb int) error {
+	entries, jerr := s.archive.Journal()
+	if jerr != nil {
+		return errors.Join(err, jerr)
+	}
+	s.runs = "" // the note is kept, though nothing else may be recorded
+	for _, e := range slices.Backward(entries) {
+		if v := e.Verdict; v != nil && (v.Outcome == wire.Accepted || v.Outcome == wire.Rejected) {
+			break
+		}
+		if e.Text == killedNote {
+			return fmt.Errorf("run %s: its kernel was killed twice, and no attempt was decided between (%v); whatever "+
+				"bounds memory or processor time here must allow more than %d MB, or give it less with --memory-mb; "+
+				"then `fieldmesh rehearse --resume %s` goes on", s.plan.Run, err, mb, s.archive.Dir())
+		}
+	}
+	return errors.Join(err, s.archive.Note(killedNote))
 }
 
 // anotherKernel says why a run cannot go on with this clock, and how it can.
@@ -317,7 +347,7 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "field", "drive", dir, "--agent", agent, "--patience", f.patience.String()},
 		Writable: filepath.Dir(dir), Readable: []string{filepath.Dir(self), filepath.Dir(agent)},
-		MemoryMB: f.virtual.memory(s.plan), Start: start.UTC(), Seed: seed, CallNs: callNs,
+		MemoryMB: f.virtual.memory(s.plan), MemoryDir: f.virtual.memoryDir, Start: start.UTC(), Seed: seed, CallNs: callNs,
 		Log: filepath.Join(dir, consoleFile),
 	}, nil
 }

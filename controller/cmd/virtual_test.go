@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
@@ -235,6 +236,45 @@ func TestEachBootHasASeedOfItsOwn(t *testing.T) {
 		}
 		if err := a.Note("a boot"); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// What kills a kernel each time, as a bound on memory does, is no reason to be run again for ever;
+// one that decides an attempt between gets on.
+func TestAKernelThatIsKilledAgainAsksForMore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "linux")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nkill -KILL $$\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := rehearseFlags{runFlags: runFlags{runs: t.TempDir(), name: "r", scale: "full",
+		clock: &archive.Clock{Kind: archive.ClockVirtual}}, agent: shippedVelocity}
+	boot := func(decide int) error {
+		t.Helper()
+		s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.resume, f.name = s.archive.Dir(), ""
+		if decide > 0 {
+			v := wire.Verdict{TrialKey: wire.TrialKey{Trial: decide, Attempt: 1}, Outcome: wire.Accepted, Final: true}
+			if err := s.archive.Decide(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		killed := s.launch(t.Context(), f, kernel.Kernel{Path: path, Version: "7"}, &relay.Hearer{}, io.Discard)
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		return killed
+	}
+	for i, c := range []struct {
+		decide int // a trial, before the boot
+		again  bool
+	}{{0, true}, {1, true}, {2, true}, {0, false}, {0, false}, {3, true}} {
+		err := boot(c.decide)
+		if err == nil || errors.Is(err, virtual.ErrCut) != c.again || !c.again && !strings.Contains(err.Error(), "--memory-mb") {
+			t.Errorf("boot %d: %v, to be run again: %v expected", i+1, err, c.again)
 		}
 	}
 }

@@ -21,17 +21,19 @@ import (
 
 // Options are a launch.
 type Options struct {
-	Kernel   string    // path of the kernel
-	Init     string    // path of a program that calls Boot for its last argument
-	InitArgs []string  // its arguments before that
-	Command  []string  // what Boot runs
-	Writable string    // folder of this machine that Command may write to; absolute
-	Readable []string  // folders that Command must see, wherever they are; absolute
-	MemoryMB int       // what the kernel may take of this machine's memory
-	Start    time.Time // its wall clock at the start
-	Seed     uint64    // of its entropy
-	CallNs   int       // virtual time that a system call takes
-	Log      string    // file for the console, truncated at the start
+	Kernel   string   // path of the kernel
+	Init     string   // path of a program that calls Boot for its last argument
+	InitArgs []string // its arguments before that
+	Command  []string // what Boot runs
+	Writable string   // folder of this machine that Command may write to; absolute
+	Readable []string // folders that Command must see, wherever they are; absolute
+	MemoryMB int      // what the kernel may take of this machine's memory
+	// MemoryDir is where that is kept, a folder of MemoryFolder; empty: one is chosen.
+	MemoryDir string
+	Start     time.Time // its wall clock at the start
+	Seed      uint64    // of its entropy
+	CallNs    int       // virtual time that a system call takes
+	Log       string    // file for the console, truncated at the start
 	// Line takes each line that Command writes to its standard output.
 	Line func([]byte) error
 }
@@ -39,6 +41,10 @@ type Options struct {
 // ErrCut is returned when the kernel was ended from outside before its command
 // was done. What was written is kept.
 var ErrCut = errors.New("the kernel in virtual time was ended from outside")
+
+// ErrKilled is the ErrCut of a kernel that was killed while its launcher lived. Whoever lacks
+// memory outside does that, too, again and again.
+var ErrKilled = fmt.Errorf("%w, which killed it alone", ErrCut)
 
 // Launch runs the command in a kernel in virtual time, to its end. When ctx
 // ends, the kernel is killed.
@@ -56,9 +62,11 @@ func (o Options) on(ctx context.Context, c core) error {
 	if err != nil {
 		return err
 	}
-	dir, err := memoryFolder(int64(o.MemoryMB) << 20)
-	if err != nil {
-		return err
+	dir := o.MemoryDir
+	if dir == "" {
+		if dir, err = MemoryFolder(o.MemoryMB); err != nil {
+			return err
+		}
 	}
 	log, err := os.Create(o.Log)
 	if err != nil {
@@ -106,7 +114,7 @@ func (o Options) on(ctx context.Context, c core) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrCut, context.Cause(ctx))
 	}
-	return o.judge(err)
+	return o.judge(dir, err)
 }
 
 // follow passes the command's lines on until the kernel has ended.
@@ -124,12 +132,17 @@ func (o Options) follow(lines io.Reader) error {
 }
 
 // judge words how the kernel ended; one that was turned off ends well.
-func (o Options) judge(err error) error {
+func (o Options) judge(dir string, err error) error {
 	end := o.logEnd()
 	switch {
 	case strings.Contains(end, "Out of memory"):
 		return fmt.Errorf("run the kernel in virtual time: its %d MB of memory were not enough; give it "+
 			"more with --memory-mb", o.MemoryMB)
+	case strings.Contains(end, "Kernel mode signal 7"): // SIGBUS: a page of the file has no room
+		return fmt.Errorf("run the kernel in virtual time: there is no room left for its memory in %s; free some, "+
+			"drive fewer --jobs, or set TMPDIR to a folder with %d MB for each", dir, o.MemoryMB)
+	case signalOf(err) == syscall.SIGKILL:
+		return fmt.Errorf("%w: %w", ErrKilled, err)
 	case Killed(err):
 		return fmt.Errorf("%w: %w", ErrCut, err)
 	case err != nil || strings.Contains(end, "fieldmesh: boot: "):
@@ -141,14 +154,21 @@ func (o Options) judge(err error) error {
 // Killed reports whether the kernel was ended by a signal that came from
 // elsewhere; one that fails ends itself by others.
 func Killed(err error) bool {
+	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP},
+		signalOf(err))
+}
+
+// signalOf is the signal that ended a program; below 0 when none did.
+func signalOf(err error) syscall.Signal {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return false
+		return -1
 	}
 	status, is := exit.Sys().(syscall.WaitStatus)
-	return is && status.Signaled() &&
-		slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP},
-			status.Signal())
+	if !is || !status.Signaled() {
+		return -1
+	}
+	return status.Signal()
 }
 
 // logEnd is the end of the console's log.

@@ -62,12 +62,16 @@ func TestAKernelThatIsKilledIsResumed(t *testing.T) {
 		{"kill -TERM $$", true, "terminated"},
 		{"echo 'Kernel panic - not syncing: lost'; kill -ABRT $$", false, "not syncing: lost"},
 		{"echo 'Out of memory: panic'; exit 1", false, "--memory-mb"},
+		{"echo 'Kernel panic - not syncing: Kernel mode signal 7'; kill -ABRT $$", false, "no room left for its memory"},
 		{"echo 'fieldmesh: boot: mount proc'; exit 0", false, "mount proc"},
 		{"exit 3", false, "exit status 3"},
 	} {
 		_, err := launch(t, t.Context(), c.script, nil)
 		if err == nil || errors.Is(err, ErrCut) != c.cut || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, cut %v and %q expected", c.script, err, c.cut, c.says)
+		}
+		if killed := c.says == "killed"; errors.Is(err, ErrKilled) != killed {
+			t.Errorf("%s: %v, killed alone: %v expected", c.script, err, killed)
 		}
 	}
 }
@@ -100,6 +104,18 @@ func TestPathsThatDoNotFitAreRefused(t *testing.T) {
 	o := Options{Kernel: "/none", Command: []string{strings.Repeat("x", 4096)}, Log: filepath.Join(t.TempDir(), "log")}
 	if err := Launch(t.Context(), o); err == nil || !strings.Contains(err.Error(), "shorter folders") {
 		t.Errorf("a path of 4096 bytes: %v", err)
+	}
+}
+
+// Kernels side by side ask for the room of all of them, which each alone would find.
+func TestThereIsRoomForAllKernels(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if dir, err := MemoryFolder(16); err != nil {
+		t.Errorf("16 MB in %q: %v", dir, err)
+	}
+	const exabyte = 1 << 40 // in MB
+	if dir, err := MemoryFolder(exabyte); err == nil || !strings.Contains(err.Error(), "fewer --jobs") {
+		t.Errorf("an exabyte in %q: %v", dir, err)
 	}
 }
 

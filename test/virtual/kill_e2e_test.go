@@ -143,7 +143,8 @@ func (d *desk) killOnce(t *testing.T, dice *rand.Rand) (status int) {
 		}
 	})
 	t.Logf("way %d after %v: status %d", way, after.Round(time.Millisecond), status)
-	if status != want && status != 0 { // 0: it was done before
+	twice := way == 0 && status == 1 && strings.Contains(out, "was killed twice") // with nothing decided between
+	if status != want && status != 0 && !twice {                                  // 0: it was done before
 		t.Errorf("killed, it ends with status %d, want %d:\n%s", status, want, out)
 	}
 	d.nothingLeft(t)
