@@ -18,17 +18,25 @@ type core struct {
 }
 
 // takeCore takes a processor that no other kernel has, of those that this
-// process may use; when all are taken, one of them by chance.
+// process may use; when all are taken, one of them by chance. It begins with any
+// and goes on in order: kernels in other containers hold names of their own, and
+// processors that lie side by side are mostly cores of their own.
 func takeCore() (core, error) {
-	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return core{}, fmt.Errorf("choose a processor: %w", err)
 	}
-	var taken []int
+	var may []int
 	for n := range runtime.NumCPU() + 1024 {
-		if !may.IsSet(n) {
-			continue
+		if set.IsSet(n) {
+			may = append(may, n)
 		}
+	}
+	if len(may) == 0 {
+		return core{}, errors.New("choose a processor: this process may use none")
+	}
+	first := rand.IntN(len(may))
+	for _, n := range append(may[first:len(may):len(may)], may[:first]...) {
 		held, err := net.Listen("unix", fmt.Sprintf("@fieldmesh-virtual-core-%d", n))
 		if err == nil {
 			return core{n, held}, nil
@@ -36,12 +44,8 @@ func takeCore() (core, error) {
 		if !errors.Is(err, unix.EADDRINUSE) {
 			return core{}, fmt.Errorf("take processor %d: %w", n, err)
 		}
-		taken = append(taken, n)
 	}
-	if len(taken) == 0 {
-		return core{}, errors.New("choose a processor: this process may use none")
-	}
-	return core{number: taken[rand.IntN(len(taken))]}, nil
+	return core{number: may[first]}, nil
 }
 
 func (c core) release() error {

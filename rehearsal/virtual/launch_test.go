@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // launch runs a script in the kernel's place.
@@ -142,6 +144,29 @@ func TestProcessorsAreTakenOnce(t *testing.T) {
 	defer again.release()
 	if a.held != nil && again.held == nil {
 		t.Errorf("processor %d was given back, and none is free", a.number)
+	}
+}
+
+// Kernels that see nothing of each other, as in containers, are not all on the first
+// processor. That 200 are by chance has a probability below 2^-198.
+func TestKernelsOfContainersAreSpread(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread is in a network namespace of its own
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skipf("a container's network needs root: %v", err)
+	}
+	numbers := map[int]bool{}
+	for range 200 {
+		c, err := takeCore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers[c.number] = true
+		if err := c.release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(numbers) < min(2, runtime.NumCPU()) {
+		t.Errorf("200 kernels, one after another, were on %d processors of %d", len(numbers), runtime.NumCPU())
 	}
 }
 
