@@ -35,7 +35,7 @@ type Check func(*evidence.Run) (*Threat, string)
 func View(d *evidence.Run) (any, error) {
 	var v threatsView
 	for _, c := range []Check{
-		altered, Emulated, Reduced, confoundedUnit, oneSession, SpeedWithDistance, FewRepetitions, Undriven,
+		altered, Emulated, virtualTime, Reduced, confoundedUnit, oneSession, SpeedWithDistance, FewRepetitions, Undriven,
 		unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers, MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
 		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents,
@@ -83,6 +83,21 @@ func Emulated(d *evidence.Run) (*Threat, string) {
 			"into it."
 	}
 	return &Threat{"The radio was emulated", strings.Join(append(said, d.Info.Deviations...), " ")}, ""
+}
+
+// virtualTime is of a rehearsal whose nodes were in one kernel in virtual time: what differs there
+// from machines of their own.
+func virtualTime(d *evidence.Run) (*Threat, string) {
+	c := d.Info.Clock
+	if !c.Virtual() {
+		return nil, ""
+	}
+	return &Threat{"The nodes were in one kernel in virtual time", fmt.Sprintf("Computing took no time and a system "+
+		"call %d ns, so what code costs is not in the results. The edges of all nodes' timers lay together (4 ms, and "+
+		"32 ms for timers of a quarter of a second and more): nodes that wait by them sent in the same moment more "+
+		"often than machines do. On the other hand frames that began within microseconds of each other collided too "+
+		"seldom. Both matter most to what routing protocols send regularly. Frames that a node dropped for lack of a "+
+		"route are counted, not told one by one.", c.CallNs)}, ""
 }
 
 // Reduced tells that the campaign was driven shorter than its file has it.
