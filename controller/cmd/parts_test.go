@@ -57,7 +57,7 @@ func release(t *testing.T, p *parts.Parts) {
 }
 
 // Two processes never drive the parts of one run, nor put them together; one that is
-// refused takes nothing away, and neither does one that cannot go on with what
+// refused takes nothing away, and neither does one that cannot resume what
 // another began.
 func TestPartsAreOneProcesss(t *testing.T) {
 	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
@@ -73,7 +73,8 @@ func TestPartsAreOneProcesss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = inParts{other}.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, io.Discard, io.Discard)
+		absent := kernel.Kernel{Path: "/absent", Version: "7"}
+		err = inParts{other}.rehearse(t.Context(), f, absent, io.Discard, io.Discard)
 		if err == nil || !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}

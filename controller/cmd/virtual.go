@@ -281,7 +281,7 @@ func (s *session) killed(err error, mb int) error {
 	return errors.Join(err, s.archive.Note(killedNote))
 }
 
-// anotherKernel says why a run cannot go on with this clock, and how it can.
+// anotherKernel says why a run cannot be resumed by this clock, and how it can.
 func anotherKernel(run string, begun, this archive.Clock) error {
 	err := fmt.Errorf("run %s was begun with kernel %s of configuration %s and %d ns a system call, and this is %s of "+
 		"%s and %d ns", run, begun.Kernel, begun.Configuration, begun.CallNs, this.Kernel, this.Configuration,
@@ -347,7 +347,8 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "field", "drive", dir, "--agent", agent, "--patience", f.patience.String()},
 		Writable: filepath.Dir(dir), Readable: []string{filepath.Dir(self), filepath.Dir(agent)},
-		MemoryMB: f.virtual.memory(s.plan), MemoryDir: f.virtual.memoryDir, Start: start.UTC(), Seed: seed, CallNs: callNs,
+		MemoryMB: f.virtual.memory(s.plan), MemoryDir: f.virtual.memoryDir, CallNs: callNs,
+		Start: start.UTC(), Seed: seed,
 		Log: filepath.Join(dir, consoleFile),
 	}, nil
 }

@@ -50,7 +50,7 @@ func TestARunOfAFormerKernelIsResumedWithIt(t *testing.T) {
 		t.Errorf("%s: that is %+v, %v", said, k, err)
 	}
 	this.CallNs = 400
-	if err := anotherKernel("r", begun, this); !strings.Contains(err.Error(), "the version of fieldmesh that began it") {
+	if err := anotherKernel("r", begun, this); !strings.Contains(err.Error(), "the version of fieldmesh that began") {
 		t.Errorf("another charge: %v", err)
 	}
 }
@@ -273,7 +273,8 @@ func TestAKernelThatIsKilledAgainAsksForMore(t *testing.T) {
 		again  bool
 	}{{0, true}, {1, true}, {2, true}, {0, false}, {0, false}, {3, true}} {
 		err := boot(c.decide)
-		if err == nil || errors.Is(err, virtual.ErrCut) != c.again || !c.again && !strings.Contains(err.Error(), "--memory-mb") {
+		if err == nil || errors.Is(err, virtual.ErrCut) != c.again ||
+			!c.again && !strings.Contains(err.Error(), "--memory-mb") {
 			t.Errorf("boot %d: %v, to be run again: %v expected", i+1, err, c.again)
 		}
 	}

@@ -111,7 +111,7 @@ func TestAKernelIsFoundWhereItWasBuilt(t *testing.T) {
 	}
 }
 
-// A run goes on with the kernel that it was begun with, though another version of
+// A run keeps the kernel that it was begun with, though another version of
 // Fieldmesh builds another: it is named by its file.
 func TestAFormerKernelIsKnownByWhatItWasBuiltFrom(t *testing.T) {
 	cache := t.TempDir()

@@ -64,7 +64,7 @@ func TestAKernelThatIsKilledIsResumed(t *testing.T) {
 		{"kill -TERM $$", true, "terminated"},
 		{"echo 'Kernel panic - not syncing: lost'; kill -ABRT $$", false, "not syncing: lost"},
 		{"echo 'Out of memory: panic'; exit 1", false, "--memory-mb"},
-		{"echo 'Kernel panic - not syncing: Kernel mode signal 7'; kill -ABRT $$", false, "no room left for its memory"},
+		{"echo 'Kernel panic: Kernel mode signal 7'; kill -ABRT $$", false, "no room left for its memory"},
 		{"echo 'fieldmesh: boot: mount proc'; exit 0", false, "mount proc"},
 		{"exit 3", false, "exit status 3"},
 	} {

@@ -25,7 +25,8 @@ func TestWhatVirtualTimeLacksIsTold(t *testing.T) {
 			t.Errorf("with clock %+v: %+v", clock, found)
 		}
 		if len(found) == 1 {
-			says(t, found[0].Text, "a system call 250 ns", "timers lay together (4 ms, and 32 ms", "collided too seldom",
+			says(t, found[0].Text, "a system call 250 ns",
+				"timers lay together (4 ms, and 32 ms", "collided too seldom",
 				"counted, not told one by one")
 		}
 	}
