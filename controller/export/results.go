@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -182,6 +184,19 @@ func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt,
 	for _, name := range factorsOf(info.Plan) {
 		text("factor_"+name, "level of the factor "+name, t.Factors[name])
 	}
+	scale, shard := plan.FullScale, ""
+	if info.Scale != nil {
+		scale = info.Scale.Name
+	}
+	if info.Shard != nil {
+		shard = info.Shard.String()
+	}
+	text("campaign", "campaign of the run", info.Campaign)
+	text("place", "road, rehearsal (the radio was emulated), bench or log", info.Place)
+	text("scale", "scale at which the campaign was driven; "+plan.FullScale+": as its file has it", scale)
+	text("shard", "which part of its campaign the run is, such as 1/3; empty where it is the whole, or was merged",
+		shard)
+	text("begun", "when the run began, by the controller's clock, in UTC", info.CreatedWall.UTC().Format(time.RFC3339))
 	number(lastPlanned, "s", "length of the measuring window", &t.DurationS)
 	number(sumThroughput, "Mbit/s", "what arrived in the measured flows together × 8 ÷ the time in the "+
 		"window for which iperf3 was told to send at least one of them", mbps)

@@ -2,18 +2,22 @@ package documents
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// A reader's questions over several runs get the answers that were put into them.
+// A reader's questions over several runs get the answers that were put into them: neither a rehearsal nor another
+// campaign is pooled with a campaign's runs on the road, and a shard does not count beside its merge.
 func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 	const venv = "../../.tools/venv/bin/python"
 	testnet.Need(t, venv)
@@ -22,11 +26,26 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	// 10 s windows: MB × 0.8 is Mbit/s. The second run lost trial 3.
-	for seed, mb := range map[uint64]float64{1: 20, 2: 10} {
-		a, err := synthetic.Build(filepath.Join(dir, "runs", []string{"", "one", "two"}[seed]), synthetic.Options{
-			Seed: seed, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
-			MB: func(wire.Trial, *rand.Rand) float64 { return mb },
+	speeds := []float64{2.8, 16.7}
+	exported := func(a *archive.Archive) {
+		t.Helper()
+		if _, err := export.Run(a, filepath.Join(a.Dir(), "export"), export.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 10 s windows: MB × 0.8 is Mbit/s. Run 2 was driven before run 1, and lost trial 3.
+	for seed, run := range map[uint64]struct {
+		campaign, place string
+		day             int
+		mb              float64
+	}{
+		1: {"velocity", archive.PlaceRoad, 3, 20}, 2: {"velocity", archive.PlaceRoad, 1, 10},
+		3: {"velocity", archive.PlaceRehearsal, 2, 50}, 4: {"another", archive.PlaceRoad, 2, 40},
+	} {
+		a, err := synthetic.Build(filepath.Join(dir, "runs", fmt.Sprint(seed)), synthetic.Options{
+			Seed: seed, Speeds: speeds, Repetitions: 1, Campaign: run.campaign, Place: run.place,
+			Begun: time.Date(2026, 3, run.day, 9, 0, 0, 0, time.UTC),
+			MB:    func(wire.Trial, *rand.Rand) float64 { return run.mb },
 			Mishap: func(x wire.Trial, _ int, c *synthetic.Conditions) {
 				if seed == 2 && x.Number == 3 {
 					c.NoConnection, c.MB = true, 0
@@ -36,9 +55,26 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		testnet.CloseAtEnd(t, a)
-		if _, err := export.Run(a, filepath.Join(a.Dir(), "export"), export.Options{}); err != nil {
+		exported(a)
+	}
+	// Trial 1 has 1 MB, trial 2 has 2 MB and so on.
+	info := synthetic.Info(synthetic.Options{Seed: 5, Speeds: speeds, Repetitions: 1, Campaign: "shared",
+		Place: archive.PlaceRoad})
+	merged := filepath.Join(dir, "runs", "merged")
+	var shards []string
+	for i := range 2 {
+		shards = append(shards, synthetic.Shard(t, fmt.Sprint(merged, "-shard-", i+1), info,
+			&archive.Shard{Number: i + 1, Of: 2}))
+	}
+	if err := archive.Merge(merged, shards, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range append(shards, merged) {
+		a, err := archive.Read(folder)
+		if err != nil {
 			t.Fatal(err)
 		}
+		exported(a)
 	}
 	var queries []string
 	for _, s := range allSnippets(t) {
@@ -46,15 +82,15 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 			queries = append(queries, s.text)
 		}
 	}
-	if len(queries) != 5 {
-		t.Fatalf("%d questions, want 5", len(queries))
+	if len(queries) != 6 {
+		t.Fatalf("%d statements, want one and five questions", len(queries))
 	}
 	said, err := json.Marshal(queries)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(python, "-c", "import duckdb, json, sys\n"+
-		"print(json.dumps([duckdb.sql(q).fetchall() for q in json.loads(sys.argv[1])]))", string(said))
+		"print(json.dumps([duckdb.execute(q).fetchall() for q in json.loads(sys.argv[1])]))", string(said))
 	c.Dir = dir
 	out, err := c.Output()
 	if err != nil {
@@ -64,21 +100,23 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "the runs", got[0], `[["synthetic-1",4,16],["synthetic-2",4,6]]`)
-	if len(got[1]) != 4 {
-		t.Errorf("by speed and section: %v", got[1])
+	want(t, "the runs", got[1], `[["another","full","synthetic-4",4,32],["shared","full","synthetic-5",4,2],`+
+		`["velocity","full","synthetic-1",4,16],["velocity","full","synthetic-2",4,6]]`)
+	if len(got[2]) != 12 {
+		t.Errorf("by speed and section: %v", got[2])
 	}
-	for _, cell := range got[1] {
-		if cell[2] != 2.0 || cell[3] != 2.0 || cell[4] != 12.0 && cell[4] != 8.0 {
+	for _, cell := range got[2] {
+		if cell[0] == "velocity" && (cell[4] != 2.0 || cell[5] != 2.0 || cell[6] != 12.0 && cell[6] != 8.0) {
 			t.Errorf("a cell of two trials in two runs, of 16 and of 8 or 0 Mbit/s: %v", cell)
 		}
 	}
-	want(t, "the change", got[2], `[["synthetic-1",16,null],["synthetic-2",6,-10]]`)
-	if len(got[3]) != 1 || got[3][0][0] != 8.0 || got[3][0][1] == nil {
-		t.Errorf("by distance: %v", got[3])
+	want(t, "the change", got[3], `[["another","full","synthetic-4",32,null],["shared","full","synthetic-5",2,null],`+
+		`["velocity","full","synthetic-2",6,null],["velocity","full","synthetic-1",16,10]]`)
+	if len(got[4]) != 3 || got[4][2][0] != "velocity" || got[4][2][2] != 8.0 || got[4][2][3] == nil {
+		t.Errorf("by distance: %v", got[4])
 	}
-	if len(got[4]) != 1 || got[4][0][0] != "synthetic-2" || got[4][0][1] != 3.0 {
-		t.Errorf("without a connection: %v", got[4])
+	if len(got[5]) != 1 || got[5][0][0] != "synthetic-2" || got[5][0][1] != 3.0 {
+		t.Errorf("without a connection: %v", got[5])
 	}
 }
 

@@ -24,13 +24,14 @@ var snippets = []struct{ page, language string }{
 	{"duckdb.md", "duckdb"},
 	{"duckdb.md", "duckdb"},
 	{"duckdb.md", "duckdb"},
+	{"duckdb.md", "duckdb"},
 	{"README.md", "influxql"}, // of the dashboards
 }
 
 var (
 	indented = regexp.MustCompile(`(?m)^    .+(?:\n+    .+)*`)
 	fenced   = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```")
-	query    = regexp.MustCompile(`(?i)^(SELECT|WITH|FROM)\b`)
+	query    = regexp.MustCompile(`(?i)^(SELECT|WITH|FROM|CREATE)\b`)
 	python   = regexp.MustCompile(`^(import|from) \w`)
 	inline   = regexp.MustCompile("(?i)`(SELECT [^`]*|import [^`]*|pandas\\.[^`]*)`")
 )

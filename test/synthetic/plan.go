@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -28,6 +29,7 @@ type Options struct {
 	Confounded  bool      // section B is driven with the other unit in the car, as in P1
 	Course      string    // "depart"
 	Place       string    // "rehearsal"
+	Begun       time.Time // 14 March 2026, 9:30 UTC
 	Raw         []byte    // the campaign file; nil: a line that is none
 
 	CampaignSHA256 string // as the plan has it; zeros
@@ -73,6 +75,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Place == "" {
 		o.Place = "rehearsal"
+	}
+	if o.Begun.IsZero() {
+		o.Begun = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
 	}
 	if o.MB == nil {
 		o.MB = func(t wire.Trial, noise *rand.Rand) float64 {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
@@ -20,7 +19,7 @@ func Info(o Options) archive.RunInfo {
 	o = o.withDefaults()
 	p := Plan(o)
 	info := archive.RunInfo{
-		Run: p.Run, Campaign: p.Campaign, CreatedWall: time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC), Seed: o.Seed,
+		Run: p.Run, Campaign: p.Campaign, CreatedWall: o.Begun, Seed: o.Seed,
 		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p, Scale: o.Scale,
 		Site: map[string]string{"weather": "dry, 12 °C", "antenna": "internal <5 dBi>"},
 	}
