@@ -34,8 +34,8 @@ type TraceMark struct {
 	Count int
 }
 
-// Traces gives every data connection of the measured flows as its sender's
-// samples and events have it, within the window; none without a window.
+// Traces gives every data connection of the measured flows that the trial's sender
+// sends, as its samples and events have it, within the window; none without a window.
 func (at Attempt) Traces() []Trace {
 	w := verdict.WindowOf(at.trial.Sender, at.records)
 	if w == nil {
@@ -43,7 +43,7 @@ func (at Attempt) Traces() []Trace {
 	}
 	measured := map[string]bool{}
 	for _, f := range at.trial.Traffic {
-		measured[f.Name] = !f.Background
+		measured[f.Name] = !f.Background && f.From == at.trial.Sender
 	}
 	known := map[uint64]*Trace{}
 	of := func(flow string, stream *int, cookie uint64) *Trace {

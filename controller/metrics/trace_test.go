@@ -10,7 +10,8 @@ import (
 func TestTracesAreOfTheSendersConnections(t *testing.T) {
 	const open = 1_000_000_000_000
 	at := Attempt{trial: wire.Trial{Sender: "car", Receiver: "roadside",
-		Traffic: []wire.Flow{{Name: "main", From: "car", To: "roadside"}, {Name: "cross", Background: true}}}}
+		Traffic: []wire.Flow{{Name: "main", From: "car", To: "roadside"},
+			{Name: "cross", From: "car", Background: true}, {Name: "back", From: "roadside", To: "car"}}}}
 	add := func(node string, s float64, b wire.Body) {
 		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node, TBootNs: open + int64(s*1e9)},
 			Body: b})
@@ -28,6 +29,7 @@ func TestTracesAreOfTheSendersConnections(t *testing.T) {
 	add("car", 11, sample("main", 0, 99)) // after it
 	add("roadside", 2, sample("main", 0, 99))
 	add("car", 2, sample("cross", 5, 99))
+	add("car", 2, sample("back", 7, 99)) // a socket that receives: its window says nothing
 	got := at.Traces()
 	if len(got) != 2 || got[0].Stream != 0 || got[1].Stream != 1 || len(got[0].Points) != 1 || len(got[0].Marks) != 1 {
 		t.Fatalf("%+v", got)

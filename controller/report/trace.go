@@ -8,12 +8,15 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // tracesView are the attempts that the page has room for.
 type tracesView struct {
 	Shown []traceView
 	Left  int // those that it has none for
+	// Others: in some of them other nodes send measured flows, too
+	Others bool
 }
 
 // traceView is what TCP did in one attempt: panels with one axis of time.
@@ -46,6 +49,8 @@ func viewTraces(d *evidence.Run) (any, error) {
 	shown = shown[:len(shown)-v.Left]
 	bins := min(linePoints, max(linePointsMin, traceTotal/len(shown)))
 	for i, a := range shown {
+		v.Others = v.Others || slices.ContainsFunc(a.Trial.Measured(),
+			func(f wire.Flow) bool { return f.From != a.Trial.Sender })
 		v.Shown = append(v.Shown, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
 			Outcome: outcome(a), Streams: len(a.Traces), Told: toldEvents(a.Traces),
 			SVG: figure.Traces(a.Traces, a.Points[len(a.Points)-1].S, bins), Open: i == 0})
