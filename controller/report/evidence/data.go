@@ -62,6 +62,7 @@ type Attempt struct {
 	Heard      []metrics.Row      // what captures say of routing, where its daemon does not count
 	Packets    []metrics.Row      // what captures say, in a campaign that puts a paper's question
 	began      time.Time          // by the first GPS time in its records; zero when there is none
+	ended      time.Time          // by the last
 	Unmeasured string             // why it has no throughput; empty where it has
 	Unjudged   []string           // what its agents did not record though the rules judge by it
 	Lacks      []string           // what captures are not whole, and why
@@ -251,8 +252,13 @@ func (a *Attempt) gps(records []wire.Record) {
 		if !ok {
 			continue
 		}
-		if a.began.IsZero() && b.TimeUTC != "" {
-			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is not a time
+		if at, err := time.Parse(time.RFC3339Nano, b.TimeUTC); err == nil { // gpsd's form; all else is not a time
+			if a.began.IsZero() {
+				a.began = at
+			}
+			if at.After(a.ended) {
+				a.ended = at
+			}
 		}
 		if r.Node == a.Trial.Car && b.SpeedErrMps != nil {
 			sum, n = sum+*b.SpeedErrMps, n+1

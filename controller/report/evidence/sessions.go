@@ -33,16 +33,16 @@ func (d *Run) sessions() {
 	for i, a := range order {
 		passes[i] = a.Pass()
 	}
-	paused := func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].at) > Pause }
+	paused := func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].until) > Pause }
 	for i, s := range design.Sessions(passes, paused) {
 		order[i].Session = s
 	}
 }
 
-// timed is an attempt with the time at which it was, as far as that is known.
+// timed is an attempt with the time from and until which it was, as far as that is known.
 type timed struct {
 	*Attempt
-	at time.Time
+	at, until time.Time
 }
 
 // spool is what one node recorded into. It lasts over restarts, so that it tells
@@ -106,16 +106,17 @@ func bySpool(all []*Attempt) [][]*Attempt {
 // inTime puts attempts in the order of time: by the GPS, or by when the
 // controller decided, which it does by a clock of its own and, of what the nodes
 // did alone, much later. So that is set right by the attempt decided nearest to
-// it of which both times are known.
+// it of which both times are known. It lasted its window at least.
 func inTime(all []*Attempt) []timed {
 	out := make([]timed, len(all))
 	for i, a := range all {
-		switch out[i] = (timed{a, a.began}); {
+		switch out[i] = (timed{a, a.began, a.ended}); {
 		case !a.began.IsZero():
 		case !a.decided.IsZero():
-			out[i].at = a.decided.Add(clockOff(all, a.decided))
+			out[i].until = a.decided.Add(clockOff(all, a.decided))
+			out[i].at = out[i].until.Add(-time.Duration(a.Trial.DurationS * float64(time.Second)))
 		case i > 0:
-			out[i].at = out[i-1].at // not known: where the schedule has it
+			out[i].at, out[i].until = out[i-1].at, out[i-1].until // not known: where the schedule has it
 		}
 	}
 	slices.SortStableFunc(out, func(x, y timed) int { return x.at.Compare(y.at) })
@@ -131,7 +132,7 @@ func clockOff(all []*Attempt, decided time.Time) (off time.Duration) {
 			continue
 		}
 		if far := a.decided.Sub(decided).Abs(); nearest < 0 || far < nearest {
-			nearest, off = far, a.began.Sub(a.decided)
+			nearest, off = far, a.ended.Sub(a.decided)
 		}
 	}
 	return off

@@ -23,6 +23,7 @@ type seen struct {
 	gps, decided float64
 	spools       string // letters, one a node
 	unit         string
+	lasts        float64 // minutes of its window, which its first and last GPS time are apart
 }
 
 func sessionsOf(all []seen) string {
@@ -35,7 +36,11 @@ func sessionsOf(all []seen) string {
 	d := &Run{}
 	for i, s := range all {
 		k := wire.TrialKey{Trial: i + 1, Attempt: 1}
-		a := Attempt{TrialKey: k, Unit: s.unit, began: at(s.gps), decided: at(s.decided)}
+		a := Attempt{TrialKey: k, Unit: s.unit, began: at(s.gps), ended: at(s.gps), decided: at(s.decided)}
+		a.ended, a.Trial.DurationS = a.ended.Add(time.Duration(s.lasts*float64(time.Minute))), 60*s.lasts
+		if s.gps < 0 {
+			a.ended = time.Time{}
+		}
 		for j, epoch := range s.spools {
 			a.spools = append(a.spools, spool{fmt.Sprint("node ", j), string(epoch)})
 		}
@@ -77,6 +82,14 @@ func TestSessionsFollowEachOtherInTime(t *testing.T) {
 			{gps: 4, spools: "cd"}}, "1 1 1"},
 		"all nodes set up again": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "ab"}, {gps: 4, spools: "cd"}},
 			"1 1 2"},
+		"windows of 27 minutes, 4 between them": {[]seen{{gps: 0, decided: 28, lasts: 27},
+			{gps: 31, decided: 59, lasts: 27}}, "1 1"},
+		"such windows without GPS time": {[]seen{{gps: -1, decided: 28, lasts: 27},
+			{gps: -1, decided: 59, lasts: 27}}, "1 1"},
+		"such a window without GPS time after one with it": {[]seen{{gps: 0, decided: 28, lasts: 27},
+			{gps: -1, decided: 59, lasts: 27}}, "1 1"},
+		"a pause after such a window": {[]seen{{gps: 0, decided: 28, lasts: 27},
+			{gps: 58, decided: 86, lasts: 27}}, "1 2"},
 		"another unit": {[]seen{{gps: 0, unit: "x"}, {gps: 2, unit: "y"}, {gps: 1, unit: "x"}}, "1 2 1"},
 	} {
 		if got := sessionsOf(c.attempts); got != c.want {
