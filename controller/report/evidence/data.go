@@ -18,6 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -68,7 +69,7 @@ type Attempt struct {
 	Lacks      []string           // what captures are not whole, and why
 	decided    time.Time          // by the controller's clock; zero when it is not
 	spools     []spool            // of its nodes
-	// SpeedErr is the mean of what the car's receiver says of its speed's error.
+	// SpeedErr is the mean of what the car's receiver says of its speed's error in the window.
 	SpeedErr *float64
 }
 
@@ -246,6 +247,7 @@ func (d *Run) add(r *reading) {
 
 // gps takes from an attempt's fixes when it was, and how sure its speed is.
 func (a *Attempt) gps(records []wire.Record) {
+	w := verdict.WindowOf(a.Trial.Car, records)
 	var sum, n float64
 	for _, r := range records {
 		b, ok := r.Body.(*wire.GPS)
@@ -260,7 +262,8 @@ func (a *Attempt) gps(records []wire.Record) {
 				a.ended = at
 			}
 		}
-		if r.Node == a.Trial.Car && b.SpeedErrMps != nil {
+		if r.Node == a.Trial.Car && b.SpeedErrMps != nil && w != nil && r.TBootNs >= w.OpenBootNs &&
+			r.TBootNs <= w.CloseBootNs {
 			sum, n = sum+*b.SpeedErrMps, n+1
 		}
 	}

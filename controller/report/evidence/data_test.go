@@ -1,0 +1,42 @@
+package evidence
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// How sure a receiver is of its speed stands beside the speed in the window, and is of the window, too: before it the
+// car may have stood for minutes. When an attempt was, all its fixes tell.
+func TestTheErrorOfSpeedIsThatOfTheWindow(t *testing.T) {
+	const open = 1_000_000_000_000
+	a := Attempt{Trial: wire.Trial{Car: "car", Roadside: "roadside"}}
+	var records []wire.Record
+	add := func(node string, s float64, b wire.Body) {
+		records = append(records, wire.Record{Header: wire.Header{Node: node, TBootNs: open + int64(s*1e9)}, Body: b})
+	}
+	fix := func(node string, s, errMps float64) {
+		at := morning.Add(time.Duration(s * float64(time.Second)))
+		add(node, s, &wire.GPS{TimeUTC: at.Format(time.RFC3339Nano), SpeedErrMps: &errMps})
+	}
+	for s := -100.0; s < 0; s++ {
+		fix("car", s, 0.1)
+	}
+	add("car", 0, &wire.Window{OpenBootNs: open, CloseBootNs: open + 10e9})
+	fix("car", 0, 0.5)
+	fix("car", 10, 0.7)
+	fix("roadside", 5, 9)
+	fix("car", 12, 0.1)
+	a.gps(records)
+	if a.SpeedErr == nil || *a.SpeedErr != 0.6 {
+		t.Errorf("the error of speed is %v, want 0.6", a.SpeedErr)
+	}
+	if began, ended := a.began.Sub(morning).Seconds(), a.ended.Sub(morning).Seconds(); began != -100 || ended != 12 {
+		t.Errorf("it was from %g s to %g s, want −100 s to 12 s", began, ended)
+	}
+	none := Attempt{Trial: a.Trial}
+	if none.gps(records[:100]); none.SpeedErr != nil {
+		t.Errorf("without a window: %g", *none.SpeedErr)
+	}
+}
