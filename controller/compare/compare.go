@@ -15,11 +15,9 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// Confidence of every interval.
-const Confidence = 0.95
 
 // Number is one of the numbers that are compared, in the unit that it is shown in.
 type Number struct {
@@ -66,6 +64,11 @@ type Table struct {
 	Notes       []string     // what makes the two differ besides what is asked
 }
 
+// Confidence is that of every interval: that of the runs' own reports, and of two the greater.
+func (t *Table) Confidence() float64 {
+	return max(stopping.Level(t.A.Enough, t.A.Plan), stopping.Level(t.B.Enough, t.B.Plan))
+}
+
 // ErrNoCell is returned for runs without a common cell.
 var ErrNoCell = errors.New("the runs have no cell of the design in common")
 
@@ -107,7 +110,7 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 	}
 	for _, cell := range slices.Sorted(maps.Keys(cells)) {
 		for _, n := range Numbers() {
-			if d := difference(of[0][cell][n.Name], of[1][cell][n.Name]); d.A != nil || d.B != nil {
+			if d := difference(of[0][cell][n.Name], of[1][cell][n.Name], t.Confidence()); d.A != nil || d.B != nil {
 				d.Cell, d.Number = cell, n
 				t.Differences = append(t.Differences, d)
 			}
@@ -227,23 +230,23 @@ func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	return &sum
 }
 
-func difference(a, b []float64) Difference {
-	d := Difference{A: meanOf(a), B: meanOf(b)}
+func difference(a, b []float64, confidence float64) Difference {
+	d := Difference{A: meanOf(a, confidence), B: meanOf(b, confidence)}
 	if d.A == nil || d.B == nil {
 		return d
 	}
 	d.Apart = new(d.B.Value - d.A.Value)
-	if w := stats.Welch(a, b, Confidence); w != nil {
+	if w := stats.Welch(a, b, confidence); w != nil {
 		d.HalfWide = new((w.High - w.Low) / 2)
 	}
 	return d
 }
 
-func meanOf(v []float64) *Mean {
+func meanOf(v []float64, confidence float64) *Mean {
 	if len(v) == 0 {
 		return nil
 	}
-	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(Confidence, v)}
+	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(confidence, v)}
 }
 
 // note names what differs between the runs besides road and rehearsal, and what the intervals are.
@@ -263,8 +266,14 @@ func (t *Table) note() {
 		}
 	}
 	if told > 1 {
-		say("of %d intervals, each at %.0f %%, about %.1f leave zero out by chance where nothing differs: they are "+
-			"not corrected for being many", told, 100*Confidence, float64(told)*(1-Confidence))
+		say("of %d intervals, each at %.3g %%, about %.1f leave zero out by chance where nothing differs: they are "+
+			"not corrected for being many", told, 100*t.Confidence(), float64(told)*(1-t.Confidence()))
+	}
+	for _, of := range []archive.RunInfo{t.A, t.B} {
+		if of.Enough != nil {
+			say("%s could stop early, where its trials happened to scatter little: every interval here is at %.3g %%, "+
+				"because the chance of error is shared among its looks", of.Run, 100*t.Confidence())
+		}
 	}
 	if t.A.Campaign != t.B.Campaign {
 		say("they are of different campaigns: %s and %s", t.A.Campaign, t.B.Campaign)

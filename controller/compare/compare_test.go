@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -110,6 +111,46 @@ func TestNothingBeyondEnoughIsCompared(t *testing.T) {
 	for _, d := range table.Differences {
 		if d.Number.Name == "throughput_bps" && (d.A.N != 2 || math.Abs(d.A.Value-9.2) > 1e-9) { // 11 and 12 MB in 10 s
 			t.Errorf("%s: %+v", d.Cell, *d.A)
+		}
+	}
+}
+
+// Whether a run that looked several times whether it had enough is on the road or the rehearsal: the chance of error is
+// shared among its looks, as in its report.
+func TestIntervalsOfARunThatLookedAreWider(t *testing.T) {
+	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8}, Repetitions: 6, MB: by(10), Place: archive.PlaceRoad}
+	looked := o
+	looked.Seed, looked.Enough = 2, 4
+	looked.StopWhen = &plan.StopWhen{Of: "mean", HalfWidthMbps: new(2.0), MinBlocks: 3, EveryBlocks: 1,
+		Confidence: 0.95}
+	plain, early := synthetic.Run(t, o), synthetic.Run(t, looked)
+	for _, pair := range [][2]*archive.Archive{{plain, early}, {early, plain}} {
+		table, err := compare.Runs(pair[0], pair[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Confidence(); math.Abs(got-0.9875) > 1e-9 { // four looks, after blocks 3 to 6
+			t.Errorf("confidence %g, want 1 − 0.05 ÷ 4", got)
+		}
+		for _, d := range table.Differences {
+			m := d.A
+			if pair[0] == plain {
+				m = d.B
+			}
+			// 11 to 14 MB in 10 s scatter by 0.8 × √(5 ÷ 3); with 3 degrees of freedom t is 5.0470.
+			want := stats.TQuantile(0.9875, 3) * 0.8 * math.Sqrt(5.0/3) / 2
+			if d.Number.Name == "throughput_bps" && (m.N != 4 || math.Abs(*m.HalfWide-want) > 1e-6) {
+				t.Errorf("%s: %d, ± %g, want ± %g", d.Cell, m.N, *m.HalfWide, want)
+			}
+		}
+		var text strings.Builder
+		if err := table.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"half of its 98.8 % interval", "synthetic-2 could stop early"} {
+			if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+				t.Errorf("%q is not said:\n%s", want, text.String())
+			}
 		}
 	}
 }

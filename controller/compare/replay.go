@@ -88,7 +88,7 @@ func (t *Table) replay(f *environment.Field, road, rehearsal []pass) error {
 	}
 	t.Replay = &Replay{HeldOut: slices.Sorted(maps.Keys(held))}
 	r := replaying{heldOut: t.Replay.HeldOut, left: len(left),
-		oneRoad: t.A.ChannelDraws != environment.DrawsPerRepetition}
+		oneRoad: t.A.ChannelDraws != environment.DrawsPerRepetition, confidence: t.Confidence()}
 	switch {
 	case t.A.Place == archive.PlaceRehearsal && t.A.Seed == t.B.Seed:
 		r.blind = fmt.Sprintf("both are rehearsals with seed %d, so that their shadows may be alike and the errors "+
@@ -222,10 +222,11 @@ func stretch(passes []pass, fromM, toM float64) (out []chance) {
 
 // replaying is what bears on every error of a replay.
 type replaying struct {
-	heldOut []int
-	left    int    // repetitions that calibrated the field
-	oneRoad bool   // the first run's repetitions share their channel
-	blind   string // why no error has an interval; empty: it may have one
+	heldOut    []int
+	left       int    // repetitions that calibrated the field
+	oneRoad    bool   // the first run's repetitions share their channel
+	blind      string // why no error has an interval; empty: it may have one
+	confidence float64
 }
 
 // judge finds the error of the second's mean; nil where the two have no stratum in common.
@@ -267,7 +268,7 @@ func (r replaying) judge(a, b []chance) *Error {
 	}
 	// By Welch and Satterthwaite, as in stats.Welch, of a rehearsal that is right.
 	df := (first + second) * (first + second) / (first*first/(n-1) + second*second/(m-1))
-	e.Low, e.High = quotient(e.Rehearsed, second, e.Held, first, stats.TQuantile(Confidence, df))
+	e.Low, e.High = quotient(e.Rehearsed, second, e.Held, first, stats.TQuantile(r.confidence, df))
 	if e.Low == nil {
 		e.without = "on the road this scatters so much that its mean may as well be 0, and the error has no bounds"
 	}

@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -64,7 +65,8 @@ func TestIntervalsOfReplayHold(t *testing.T) {
 					b = append(b, chance{r, "slow", 10 * fitted * channel * (1 + slow*dice.NormFloat64()), 8},
 						chance{r, "fast", 10 * fitted * channel * (1 + fast*dice.NormFloat64()), 1})
 				}
-				e := replaying{heldOut: held, left: c.repetitions - c.outs, oneRoad: oneRoad}.judge(a, b)
+				e := replaying{heldOut: held, left: c.repetitions - c.outs, oneRoad: oneRoad,
+					confidence: stats.Confidence}.judge(a, b)
 				if e.Low == nil {
 					continue // without bounds
 				}

@@ -11,8 +11,8 @@ import (
 // Write tells the comparison to a person.
 func (t *Table) Write(w io.Writer) error {
 	columns := screen.Columns(w)
-	head := fmt.Sprintf("%s (%s) and %s (%s), accepted trials; mean ± half of its 95 %% interval (number of "+
-		"trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place)
+	head := fmt.Sprintf("%s (%s) and %s (%s), accepted trials; mean ± half of its %.3g %% interval (number "+
+		"of trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place, 100*t.Confidence())
 	if _, err := io.WriteString(w, screen.Fold(head, columns)); err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (t *Table) Write(w io.Writer) error {
 	if err := table.Write(w, columns); err != nil {
 		return err
 	}
-	if err := t.Replay.write(w, columns, t.A.Run, t.B.Run); err != nil {
+	if err := t.Replay.write(w, columns, t); err != nil {
 		return err
 	}
 	for _, n := range t.Notes {
@@ -36,7 +36,7 @@ func (t *Table) Write(w io.Writer) error {
 }
 
 // write tells how well the rehearsal foretold what was held out.
-func (r *Replay) write(w io.Writer, columns int, road, rehearsal string) error {
+func (r *Replay) write(w io.Writer, columns int, t *Table) error {
 	if r == nil {
 		return nil
 	}
@@ -45,12 +45,12 @@ func (r *Replay) write(w io.Writer, columns int, road, rehearsal string) error {
 		out = append(out, fmt.Sprint(repetition))
 	}
 	head := fmt.Sprintf("\nReplay: mean throughput in Mbit/s, beside repetitions %s of %s, by which the rehearsal's "+
-		"field was not calibrated\n\n", strings.Join(out, ", "), road)
+		"field was not calibrated\n\n", strings.Join(out, ", "), t.A.Run)
 	if _, err := io.WriteString(w, screen.Fold(head, columns)); err != nil {
 		return err
 	}
 	var table screen.Table
-	table.Row("of", road, rehearsal, "error", "its 95 % interval")
+	table.Row("of", t.A.Run, t.B.Run, "error", fmt.Sprintf("its %.3g %% interval", 100*t.Confidence()))
 	for _, e := range r.Errors {
 		off, interval := "-", "-"
 		if e.Share != nil {

@@ -46,6 +46,15 @@ func Plan(e plan.StopWhen, p wire.RunPlan) stats.Looks {
 		Confidence: e.Confidence}
 }
 
+// Level is the confidence of a run's intervals: where it looked several times whether it had
+// enough, by e, the chance of error is shared among the looks (see stats.Looks). Nil: it never looked.
+func Level(e *plan.StopWhen, p wire.RunPlan) float64 {
+	if e == nil {
+		return stats.Confidence
+	}
+	return Plan(*e, p).PerLook()
+}
+
 // blocks is how many the plan has.
 func blocks(p wire.RunPlan) int {
 	most := 0

@@ -34,6 +34,9 @@ type Options struct {
 
 	CampaignSHA256 string // as the plan has it; zeros
 
+	Draws    string         // which trials of a rehearsal share one draw of the channel; all
+	StopWhen *plan.StopWhen // when it has enough; nil: never
+
 	NoField bool // a road: no records of an emulated field
 	Relays  int  // nodes in rows of ten beside the road, besides the two
 	Roam    bool // they go round their places, and are sampled once a second; else they stand, at 10 Hz

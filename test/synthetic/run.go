@@ -21,6 +21,7 @@ func Info(o Options) archive.RunInfo {
 	info := archive.RunInfo{
 		Run: p.Run, Campaign: p.Campaign, CreatedWall: o.Begun, Seed: o.Seed,
 		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p, Scale: o.Scale,
+		ChannelDraws: o.Draws, Enough: o.StopWhen,
 		Site: map[string]string{"weather": "dry, 12 °C", "antenna": "internal <5 dBi>"},
 	}
 	if o.Paper != "" {

@@ -179,7 +179,7 @@ func Compare(t *compare.Table) Compared {
 		}
 		return &meanJSON{m.N, m.Value, m.HalfWide}
 	}
-	out := Compared{t.A.Run, t.B.Run, compare.Confidence, []Cell{}, replayOf(t.Replay),
+	out := Compared{t.A.Run, t.B.Run, t.Confidence(), []Cell{}, replayOf(t.Replay),
 		append([]string{}, t.Notes...)}
 	for _, d := range t.Differences {
 		out.Cells = append(out.Cells, Cell{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,

@@ -2,22 +2,13 @@ package evidence
 
 import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Level is the confidence of the run's intervals: where the run looked several
-// times whether it had enough, the chance of error is shared among the looks
-// (see stats.Looks).
-func (d *Run) Level() float64 {
-	e := d.Info.Enough
-	if e == nil {
-		return stats.Confidence
-	}
-	return stopping.Plan(*e, d.Info.Plan).PerLook()
-}
+// Level is the confidence of the run's intervals.
+func (d *Run) Level() float64 { return stopping.Level(d.Info.Enough, d.Info.Plan) }
 
 // Beyond reports whether a trial is of a block after that which was enough.
 func (d *Run) Beyond(t wire.Trial) bool { return d.Stop.Beyond(t) }
