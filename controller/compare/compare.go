@@ -116,9 +116,7 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 			}
 		}
 	}
-	if field != nil {
-		t.oneDraw()
-	}
+	t.oneDraw(field != nil)
 	t.note()
 	return t, nil
 }

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -30,6 +31,7 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 		MB: by(10)})
 	// Much more than on the road when slow, a little more when fast.
 	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3,
+		Draws: environment.DrawsPerRepetition,
 		MB: func(t wire.Trial, noise *rand.Rand) float64 {
 			if *t.SpeedMps == speeds[0] {
 				return by(15)(t, noise)
@@ -151,6 +153,29 @@ func TestIntervalsOfARunThatLookedAreWider(t *testing.T) {
 			if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
 				t.Errorf("%q is not said:\n%s", want, text.String())
 			}
+		}
+	}
+}
+
+// All repetitions of a rehearsal may have one draw of the channel: their scatter is not that of draws.
+func TestOneDrawOfARehearsalIsNotJudged(t *testing.T) {
+	of := func(seed uint64, draws string) *archive.Archive {
+		return synthetic.Run(t, synthetic.Options{Seed: seed, Speeds: []float64{2.8}, Repetitions: 3, MB: by(10),
+			Draws: draws})
+	}
+	one, older, each := of(1, environment.DrawsPerCampaign), of(2, ""), of(3, environment.DrawsPerRepetition)
+	for _, pair := range [][2]*archive.Archive{{one, older}, {one, each}, {each, older}} {
+		table, err := compare.Runs(pair[0], pair[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range table.Differences {
+			if d.HalfWide != nil || d.Apart == nil {
+				t.Errorf("%s, %s: %v ± %v", d.Cell, d.Number.Name, d.Apart, d.HalfWide)
+			}
+		}
+		if !strings.Contains(strings.Join(table.Notes, "\n"), "the differences of the cells have no intervals") {
+			t.Errorf("no reason: %v", table.Notes)
 		}
 	}
 }

@@ -137,10 +137,11 @@ func (t *Table) replay(f *environment.Field, road, rehearsal []pass) error {
 }
 
 // oneDraw leaves out the intervals of the cells' differences where all repetitions of a
-// run have one draw of the channel: their scatter does not show how far others are from it.
-func (t *Table) oneDraw() {
+// rehearsal have one draw of the channel: their scatter does not show how far others are from
+// it. A road is one draw, too; it keeps them where nothing was calibrated by it, see note.
+func (t *Table) oneDraw(calibrated bool) {
 	for _, of := range []archive.RunInfo{t.A, t.B} {
-		if of.ChannelDraws == environment.DrawsPerRepetition {
+		if of.ChannelDraws == environment.DrawsPerRepetition || of.Place != archive.PlaceRehearsal && !calibrated {
 			continue
 		}
 		for i := range t.Differences {
