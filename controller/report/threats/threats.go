@@ -188,27 +188,34 @@ func SpeedWithDistance(d *evidence.Run) (*Threat, string) {
 
 // FewRepetitions is of cells with too few trials for an interval of their own.
 func FewRepetitions(d *evidence.Run) (*Threat, string) {
-	if !evidence.SpeedBySection(d) {
-		return nil, ""
-	}
-	few, least := 0, math.MaxInt
-	cells := 0
-	for _, s := range evidence.Levels(d.Planned(), evidence.Section) {
-		for _, speed := range evidence.Speeds(d.Planned()) {
-			n := evidence.CellOf(d, s, speed).N
-			cells++
-			least = min(least, n)
-			if n < 3 {
-				few++
-			}
+	cells := map[string]int{} // accepted trials by the combination of factors
+	for _, a := range d.Planned() {
+		if d.Info.Shard.Has(a.Trial.Number) {
+			cells[fmt.Sprint(a.Trial.Factors)] = 0
 		}
 	}
-	if few == 0 {
+	for _, a := range d.Results() {
+		cells[fmt.Sprint(a.Trial.Factors)]++
+	}
+	few, least, most := 0, math.MaxInt, 0
+	for _, n := range cells {
+		least, most = min(least, n), max(most, n)
+		if n < 3 {
+			few++
+		}
+	}
+	switch {
+	case len(cells) == 0:
+		return nil, ""
+	case few == 0:
 		return nil, fmt.Sprintf("Every cell has at least %d accepted trials.", least)
 	}
-	return &Threat{"Few repetitions", fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). "+
-		"Their means have no interval, and the model's intervals lean on all cells having the same spread.", few, cells,
-		least)}, ""
+	text := fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). Their means have no "+
+		"interval, and the model's intervals lean on all cells having the same spread.", few, len(cells), least)
+	if most < 2 {
+		text += " No cell has two: noise cannot be separated from what the model leaves out."
+	}
+	return &Threat{"Few repetitions", text}, ""
 }
 
 // Undriven is of planned trials without an accepted attempt.
