@@ -50,12 +50,14 @@ func headFigure(d *evidence.Run) *figureView {
 	return factorFigure(d)
 }
 
-// seriesBySection makes one series a section from the attempts that have x. detail
-// adds to a point what else its figure shows.
+// seriesBySection makes one series a section from the attempts that have x, also of a section
+// without any: the signs are those of the table of results. detail adds to a point what else its
+// figure shows.
 func seriesBySection(d *evidence.Run, x func(evidence.Attempt) *float64,
 	detail func(evidence.Attempt, *figure.Point)) []figure.Series {
 	results := d.Results()
-	names := evidence.Levels(results, evidence.Section)
+	all := slices.Concat(d.Planned(), results)
+	names := evidence.Levels(all, evidence.Section)
 	none := "all trials"
 	if len(names) > 0 {
 		none = "no section"
@@ -75,7 +77,7 @@ func seriesBySection(d *evidence.Run, x func(evidence.Attempt) *float64,
 		}
 		sr.Name = fmt.Sprintf("%s (n = %d)", none, len(sr.Points))
 		if s != "" {
-			sr.Name = fmt.Sprintf("section %s: %s (n = %d)", s, sectionMeaning(results, s), len(sr.Points))
+			sr.Name = fmt.Sprintf("section %s: %s (n = %d)", s, sectionMeaning(all, s), len(sr.Points))
 		}
 		out = append(out, sr)
 	}
@@ -185,7 +187,13 @@ func speedFigure(d *evidence.Run) figureView {
 		said, note = pooledMeans(over), pooledNote
 	}
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + said}
-	if len(all) > 1 {
+	driven := 0
+	for _, s := range all {
+		if len(s.Points) > 0 {
+			driven++
+		}
+	}
+	if driven > 1 {
 		f.Caption += " The sections stand side by side for legibility: they were driven at the same speeds."
 	}
 	return f.drawn(d, figure.Plot{Title: "Throughput by speed", XLabel: "target speed, m/s", Dodge: true, Series: all,

@@ -47,3 +47,25 @@ func TestMeansOverUnlikeTrialsHaveNoInterval(t *testing.T) {
 		}
 	}
 }
+
+// A section has one sign in a report, also where the one before it has no result.
+func TestASectionKeepsItsSign(t *testing.T) {
+	d, err := evidence.Gather(synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
+		Mishap: func(x wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = x.Factors["section"] == "A" }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := viewResults(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := string(headFigure(d).SVG)
+	for i, section := range v.(resultsView).Sections {
+		sign := strings.SplitAfter(drawn, `<g class="each" stroke="`)[i+1]
+		colour, _, _ := strings.Cut(sign, `"`)
+		if !strings.Contains(string(section.Key), colour) || !strings.Contains(sign, "section "+section.Name) {
+			t.Errorf("section %s has the sign %s in the table, and in the figure %.200s", section.Name, section.Key,
+				sign)
+		}
+	}
+}
