@@ -1,9 +1,11 @@
 package report
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -67,5 +69,23 @@ func TestASectionKeepsItsSign(t *testing.T) {
 			t.Errorf("section %s has the sign %s in the table, and in the figure %.200s", section.Name, section.Key,
 				sign)
 		}
+	}
+}
+
+// The head of a shard's report says which shard it is, and counts its own trials.
+func TestAShardsReportIsOfItsTrials(t *testing.T) {
+	info := synthetic.Info(synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 3})
+	a, err := archive.Read(synthetic.Shard(t, filepath.Join(t.TempDir(), "one"), info,
+		&archive.Shard{Number: 1, Of: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := evidence.Gather(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "Shard 1/3: 4 of 4 planned trials accepted, in 4 attempts (0 rejected, "
+	if got := viewHead(d).Counts; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -57,10 +57,13 @@ func viewHead(d *evidence.Run) head {
 // attemptsCounted says how many attempts came to what.
 func attemptsCounted(d *evidence.Run) string {
 	accepted := map[int]bool{}
-	rejected, failed, interrupted := 0, 0, 0
+	attempts, rejected, failed, interrupted := 0, 0, 0, 0
 	for _, a := range d.Attempts {
+		if !d.Drives(a.Trial) { // beyond enough: told where it says why it was enough
+			continue
+		}
+		attempts++
 		switch {
-		case d.Beyond(a.Trial): // told where it says why it was enough
 		case a.Accepted():
 			accepted[a.Trial.Number] = true
 		case a.Verdict != nil && a.Verdict.Outcome == wire.Rejected:
@@ -72,8 +75,10 @@ func attemptsCounted(d *evidence.Run) string {
 		}
 	}
 	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.Info.Plan.Trials)-d.Spared(), words.Count(len(d.Attempts)-d.DrivenBeyond(), "attempt"),
-		rejected, failed, interrupted)
+		len(accepted), d.ToDrive(), words.Count(attempts, "attempt"), rejected, failed, interrupted)
+	if d.Info.Shard != nil {
+		text = fmt.Sprintf("Shard %s: %s", d.Info.Shard, text)
+	}
 	if d.Stop != nil {
 		text += fmt.Sprintf(" Stopped after block %d: %s.", d.Stop.Blocks, d.Stop.Reason)
 	}

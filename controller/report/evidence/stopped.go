@@ -36,11 +36,15 @@ func (d *Run) PerTrial() (mbps map[int]*float64, open map[int]bool) {
 	return mbps, open
 }
 
-// Spared is how many planned trials need not be driven any more.
-func (d *Run) Spared() int {
+// Drives reports whether a trial is to be driven in this run: no other shard drives it, and it
+// is of no block after that which was enough.
+func (d *Run) Drives(t wire.Trial) bool { return d.Info.Shard.Has(t.Number) && !d.Beyond(t) }
+
+// ToDrive is how many planned trials those are.
+func (d *Run) ToDrive() int {
 	n := 0
 	for _, t := range d.Info.Plan.Trials {
-		if d.Beyond(t) {
+		if d.Drives(t) {
 			n++
 		}
 	}

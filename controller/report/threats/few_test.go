@@ -1,6 +1,7 @@
 package threats
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,5 +47,22 @@ func TestFewRepetitionsAreOfEveryCampaign(t *testing.T) {
 				t.Errorf("%d repetitions: %s", o.Repetitions, few.Text)
 			}
 		}
+	}
+}
+
+// What other shards drive is missing in none.
+func TestAShardLacksNothingOfTheOthers(t *testing.T) {
+	info := synthetic.Info(synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 3})
+	folder := synthetic.Shard(t, filepath.Join(t.TempDir(), "one"), info, &archive.Shard{Number: 1, Of: 3})
+	a, err := archive.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := gathered(t, a)
+	if missing, clear := Undriven(d); missing != nil || clear == "" {
+		t.Errorf("%+v, %q", missing, clear)
+	}
+	if few, _ := FewRepetitions(d); few == nil || strings.Contains(few.Text, "least: 0") {
+		t.Errorf("%+v", few)
 	}
 }

@@ -228,7 +228,7 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 	}
 	var open []string
 	for _, t := range d.Info.Plan.Trials {
-		if !done[t.Number] && !d.Beyond(t) {
+		if !done[t.Number] && d.Drives(t) {
 			open = append(open, fmt.Sprint(t.Number))
 		}
 	}
@@ -236,7 +236,7 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 		return nil, "Every trial that was to be driven has an accepted attempt."
 	}
 	return &Threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. "+
-		"The blocks are not whole.", len(open), len(d.Info.Plan.Trials)-d.Spared(), shortList(open))}, ""
+		"The blocks are not whole.", len(open), d.ToDrive(), shortList(open))}, ""
 }
 
 func shortList(all []string) string {
