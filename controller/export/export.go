@@ -176,7 +176,7 @@ func write(from lines, dir string, o Options) ([]string, error) {
 			"application/vnd.apache.parquet", nil})
 	}
 	dictionary := file{"data-dictionary.md", "What every column means, with its type and unit.", "text/markdown",
-		func(w io.Writer) error { return writeDictionary(w, results.columns, tables, unknown) }}
+		func(w io.Writer) error { return writeDictionary(w, results.columns, files, tables, unknown) }}
 	if err := create(filepath.Join(dir, dictionary.name), dictionary.write); err != nil {
 		return nil, err
 	}
@@ -295,7 +295,8 @@ func placesOf(a *archive.Archive) ([]file, error) {
 		return nil, err
 	}
 	return []file{
-		{"places.csv", "Every second of every window with a car: where it was, and what was measured.", "text/csv",
+		{"places.csv", "Every second of every window with a car, however its attempt ended: where it was, " +
+			"and what was measured.", "text/csv",
 			log.WriteCSV},
 		{"places.gpx", "The same along the route driven.", "application/gpx+xml", log.WriteGPX},
 	}, nil

@@ -599,6 +599,15 @@ func TestResultsAreOneRowAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := lines[0]
+	for _, name := range []string{"timelines.csv", "places.csv"} {
+		_, section, _ := strings.Cut(string(dictionary), "\n## "+name+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, column := range csvOf(t, filepath.Join(dir, name))[0] {
+			if !strings.Contains(section, "\n| `"+column+"` | ") {
+				t.Errorf("the dictionary lacks column %q of %s", column, name)
+			}
+		}
+	}
 	for i, name := range head {
 		if slices.Contains(head[:i], name) || !strings.Contains(string(dictionary), "\n| `"+name+"` | ") {
 			t.Errorf("column %q is there twice, or not in the dictionary", name)

@@ -34,6 +34,9 @@ type Second struct {
 	// Answers are those that came in it, whenever their datagrams were due: a kernel keeps a
 	// datagram for seconds that it cannot send yet.
 	Answers int
+	// Outcome is the attempt's, and Counts is 1 where that is a result and else 0; both are empty while
+	// it is not judged.
+	Outcome, Counts string
 	// moments in which they are known
 	speeds, signals, airs, throughputs int
 }
@@ -69,7 +72,7 @@ type Log struct {
 // Of reads a run's log.
 func Of(a *archive.Archive) (Log, error) {
 	out := Log{Run: a.Info().Run}
-	for part, err := range inorder.Read(a, func(at archive.Attempt) (Log, error) { return ofAttempt(a, at.TrialKey) }) {
+	for part, err := range inorder.Read(a, func(at archive.Attempt) (Log, error) { return ofAttempt(a, at) }) {
 		if err != nil {
 			return out, err
 		}
@@ -82,9 +85,18 @@ func Of(a *archive.Archive) (Log, error) {
 }
 
 // ofAttempt is the log of an attempt; empty: nobody drove.
-func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
-	if t, planned := a.Trial(k.Trial); !planned || t.Car == "" {
+func ofAttempt(a *archive.Archive, judged archive.Attempt) (out Log, err error) {
+	k := judged.TrialKey
+	t, planned := a.Trial(k.Trial)
+	if !planned || t.Car == "" {
 		return out, nil
+	}
+	outcome, counts := "", ""
+	if v := judged.Verdict; v != nil {
+		outcome, counts = string(v.Outcome), "0"
+		if archive.Counts(t, v, a.Stopped()) {
+			counts = "1"
+		}
 	}
 	at, err := metrics.Load(a, k)
 	if err != nil {
@@ -95,6 +107,7 @@ func ofAttempt(a *archive.Archive, k wire.TrialKey) (out Log, err error) {
 	seconds := make([]Second, (len(points)+metrics.TickHz-2)/metrics.TickHz)
 	for s := range seconds {
 		seconds[s] = secondOf(k, s, points[s*metrics.TickHz:min((s+1)*metrics.TickHz+1, len(points))])
+		seconds[s].Outcome, seconds[s].Counts = outcome, counts
 	}
 	byNode := at.ByNode()
 	countDatagrams(seconds, at.Trial(), byNode)

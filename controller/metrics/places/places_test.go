@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -349,6 +350,40 @@ func TestAnUnfinishedAttemptIsLogged(t *testing.T) {
 	}
 	if got := log.FarthestM(); got == nil || *got != *log.Seconds[0].DistanceM {
 		t.Errorf("something came %v m away; want %g", got, *log.Seconds[0].DistanceM)
+	}
+}
+
+// A log has every attempt: the table says how each ended, and whether it is a result.
+func TestALogSaysWhatBecameOfEachAttempt(t *testing.T) {
+	o := options
+	o.Repetitions, o.Enough = 2, 1
+	o.Mishap = func(x wire.Trial, attempt int, c *synthetic.Conditions) {
+		if x.Number == 1 && attempt == 1 {
+			c.SpeedOffsetMps = -4
+		}
+	}
+	var table bytes.Buffer
+	if err := logOf(t, synthetic.Run(t, o)).WriteCSV(&table); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&table).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, line := range lines[1:] {
+		at := func(column string) string { return line[slices.Index(lines[0], column)] }
+		got[at("trial")+"."+at("attempt")] = at("outcome") + " " + at("counts")
+	}
+	for attempt, want := range map[string]string{"1.1": "rejected 0", "1.2": "accepted 1", "4.1": "accepted 1",
+		"5.1": "accepted 0"} { // 5 is of the block after that which was enough
+		if got[attempt] != want {
+			t.Errorf("attempt %s: %q, want %q", attempt, got[attempt], want)
+		}
+	}
+	table.Reset()
+	if err := logOf(t, unfinished(t)).WriteCSV(&table); err != nil || !strings.HasSuffix(table.String(), ",,\n") {
+		t.Errorf("of what is not judged nothing is said: %v, %s", err, table.String())
 	}
 }
 

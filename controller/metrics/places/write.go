@@ -15,7 +15,7 @@ func (l Log) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{"run", "trial", "attempt", "s", "time_utc", "lat_deg", "lon_deg", "distance_m",
 		"speed_mps", "signal_dbm", "throughput_bps", "datagrams_sent", "datagrams_lost_percent",
-		"wifi_signal_dbm"}); err != nil {
+		"wifi_signal_dbm", "outcome", "counts"}); err != nil {
 		return fmt.Errorf("write places: %w", err)
 	}
 	for _, s := range l.Seconds {
@@ -28,7 +28,8 @@ func (l Log) WriteCSV(w io.Writer) error {
 		if s.Sent > 0 {
 			sent = strconv.Itoa(s.Sent)
 		}
-		if err := out.Write(append(line, sent, cell(s.LostPercent()), cell(s.WiFiDbm))); err != nil {
+		if err := out.Write(append(line, sent, cell(s.LostPercent()), cell(s.WiFiDbm),
+			metrics.Cell(s.Outcome), s.Counts)); err != nil {
 			return fmt.Errorf("write places: %w", err)
 		}
 	}
