@@ -1,6 +1,7 @@
 package threats
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,28 +25,30 @@ func gathered(t *testing.T, a *archive.Archive) *evidence.Run {
 // section alone may be of several.
 func TestFewRepetitionsAreOfEveryCampaign(t *testing.T) {
 	variants := func(x *wire.Trial) { x.Factors["variant"] = []string{"cubic", "vegas"}[x.Repetition%2] }
+	speeds := []float64{2.8, 16.7}
+	const few, clear = "In %d of %d cells fewer than three accepted trials have a result (least: %d).",
+		"Every cell has at least 3 accepted trials with a result."
 	for want, o := range map[string]synthetic.Options{
-		"4 of 4 cells have fewer than three accepted trials (least: 1)": {Speeds: []float64{2.8, 16.7}, Repetitions: 1},
-		"2 of 4 cells have fewer than three accepted trials (least: 2)": {Speeds: []float64{2.8}, Repetitions: 5,
-			Change: variants},
-		"8 of 8 cells have fewer than three accepted trials (least: 1)": {Speeds: []float64{2.8, 16.7}, Repetitions: 3,
-			Units: []string{"laptop-1", "laptop-2"}},
-		"2 of 2 cells have fewer than three accepted trials (least: 2)": {Speeds: []float64{2.8}, Repetitions: 2},
-		"": {Speeds: []float64{2.8}, Repetitions: 6, Change: variants},
+		fmt.Sprintf(few, 4, 4, 1): {Speeds: speeds, Repetitions: 1},
+		fmt.Sprintf(few, 2, 4, 2): {Speeds: speeds[:1], Repetitions: 5, Change: variants},
+		fmt.Sprintf(few, 8, 8, 1): {Speeds: speeds, Repetitions: 3, Units: []string{"laptop-1", "laptop-2"}},
+		fmt.Sprintf(few, 2, 2, 2): {Speeds: speeds[:1], Repetitions: 2},
+		clear:                     {Speeds: speeds[:1], Repetitions: 6, Change: variants},
 	} {
 		o.Seed = 5
-		few, clear := FewRepetitions(gathered(t, synthetic.Run(t, o)))
-		switch {
-		case want == "" && (few != nil || clear != "Every cell has at least 3 accepted trials."):
-			t.Errorf("%+v, %q", few, clear)
-		case want != "" && (few == nil || !strings.HasPrefix(few.Text, want)):
-			t.Errorf("%+v, %q; want %q", few, clear, want)
-		}
-		if few != nil {
-			once := strings.Contains(few.Text, "No cell has two: noise cannot be separated")
-			if once != (o.Repetitions == 1) {
-				t.Errorf("%d repetitions: %s", o.Repetitions, few.Text)
+		threat, none := FewRepetitions(gathered(t, synthetic.Run(t, o)))
+		if want == clear {
+			if threat != nil || none != clear {
+				t.Errorf("%+v, %q; want %q", threat, none, clear)
 			}
+			continue
+		}
+		if threat == nil || !strings.HasPrefix(threat.Text, want) {
+			t.Errorf("%+v, %q; want %q", threat, none, want)
+			continue
+		}
+		if once := strings.Contains(threat.Text, "None has two: noise cannot be separated"); once != (o.Repetitions == 1) {
+			t.Errorf("%d repetitions: %s", o.Repetitions, threat.Text)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func SpeedWithDistance(d *evidence.Run) (*Threat, string) {
 
 // FewRepetitions is of cells with too few trials for an interval of their own.
 func FewRepetitions(d *evidence.Run) (*Threat, string) {
-	cells := map[string]int{} // accepted trials by the combination of factors
+	cells := map[string]int{} // results by the combination of factors
 	for _, a := range d.Planned() {
 		if d.Info.Shard.Has(a.Trial.Number) {
 			cells[fmt.Sprint(a.Trial.Factors)] = 0
@@ -208,12 +208,12 @@ func FewRepetitions(d *evidence.Run) (*Threat, string) {
 	case len(cells) == 0:
 		return nil, ""
 	case few == 0:
-		return nil, fmt.Sprintf("Every cell has at least %d accepted trials.", least)
+		return nil, fmt.Sprintf("Every cell has at least %d accepted trials with a result.", least)
 	}
-	text := fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). Their means have no "+
-		"interval, and the model's intervals lean on all cells having the same spread.", few, len(cells), least)
+	text := fmt.Sprintf("In %d of %d cells fewer than three accepted trials have a result (least: %d). Their means "+
+		"have no interval, and the model's intervals lean on all cells having the same spread.", few, len(cells), least)
 	if most < 2 {
-		text += " No cell has two: noise cannot be separated from what the model leaves out."
+		text += " None has two: noise cannot be separated from what the model leaves out."
 	}
 	return &Threat{"Few repetitions", text}, ""
 }
