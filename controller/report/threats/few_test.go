@@ -47,7 +47,8 @@ func TestFewRepetitionsAreOfEveryCampaign(t *testing.T) {
 			t.Errorf("%+v, %q; want %q", threat, none, want)
 			continue
 		}
-		if once := strings.Contains(threat.Text, "None has two: noise cannot be separated"); once != (o.Repetitions == 1) {
+		once := strings.Contains(threat.Text, "None has two: noise cannot be separated")
+		if once != (o.Repetitions == 1) {
 			t.Errorf("%d repetitions: %s", o.Repetitions, threat.Text)
 		}
 	}
