@@ -47,15 +47,19 @@ func (c *course) after(ns float64) propagation.Place {
 }
 
 // link is what two radios make of each other's power, on average over fading.
-// The channel is reciprocal: the way back is the same.
+// The channel is reciprocal: the way back is the same. It has half a cache line, for a frame asks many of them.
 type link struct {
 	ratio      float64 // 0: not worked out
-	pathDb     float64 // gain without shadowing
-	shadowDb   float64
 	untilM     float64 // how far both may have come in all before that changes pathDb
+	shadowStep int64   // at which shadowDb was worked out
 	fader      *propagation.Fader
-	pathStep   int64 // at which pathDb was worked out; 0: never
-	shadowStep int64
+}
+
+// gain is what a link's ratio was worked out of.
+type gain struct {
+	pathDb   float64 // without shadowing
+	shadowDb float64
+	pathStep int64 // at which pathDb was worked out; 0: never
 }
 
 // links knows who can hear whom. All is worked out when a radio transmits, and
@@ -70,6 +74,7 @@ type links struct {
 	moved    int64         // step at which any radio was last found elsewhere
 	wentM    float64       // sum over the steps of how far any radio came at most
 	pairs    []link        // not of a disc
+	gains    []gain        // as pairs
 	reach    []reach
 	props    []propagation.Model      // by station
 	faders   []*propagation.FaderKind // by station
@@ -121,7 +126,7 @@ func newLinks(c *Core) (*links, error) {
 		}
 	}
 	if l.disc == nil {
-		l.pairs = make([]link, n*n)
+		l.pairs, l.gains = make([]link, n*n), make([]gain, n*n)
 	}
 	if s := c.cfg.Shadowing; s.SigmaDb > 0 {
 		l.shadow = propagation.NewShadowField(c.cfg.Seed, s)
@@ -186,7 +191,7 @@ func (l *links) hearers(from int) []int32 {
 		}
 		if l.disc != nil {
 			r.list, r.to = append(r.list, j), append(r.to, hearer{meanMw: l.discMw(apartM2)})
-		} else if h, does := l.hearer(from, int(j)); does {
+		} else if h, does := l.hearer(l.c.stations[from], int(j)); does {
 			r.list, r.to = append(r.list, j), append(r.to, h)
 		}
 	}
@@ -218,12 +223,25 @@ func (l *links) nearby(from int) []int32 {
 }
 
 // hearer is what a radio's transmissions are at another now, and whether that may notice them.
-func (l *links) hearer(from, to int) (h hearer, notices bool) {
-	h.meanMw, notices = l.atLeast(from, to, l.places[to].floorMw)
-	if notices && l.c.fades(&l.c.receivers[to], h.meanMw) {
-		h.fader = l.fader(from, to)
+func (l *links) hearer(s *station, to int) (h hearer, notices bool) {
+	p, x, y := l.ends(s.index, to)
+	if (p.ratio == 0 || x.wayM+y.wayM > p.untilM || p.shadowed(x, y)) && !l.mayReach(s, to) {
+		return h, false
 	}
-	return h, notices
+	floorMw := l.places[to].floorMw
+	if h.meanMw = s.txPowerMw * p.ratio; math.Abs(h.meanMw-floorMw) < borderlineDb*math.Ln10/10*floorMw {
+		h.meanMw = s.txPowerMw * l.pair(s.index, to).ratio
+	}
+	if h.meanMw < floorMw {
+		return h, false
+	}
+	if l.c.fades(&l.c.receivers[to], h.meanMw) {
+		if p.fader == nil {
+			p.fader = propagation.NewFader(l.c.cfg.Seed, min(s.index, to), max(s.index, to))
+		}
+		h.fader = p.fader
+	}
+	return h, true
 }
 
 // powersMw is the power of a frame that begins at each of those whom it reaches, in their order. The slice is the
@@ -307,12 +325,12 @@ func (l *links) discMw(apartM2 float64) float64 {
 // pair is the link between two radios at the present step.
 func (l *links) pair(a, b int) *link {
 	p, x, y := l.ends(a, b)
-	switch {
-	case p.pathStep == 0 || p.pathStep < max(x.moved, y.moved):
-		l.workPath(p, a, b)
+	switch pathStep := l.gain(a, b).pathStep; {
+	case pathStep == 0 || pathStep < max(x.moved, y.moved):
+		l.workPath(a, b)
 		fallthrough
-	case p.ratio == 0 || l.shadowed(p, x, y):
-		l.workRatio(p, a, b)
+	case p.ratio == 0 || p.shadowed(x, y):
+		l.workRatio(a, b)
 	}
 	return p
 }
@@ -323,28 +341,33 @@ func (l *links) ends(a, b int) (p *link, x, y *place) {
 	return &l.pairs[a*len(l.places)+b], &l.places[a], &l.places[b]
 }
 
+// gain is that of the link between two radios.
+func (l *links) gain(a, b int) *gain { return &l.gains[min(a, b)*len(l.places)+max(a, b)] }
+
 // shadowed reports whether an end has come into another square since a link's shadow was worked out.
-func (l *links) shadowed(p *link, x, y *place) bool { return p.shadowStep < max(x.entered, y.entered) }
+func (p *link) shadowed(x, y *place) bool { return p.shadowStep < max(x.entered, y.entered) }
 
 // workPath works out a link's gain without shadowing.
-func (l *links) workPath(p *link, a, b int) {
-	x, y := &l.places[a], &l.places[b]
+func (l *links) workPath(a, b int) {
+	p, x, y := l.ends(a, b)
 	m, n := &l.c.cfg.Nodes[a], &l.c.cfg.Nodes[b]
 	distanceM := math.Hypot(y.xM-x.xM, y.yM-x.yM)
-	p.pathDb = m.AntennaGainDbi + n.AntennaGainDbi - l.props[a].LossDb(distanceM, m.HeightM, n.HeightM)
-	p.pathStep, p.untilM = l.step, x.wayM+y.wayM
+	g := l.gain(a, b)
+	g.pathDb = m.AntennaGainDbi + n.AntennaGainDbi - l.props[a].LossDb(distanceM, m.HeightM, n.HeightM)
+	g.pathStep, p.untilM = l.step, x.wayM+y.wayM
 	if !l.c.ns2() { // which receives up to one power exactly
 		p.untilM += nearlyStill * distanceM
 	}
 }
 
 // workRatio works out a link's gain, and its shadow where an end has come into another square.
-func (l *links) workRatio(p *link, a, b int) {
-	a, b = min(a, b), max(a, b)
-	if x, y := &l.places[a], &l.places[b]; l.shadow != nil && l.shadowed(p, x, y) {
-		p.shadowDb, p.shadowStep = l.shadow.AtDb(a, b, x.cell, y.cell), l.step
+func (l *links) workRatio(a, b int) {
+	p, x, y := l.ends(a, b)
+	g := l.gain(a, b)
+	if l.shadow != nil && p.shadowed(x, y) {
+		g.shadowDb, p.shadowStep = l.shadow.AtDb(min(a, b), max(a, b), x.cell, y.cell), l.step
 	}
-	p.ratio = propagation.DbToRatio(p.pathDb + p.shadowDb)
+	p.ratio = propagation.DbToRatio(g.pathDb + g.shadowDb)
 }
 
 // nearlyStill is the part of their distance that two radios may move before their mean power is worked out
@@ -354,26 +377,19 @@ const nearlyStill = 0.0017
 // borderlineDb is how near a power must be to a floor for that not to do.
 const borderlineDb = 0.1
 
-// atLeast is a radio's mean power at another, and whether it reaches a floor. Where no shadow could
-// make it so, none is worked out.
-func (l *links) atLeast(from, to int, floorMw float64) (meanMw float64, reaches bool) {
-	p, x, y := l.ends(from, to)
-	s := l.c.stations[from]
-	moved := p.pathStep == 0 || x.wayM+y.wayM > p.untilM
-	if moved {
-		l.workPath(p, from, to)
+// mayReach works out a link that has changed, unless no shadow could make it reach the other's floor.
+func (l *links) mayReach(s *station, to int) bool {
+	p, x, y := l.ends(s.index, to)
+	g := l.gain(s.index, to)
+	if g.pathStep == 0 || x.wayM+y.wayM > p.untilM {
+		l.workPath(s.index, to)
 	}
-	if moved || p.ratio == 0 || l.shadowed(p, x, y) {
-		if s.txPowerDbm+p.pathDb+l.headroom < l.c.stations[to].floorDbm-borderlineDb {
-			p.ratio = 0
-			return 0, false
-		}
-		l.workRatio(p, from, to)
+	if s.txPowerDbm+g.pathDb+l.headroom < l.c.stations[to].floorDbm-borderlineDb {
+		p.ratio = 0
+		return false
 	}
-	if meanMw = s.txPowerMw * p.ratio; math.Abs(meanMw-floorMw) < borderlineDb*math.Ln10/10*floorMw {
-		meanMw = s.txPowerMw * l.pair(from, to).ratio
-	}
-	return meanMw, meanMw >= floorMw
+	l.workRatio(s.index, to)
+	return true
 }
 
 // fadingNow is the power ratio of a link's fading at this very moment.
