@@ -85,6 +85,7 @@ type receiver struct {
 	sensed   int32         // how many of them were noticed
 	busy     bool          // the channel, as this station sees it
 	awaitRx  bool          // the time for an answer is over, but something is coming in
+	eifs     bool          // this busy period, or the last, ended in a frame that could not be read
 }
 
 // add takes note of what begins. A sum of what began and ended is off by rounding only, which is 150 dB below
@@ -345,7 +346,7 @@ func (c *Core) leastNoticedMw(r *receiver) float64 {
 func (c *Core) detect(tx *transmission) {
 	for _, j := range tx.opens {
 		if c.receivers[j].detectAt == c.now {
-			c.resolve(c.stations[j])
+			c.resolve(int(j))
 			c.look(int(j))
 		}
 	}
@@ -361,21 +362,23 @@ func (c *Core) detect(tx *transmission) {
 // One that notices frames and locks on to none has detected a preamble and got no
 // valid header. That ends as an error of reception (PHY-RXEND.indication with
 // FormatViolation, 16.2.6 and 17.3.12), so that EIFS follows, as after a bad FCS.
-func (c *Core) resolve(r *station) {
+func (c *Core) resolve(station int) {
+	r := &c.receivers[station]
 	opened := r.detectAt - c.phy.Detection
 	r.detectAt = 0
 	if c.ns2() {
-		c.hold(r, opened)
+		c.hold(c.stations[station], opened)
 		return
 	}
-	if r.tx != nil {
+	locked := r.receives
+	if r.tx != nil || locked != nil && !c.relocks && opened >= locked.headerEnd { // all that began is too late
 		return
 	}
 	var best *transmission
 	bestMw, rivalsMw := 0.0, 0.0
 	began := c.recent(opened)
 	for _, tx := range began {
-		if a := &tx.at[r.index]; a.powerMw > bestMw {
+		if a := &tx.at[station]; a.powerMw > bestMw {
 			best, bestMw = tx, a.powerMw
 		}
 	}
@@ -384,23 +387,23 @@ func (c *Core) resolve(r *station) {
 	}
 	for _, tx := range began {
 		if tx != best {
-			rivalsMw += tx.at[r.index].powerMw
+			rivalsMw += tx.at[station].powerMw
 		}
 	}
-	rivalsMw = best.share * (rivalsMw + c.narrowMw(best, r.index, began))
-	noticed := bestMw >= c.noticesMw(r.receiver, best)
-	others := c.interference(r, best)
+	rivalsMw = best.share * (rivalsMw + c.narrowMw(best, station, began))
+	noticed := bestMw >= c.noticesMw(r, best)
+	others := c.interference(station, best)
 	clear := noticed && bestMw >= best.lockSNR*(r.noiseMw+others) && bestMw >= captureRatio*rivalsMw
-	switch locked := r.receives; {
+	switch {
 	case locked == nil && noticed && clear:
-		r.lock(best, others)
+		c.stations[station].lock(best, others)
 	case locked == nil:
 		// Who is within a disc's carrier sense is noticed, however weak.
 		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
 	case clear && (c.relocks || best.start < locked.headerEnd) &&
 		bestMw >= captureRatio*best.share*(r.noiseMw+others):
-		locked.at[r.index].lose(Collision)
-		r.lock(best, others)
+		locked.at[station].lose(Collision)
+		c.stations[station].lock(best, others)
 	}
 }
 
@@ -433,11 +436,12 @@ func (s *station) expect() {
 
 // interference is the power at a receiver of all that is on the air there but one transmission, as if it were
 // spread over the channel: a frame meets its share of it.
-func (c *Core) interference(r *station, but *transmission) float64 {
+func (c *Core) interference(station int, but *transmission) float64 {
+	r := &c.receivers[station]
 	if r.arrivals == 1 {
 		return 0
 	}
-	return (r.sumMw - but.at[r.index].powerMw + c.narrowMw(but, r.index, c.air)) * c.interferes
+	return (r.sumMw - but.at[station].powerMw + c.narrowMw(but, station, c.air)) * c.interferes
 }
 
 // narrowMw is by how much more the narrow ones among transmissions interfere with another narrow one: all of their
@@ -478,7 +482,7 @@ func (c *Core) settle(r *station) {
 		from = to
 	}
 	r.rx.upTo = c.now
-	r.rx.interferenceMw = c.interference(r, tx)
+	r.rx.interferenceMw = c.interference(r.index, tx)
 	r.expect()
 }
 
@@ -524,7 +528,7 @@ func (c *Core) endTx(tx *transmission) {
 	for _, j := range tx.reach {
 		r, a := &c.receivers[j], &tx.at[j]
 		if c.ns2() && r.receives == tx && r.detectAt != 0 {
-			c.resolve(c.stations[j]) // what begins now collides with this frame still
+			c.resolve(int(j)) // what begins now collides with this frame still
 		}
 		r.remove(a)
 		switch {

@@ -48,7 +48,6 @@ type station struct {
 	// The receiver.
 	sentAt time.Duration // end of the last own transmission
 	rx     reception     // of what it receives
-	eifs   bool          // this busy period, or the last, ended in a frame that could not be read
 
 	// The channel as this station sees it.
 	idleFrom  time.Duration // while not busy
