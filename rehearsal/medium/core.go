@@ -190,7 +190,7 @@ func (c *Core) Advance(to time.Duration) {
 
 // run is the one dispatch of events.
 func (c *Core) run(e event) {
-	switch e.kind {
+	switch e.kind() {
 	case evTxEnd:
 		c.endTx(c.txs[e.node])
 	case evDetect:
@@ -228,7 +228,7 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 	for i := range c.events.heap {
 		e := &c.events.heap[i]
 		lead := time.Duration(0)
-		switch e.kind {
+		switch e.kind() {
 		case evDetect:
 			continue // its frame's end is in the queue too
 		case evTxEnd:

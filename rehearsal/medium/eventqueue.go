@@ -24,29 +24,31 @@ type event struct {
 	order uint64 // among events of one time: by kind, and then first scheduled, first run
 	node  int32  // of evTxEnd and evDetect the transmission
 	gen   uint32
-	kind  eventKind
 }
 
-// eventQueue is a binary heap by (at, order). It has no pointers, which would cost when the garbage collector runs.
+// kindShift leaves room for more events of a kind than any channel lives long enough to have.
+const kindShift = 56
+
+func (e *event) kind() eventKind { return eventKind(e.order >> kindShift) }
+
+// eventQueue is a heap by (at, order), in which each has four below it: half as many levels, each in two cache
+// lines. It has no pointers, which would cost when the garbage collector runs.
 type eventQueue struct {
 	heap []event
 	seq  uint64
 }
 
 func (q *eventQueue) before(a, b *event) bool {
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	return a.order < b.order
+	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-func (q *eventQueue) push(e event) {
+func (q *eventQueue) push(kind eventKind, e event) {
 	q.seq++
-	e.order = uint64(e.kind)<<56 | q.seq // which no channel lives long enough to fill
+	e.order = uint64(kind)<<kindShift | q.seq
 	q.heap = append(q.heap, e)
 	i := len(q.heap) - 1
 	for i > 0 {
-		up := (i - 1) / 2
+		up := (i - 1) / 4
 		if !q.before(&e, &q.heap[up]) {
 			break
 		}
@@ -65,11 +67,17 @@ func (q *eventQueue) pop() event {
 	}
 	i := 0
 	for {
-		least := 2*i + 1
-		if least+1 < last && q.before(&q.heap[least+1], &q.heap[least]) {
-			least++
+		first := 4*i + 1
+		if first >= last {
+			break
 		}
-		if least >= last || !q.before(&q.heap[least], &e) {
+		least := first
+		for j := first + 1; j < min(first+4, last); j++ {
+			if q.before(&q.heap[j], &q.heap[least]) {
+				least = j
+			}
+		}
+		if !q.before(&q.heap[least], &e) {
 			break
 		}
 		q.heap[i] = q.heap[least]

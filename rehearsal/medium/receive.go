@@ -85,7 +85,7 @@ func (s *station) overhear(tx *transmission) {
 	p := s.core.phy
 	mode := &p.Modes[tx.mode]
 	wait := 2*p.SIFS + p.Airtime(mode, dot11.CTSBytes) + p.PLCP(mode) + 2*p.Slot
-	s.core.events.push(event{at: s.core.now + wait, kind: evUnheard, node: int32(s.index), gen: s.navGen})
+	s.core.events.push(evUnheard, event{at: s.core.now + wait, node: int32(s.index), gen: s.navGen})
 	s.rtsAt = s.core.now
 }
 
@@ -203,8 +203,7 @@ func (s *station) handUp(from, mode int, f *frame) bool {
 func (s *station) answer(r response) {
 	s.response = r
 	s.respondGen++
-	s.core.events.push(event{at: s.core.now + s.core.phy.SIFS, kind: evRespond,
-		node: int32(s.index), gen: s.respondGen})
+	s.core.events.push(evRespond, event{at: s.core.now + s.core.phy.SIFS, node: int32(s.index), gen: s.respondGen})
 }
 
 func (s *station) respond() {
