@@ -249,7 +249,7 @@ func (l *links) hearer(s *station, to int) (h hearer, notices bool) {
 func (l *links) powersMw(tx *transmission) []float64 {
 	r, kind := &l.reach[tx.from], l.faders[tx.from]
 	since, out := float64(l.c.now-l.foundAt), l.powers[:0]
-	from := l.courses[tx.from].after(since)
+	from := kind.Spot(l.courses[tx.from].after(since))
 	for i := range r.to {
 		if f := r.to[i].fader; f != nil {
 			kind.Fetch(f)
@@ -259,11 +259,11 @@ func (l *links) powersMw(tx *transmission) []float64 {
 		h := &r.to[i]
 		powerMw := h.meanMw
 		if h.fader != nil {
-			lower, higher := from, l.courses[j].after(since)
-			if int(j) < tx.from {
-				lower, higher = higher, lower
+			if to := kind.Spot(l.courses[j].after(since)); int(j) < tx.from {
+				powerMw *= kind.Power(h.fader, to, from, l.c.now)
+			} else {
+				powerMw *= kind.Power(h.fader, from, to, l.c.now)
 			}
-			powerMw *= kind.Power(h.fader, lower, higher, l.c.now)
 		}
 		out = append(out, powerMw)
 	}
@@ -398,7 +398,8 @@ func (l *links) fadingNow(a, b int) float64 { return l.fadingAt(a, b, l.c.now) }
 // fadingAt is the same at a time.
 func (l *links) fadingAt(a, b int, at time.Duration) float64 {
 	a, b = min(a, b), max(a, b)
-	return l.faders[a].Power(l.fader(a, b), l.placeAt(a, at), l.placeAt(b, at), at)
+	k := l.faders[a]
+	return k.Power(l.fader(a, b), k.Spot(l.placeAt(a, at)), k.Spot(l.placeAt(b, at)), at)
 }
 
 // fader is the fading of the link between two stations.

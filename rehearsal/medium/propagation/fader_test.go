@@ -8,6 +8,10 @@ import (
 
 const testWaveM = SpeedOfLightMps / 2437e6
 
+func power(k *FaderKind, f *Fader, lower, higher Place, at time.Duration) float64 {
+	return k.Power(f, k.Spot(lower), k.Spot(higher), at)
+}
+
 // The autocorrelation of the scattered part is J0(2π f_d τ) = J0(2π d/λ) when one of the nodes moves (Clarke; Jakes,
 // Microwave Mobile Communications, 1974), and the product of both nodes' when both do, whatever their directions (Akki
 // and Haber, 1986): so it is for two that drive side by side.
@@ -39,8 +43,8 @@ func TestFadingDecorrelatesAsBessel(t *testing.T) {
 		var p0, p1, both float64
 		for i := range links {
 			f := NewFader(6, i, i+1)
-			a := kind.Power(f, Place{7, 3}, Place{107, 23}, 0)
-			b := kind.Power(f, moved(7, 3, c.lower), moved(107, 23, c.higher), 0)
+			a := power(kind, f, Place{7, 3}, Place{107, 23}, 0)
+			b := power(kind, f, moved(7, 3, c.lower), moved(107, 23, c.higher), 0)
 			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
 		}
 		bessel := func(by Place) float64 { return math.J0(2 * math.Pi * math.Hypot(by.XM, by.YM)) }
@@ -63,7 +67,7 @@ func TestMovingScatterersFadeStandingNodes(t *testing.T) {
 		var p0, p1, both float64
 		for i := range links {
 			f := NewFader(6, i, i+1)
-			power := func(at float64) float64 { return kind.Power(f, Place{}, Place{100, 20}, time.Duration(at*1e9)) }
+			power := func(at float64) float64 { return power(kind, f, Place{}, Place{100, 20}, time.Duration(at*1e9)) }
 			a, b := power(1), power(1+seconds)
 			p0, p1, both = p0+a/links, p1+b/links, both+a*b/links
 		}
@@ -99,12 +103,44 @@ func TestFaderAgainstItsFormula(t *testing.T) {
 				re, im = re+kind.scatter*c, im+kind.scatter*s
 			}
 			if want := re*re + im*im; want > 1e-3 {
-				worst = math.Max(worst, math.Abs(RatioToDb(kind.Power(f, a, b, 0)/want)))
+				worst = math.Max(worst, math.Abs(RatioToDb(power(kind, f, a, b, 0)/want)))
 			}
 		}
 		t.Logf("%s: at most %.3f dB from the formula", cfg.Model, worst)
 		if worst > 0.2 {
 			t.Errorf("%s: %g dB from the formula", cfg.Model, worst)
+		}
+	}
+}
+
+// What is written out against the loop over waves that it stands for, to the bit.
+func TestFaderSumsAllWaves(t *testing.T) {
+	const seed = 11
+	s := newStream(seed, 0, 0, 0)
+	far := func() int64 { return int64(s.next()) >> 20 } // to 1000 km on either side
+	for i := range 20000 {
+		f := NewFader(seed, i, i+1)
+		ax, ay, bx, by := far(), far(), far(), far()
+		var there, back uint32
+		for n, p := range f.phases {
+			a, b := otherTurns[f.others][n/4], f.turns[n/4]
+			cosA, sinA, cosB, sinB := int64(a.cos), int64(a.sin), int64(b.cos), int64(b.sin)
+			along := uint16((ax*cosA + ay*sinA + bx*cosB + by*sinB) >> waveShift)
+			across := uint16((ay*cosA - ax*sinA + by*cosB - bx*sinB) >> waveShift)
+			switch n % 4 {
+			case 0:
+				there += packed[(p+along)>>phaseShift]
+			case 1:
+				there += packed[(p+across)>>phaseShift]
+			case 2:
+				back += packed[(p-along)>>phaseShift]
+			case 3:
+				back += packed[(p-across)>>phaseShift]
+			}
+		}
+		if gotThere, gotBack := f.sum(&otherTurns[f.others], ax, ay, bx, by); gotThere != there || gotBack != back {
+			t.Fatalf("seed %d, fader %d at %d %d, %d %d: sums %d and %d, want %d and %d", seed, i, ax, ay, bx, by,
+				gotThere, gotBack, there, back)
 		}
 	}
 }
