@@ -82,6 +82,7 @@ type links struct {
 	shadow   *propagation.ShadowField
 	headroom float64   // dB that shadowing may add to the mean
 	powers   []float64 // that powersMw gave last
+	fetched  float64
 }
 
 // reach is the stations that may notice a radio's transmissions, ascending.
@@ -184,7 +185,14 @@ func (l *links) hearers(from int) []int32 {
 	}
 	r.step = l.step
 	r.list, r.to = r.list[:0], r.to[:0]
-	for _, j := range l.nearby(from) {
+	near := l.nearby(from)
+	if l.disc == nil {
+		for _, j := range near { // brings all links near at once, as Fetch does with faders
+			p, _, _ := l.ends(from, int(j))
+			l.fetched += p.ratio
+		}
+	}
+	for _, j := range near {
 		apartM2 := l.apartM2(from, int(j))
 		if apartM2 > r.limitM2 {
 			continue
