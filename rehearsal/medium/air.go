@@ -200,9 +200,9 @@ func (c *Core) startTx(tx *transmission) {
 		}
 	}
 	if len(tx.opens) > 0 {
-		c.events.push(evDetect, event{at: c.now + c.phy.Detection, node: tx.index})
+		c.events.Push(evDetect, event{At: c.now + c.phy.Detection, Node: tx.index})
 	}
-	c.events.push(evTxEnd, event{at: tx.end, node: tx.index})
+	c.events.Push(evTxEnd, event{At: tx.end, Node: tx.index})
 }
 
 // arrive begins a frame at a receiver where it changes more than the sum.

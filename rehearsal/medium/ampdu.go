@@ -353,7 +353,7 @@ func (s *station) awaitRelease(from int) {
 	p := &s.acks[from]
 	if due, any := p.reorder.Due(); any && !p.releases {
 		p.releases = true
-		s.core.events.push(evRelease, event{at: due, node: int32(s.index), gen: uint32(from)})
+		s.core.events.Push(evRelease, event{At: due, Node: int32(s.index), Gen: uint32(from)})
 	}
 }
 

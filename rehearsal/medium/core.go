@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/dot11"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/eventqueue"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ht"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
@@ -33,7 +34,7 @@ type Core struct {
 	sink   Sink
 
 	now       time.Duration
-	events    eventQueue
+	events    eventqueue.Queue
 	stations  []*station
 	receivers []receiver      // by station
 	air       []*transmission // all that is on the air, by their starts
@@ -180,9 +181,9 @@ func (c *Core) QueueRoom(node int) int {
 // Advance runs every event up to and including a model time and leaves Now
 // there. A time before Now runs nothing.
 func (c *Core) Advance(to time.Duration) {
-	for len(c.events.heap) > 0 && c.events.heap[0].at <= to {
-		e := c.events.pop()
-		c.now = max(c.now, e.at)
+	for len(c.events.All()) > 0 && c.events.All()[0].At <= to {
+		e := c.events.Pop()
+		c.now = max(c.now, e.At)
 		c.run(e)
 	}
 	c.now = max(c.now, to)
@@ -190,32 +191,32 @@ func (c *Core) Advance(to time.Duration) {
 
 // run is the one dispatch of events.
 func (c *Core) run(e event) {
-	switch e.kind() {
+	switch e.Kind() {
 	case evTxEnd:
-		c.endTx(c.txs[e.node])
+		c.endTx(c.txs[e.Node])
 	case evDetect:
-		c.detect(c.txs[e.node])
+		c.detect(c.txs[e.Node])
 	case evAccess:
-		if s := c.stations[e.node]; s.accessGen == e.gen {
+		if s := c.stations[e.Node]; s.accessGen == e.Gen {
 			s.access()
 		}
 	case evRespond:
-		if s := c.stations[e.node]; s.respondGen == e.gen {
+		if s := c.stations[e.Node]; s.respondGen == e.Gen {
 			s.respond()
 		}
 	case evTimeout:
-		if s := c.stations[e.node]; s.timeoutGen == e.gen {
+		if s := c.stations[e.Node]; s.timeoutGen == e.Gen {
 			s.timeout()
 		}
 	case evBeacon:
-		if s := c.stations[e.node]; s.beaconGen == e.gen {
+		if s := c.stations[e.Node]; s.beaconGen == e.Gen {
 			s.sendBeacon()
 		}
 	case evRelease:
-		c.stations[e.node].release(int(e.gen))
+		c.stations[e.Node].release(int(e.Gen))
 	case evUnheard:
-		if s := c.stations[e.node]; s.navGen == e.gen {
-			s.navEnds(e.at)
+		if s := c.stations[e.Node]; s.navGen == e.Gen {
+			s.navEnds(e.At)
 		}
 	}
 }
@@ -225,38 +226,39 @@ func (c *Core) run(e event) {
 // nothing: what happens on the air before it is seen by no host.
 func (c *Core) NextEffect() (time.Duration, bool) {
 	earliest, any := time.Duration(math.MaxInt64), false
-	for i := range c.events.heap {
-		e := &c.events.heap[i]
+	events := c.events.All()
+	for i := range events {
+		e := &events[i]
 		lead := time.Duration(0)
-		switch e.kind() {
+		switch e.Kind() {
 		case evDetect:
 			continue // its frame's end is in the queue too
 		case evTxEnd:
-			if k := c.txs[e.node].kind; k != kindData && k != kindRequest && !(k == kindAck && c.cfg.MPDUs) {
+			if k := c.txs[e.Node].kind; k != kindData && k != kindRequest && !(k == kindAck && c.cfg.MPDUs) {
 				lead = c.phy.SIFS + c.minData
 			}
 		case evAccess:
-			s := c.stations[e.node]
-			if s.accessGen != e.gen {
+			s := c.stations[e.Node]
+			if s.accessGen != e.Gen {
 				continue
 			}
 			lead = s.leastAirtime()
 		case evRespond:
-			if c.stations[e.node].respondGen != e.gen {
+			if c.stations[e.Node].respondGen != e.Gen {
 				continue
 			}
 			lead = c.minData
 		case evUnheard, evBeacon:
 			lead = c.minData
 		case evTimeout:
-			if c.stations[e.node].timeoutGen != e.gen {
+			if c.stations[e.Node].timeoutGen != e.Gen {
 				continue
 			}
 			if !c.cfg.MPDUs { // whose sender is told that its frame is given up
 				lead = c.minData
 			}
 		}
-		earliest, any = min(earliest, e.at+lead), true
+		earliest, any = min(earliest, e.At+lead), true
 	}
 	return earliest, any
 }

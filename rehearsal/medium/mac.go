@@ -217,7 +217,7 @@ func (s *station) scheduleAccess() {
 func (s *station) pushAccess(at time.Duration) {
 	s.accessAt = at
 	s.accessGen++
-	s.core.events.push(evAccess, event{at: s.accessAt, node: int32(s.index), gen: s.accessGen})
+	s.core.events.Push(evAccess, event{At: s.accessAt, Node: int32(s.index), Gen: s.accessGen})
 }
 
 // carrier takes note of whether the channel is busy.
@@ -441,7 +441,8 @@ func (s *station) await(tx *transmission, state macState) {
 	s.failCause = s.missOf(tx)
 	answer := &p.Modes[p.Modes[tx.mode].Response]
 	s.timeoutGen++
-	s.core.events.push(evTimeout, event{at: s.core.now + p.SIFS + p.Slot + p.PLCP(answer), node: int32(s.index), gen: s.timeoutGen})
+	s.core.events.Push(evTimeout, event{At: s.core.now + p.SIFS + p.Slot + p.PLCP(answer),
+		Node: int32(s.index), Gen: s.timeoutGen})
 }
 
 // missOf is why the addressee did not get a frame. When it did, the exchange

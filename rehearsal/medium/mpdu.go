@@ -230,7 +230,7 @@ func (s *station) holdBeacon(f *frame) {
 	}
 	s.beacon = f
 	s.beaconGen++
-	s.core.events.push(evBeacon, event{at: s.core.now + s.beaconDelay, node: int32(s.index), gen: s.beaconGen})
+	s.core.events.Push(evBeacon, event{At: s.core.now + s.beaconDelay, Node: int32(s.index), Gen: s.beaconGen})
 }
 
 // sendBeacon puts the beacon that is due before all that waits (11.1.3.2).

@@ -122,7 +122,7 @@ func (s *station) ns2AwaitAnswer() { s.ns2Timer(s.tx.end + s.core.phy.SIFS + s.a
 
 func (s *station) ns2Timer(at time.Duration) {
 	s.timeoutGen++
-	s.core.events.push(evTimeout, event{at: at + 2*s.core.phy.Detection, node: int32(s.index), gen: s.timeoutGen})
+	s.core.events.Push(evTimeout, event{At: at + 2*s.core.phy.Detection, Node: int32(s.index), Gen: s.timeoutGen})
 }
 
 // ns2Sent is the end of an own transmission to one station.
@@ -260,5 +260,5 @@ func (s *station) ns2SetNAV(until time.Duration) {
 	}
 	s.nav = until
 	s.navGen++
-	s.core.events.push(evUnheard, event{at: until, node: int32(s.index), gen: s.navGen})
+	s.core.events.Push(evUnheard, event{At: until, Node: int32(s.index), Gen: s.navGen})
 }

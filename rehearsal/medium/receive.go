@@ -85,7 +85,7 @@ func (s *station) overhear(tx *transmission) {
 	p := s.core.phy
 	mode := &p.Modes[tx.mode]
 	wait := 2*p.SIFS + p.Airtime(mode, dot11.CTSBytes) + p.PLCP(mode) + 2*p.Slot
-	s.core.events.push(evUnheard, event{at: s.core.now + wait, node: int32(s.index), gen: s.navGen})
+	s.core.events.Push(evUnheard, event{At: s.core.now + wait, Node: int32(s.index), Gen: s.navGen})
 	s.rtsAt = s.core.now
 }
 
@@ -203,7 +203,7 @@ func (s *station) handUp(from, mode int, f *frame) bool {
 func (s *station) answer(r response) {
 	s.response = r
 	s.respondGen++
-	s.core.events.push(evRespond, event{at: s.core.now + s.core.phy.SIFS, node: int32(s.index), gen: s.respondGen})
+	s.core.events.Push(evRespond, event{At: s.core.now + s.core.phy.SIFS, Node: int32(s.index), Gen: s.respondGen})
 }
 
 func (s *station) respond() {
