@@ -66,12 +66,17 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 			return fmt.Errorf("warn: %w", err)
 		}
 	}
-	sp, err := spool.Open(f.dir, f.node, spool.Options{})
+	clk := clock.System{}
+	sp, err := spool.Open(f.dir, f.node, spool.Options{Damaged: func(d spool.Damage) (wire.Header, wire.Body) {
+		return wire.Header{TBootNs: clk.BootNs()}, &wire.Event{Level: "error", Text: d.String()}
+	}})
 	if err != nil {
 		return fmt.Errorf("%w; --dir names another folder", err)
 	}
 	defer func() { err = errors.Join(err, sp.Close()) }()
-	clk := clock.System{}
+	if err := warnOfDamage(sp.Recovered(), out); err != nil {
+		return err
+	}
 	receiver := gps.New(f.gpsd, clk)
 	emit := func(tBootNs int64, b wire.Body) error {
 		_, err := sp.Append(wire.Header{TBootNs: tBootNs}, b)
@@ -99,6 +104,23 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 	err = g.Wait()
 	_, perr := fmt.Fprintf(out, "%d records are in %[2]s\nnext: fieldmesh collect %[2]s\n", sp.Position().Seq, f.dir)
 	return errors.Join(err, perr)
+}
+
+// warnOfDamage says what was found damaged in a folder that is resumed.
+func warnOfDamage(r spool.Recovery, out io.Writer) error {
+	var found []string
+	for _, d := range r.Damaged {
+		found = append(found, d.String())
+	}
+	if cut := r.Cut(); cut != "" {
+		found = append(found, cut)
+	}
+	for _, what := range found {
+		if _, err := fmt.Fprintln(out, what); err != nil {
+			return fmt.Errorf("warn: %w", err)
+		}
+	}
+	return nil
 }
 
 // unlessEnded is err, but not the one that only says that ctx has ended.

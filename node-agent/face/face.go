@@ -163,9 +163,12 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 		return nil, err
 	}
 	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, KeptBytes: keep,
-		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt, Boot: boot})
+		MinFreeBytes: leave, Sign: identity.Sign, Last: endsAttempt, Boot: boot, Damaged: damaged(clk, log)})
 	if err != nil {
 		return nil, err
+	}
+	if cut := sp.Recovered().Cut(); cut != "" {
+		log.Warn("the spool was cut", "torn", cut)
 	}
 	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()),
 		stored:      capture.NewStore(filepath.Join(cfg.FaceDir(), "captures")),

@@ -109,9 +109,13 @@ func (s *Spool) reopen(run string) error {
 	return nil
 }
 
-// wanted reports whether a segment that is not the newest has records that nobody may have yet. mu is held.
+// wanted reports whether a segment that is not the newest has records that nobody may have yet, or damage that nobody
+// may know of. mu is held.
 func (s *Spool) wanted(i int) bool {
 	g, last := s.segments[i], s.segments[i+1].first-1
+	if g.told != nil && !s.confirmed.has(g.told.Run, g.told.Seq) {
+		return true
+	}
 	if last <= s.confirmed.all || g.runs == nil {
 		return last > s.confirmed.all
 	}

@@ -14,15 +14,16 @@ const readBytes = 4 << 20
 
 // Read returns up to limit durable records newer than after, oldest first, as
 // JSON without a line feed, and the seq to go on from. Records that were
-// confirmed and dropped are passed over, and so are damaged ones.
+// confirmed and dropped are passed over, and so are damaged ones, of which Damaged is told.
 func (s *Spool) Read(after uint64, limit int) (lines [][]byte, last uint64, err error) {
 	if limit <= 0 {
 		return nil, after, nil
 	}
 	// A segment can be dropped between the look and the reading; what it held
 	// was confirmed, so a second look begins after it.
+	var holes []Damage
 	for range 3 {
-		lines, last, err = s.read(after, limit)
+		lines, last, holes, err = s.read(after, limit)
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -30,25 +31,31 @@ func (s *Spool) Read(after uint64, limit int) (lines [][]byte, last uint64, err 
 	if err != nil {
 		return nil, after, fmt.Errorf("read spool %q: %w", s.dir, err)
 	}
+	s.tell(holes)
 	return lines, last, nil
 }
 
-func (s *Spool) read(after uint64, limit int) ([][]byte, uint64, error) {
+func (s *Spool) read(after uint64, limit int) (lines [][]byte, last uint64, holes []Damage, err error) {
 	s.mu.Lock()
 	durable, closed := s.durable, s.closed
 	spans := s.spans(after)
 	s.mu.Unlock()
 	if closed {
-		return nil, after, ErrClosed
+		return nil, after, nil, ErrClosed
 	}
 	if after >= durable {
-		return nil, after, nil
+		return nil, after, nil, nil
 	}
-	var lines [][]byte
-	size, last := 0, after
+	size, damaged := 0, 0 // the latter since the last good line
+	last = after
 	for _, p := range spans {
 		full := false
-		err := p.read(func(json []byte, seq uint64) bool {
+		seen, err := p.scan(func(json []byte, seq uint64, at place) bool {
+			damaged += at.damaged
+			if seq > last && damaged > 0 {
+				holes = append(holes, damage(last, damaged, json))
+			}
+			damaged = 0
 			if seq <= last {
 				return true
 			}
@@ -57,15 +64,16 @@ func (s *Spool) read(after uint64, limit int) ([][]byte, uint64, error) {
 			return !full
 		})
 		if err != nil {
-			return nil, after, err
+			return nil, after, nil, err
 		}
 		if full {
-			return lines, last, nil
+			return lines, last, holes, nil
 		}
+		damaged += seen.after
 	}
 	// Everything durable was looked at, so a damaged end is passed over too:
 	// whoever waits for news must not be sent back to it for ever.
-	return lines, max(last, durable), nil
+	return lines, max(last, durable), holes, nil
 }
 
 // span is the part of a segment that a reader has to look at.
@@ -86,19 +94,12 @@ func (s *Spool) spans(after uint64) []span {
 	return out
 }
 
-func (p span) read(visit func(json []byte, seq uint64) bool) error {
-	_, err := p.scan(visit)
-	return err
-}
-
-// scan reads like read, and reports whether all that it looked at is undamaged; it is so only where visit saw all.
-func (p span) scan(visit func(json []byte, seq uint64) bool) (whole bool, err error) {
+// scan calls visit with every good line of the span in turn until visit says false.
+func (p span) scan(visit func(json []byte, seq uint64, at place) bool) (scanned, error) {
 	f, err := os.Open(p.path)
 	if err != nil {
-		return false, err
+		return scanned{}, err
 	}
 	defer f.Close()
-	damaged, end, err := scan(io.NewSectionReader(f, p.from, p.to-p.from), p.from,
-		func(json []byte, seq uint64, _ int64) bool { return visit(json, seq) })
-	return damaged == 0 && end == p.to, err
+	return scan(io.NewSectionReader(f, p.from, p.to-p.from), p.from, visit)
 }

@@ -151,7 +151,7 @@ func dropUnbegun(segments []*segment) ([]*segment, error) {
 
 // newest is the seq of the last record in a segment, 0 when there is none.
 func (g *segment) newest() (newest uint64, err error) {
-	err = span{g.path, 0, g.bytes}.read(func(_ []byte, seq uint64) bool {
+	_, err = span{g.path, 0, g.bytes}.scan(func(_ []byte, seq uint64, _ place) bool {
 		newest = max(newest, seq)
 		return true
 	})
@@ -184,10 +184,11 @@ func (g *segment) readRuns() {
 		return
 	}
 	runs := map[string]uint64{}
-	whole, err := span{g.path, 0, g.bytes}.scan(func(json []byte, seq uint64) bool {
+	seen, err := span{g.path, 0, g.bytes}.scan(func(json []byte, seq uint64, _ place) bool {
 		runs[runOf(json)] = seq
 		return true
 	})
+	whole := seen.damaged == 0 && seen.after == 0
 	if err == nil && (whole || len(runs) > 0) {
 		g.runs = runs
 	}
@@ -205,22 +206,24 @@ func (s *Spool) resume(g *segment) error {
 	defer f.Close()
 	newest := g.first - 1
 	g.runs = map[string]uint64{}
-	damaged, end, err := scan(f, 0, func(json []byte, seq uint64, offset int64) bool {
+	seen, err := scan(f, 0, func(json []byte, seq uint64, at place) bool {
+		if at.damaged > 0 {
+			s.recovery.Damaged = append(s.recovery.Damaged, damage(newest, at.damaged, json))
+		}
 		newest = max(newest, seq)
 		g.runs[runOf(json)] = seq
-		g.note(seq, offset)
+		g.note(seq, at.offset)
 		return true
 	})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", g.path, err)
 	}
-	s.recovery.DamagedLines = damaged
 	s.durable = max(s.durable, newest)
 	if s.live, err = s.openSegment(g.path); err != nil {
 		return err
 	}
-	if g.bytes > end {
-		if err := s.cut(f, g, end); err != nil {
+	if g.bytes > seen.end {
+		if err := s.cut(f, g, seen.end); err != nil {
 			return errors.Join(fmt.Errorf("cut the torn tail of %s: %w", g.path, err), s.live.Close())
 		}
 	}

@@ -105,7 +105,7 @@ func replay(t *testing.T, dir string, epoch []byte, opt Options, writes []write,
 	if err != nil {
 		t.Fatalf("write %d, byte %d: %v", w, cut, err)
 	}
-	if got := s.Recovered(); got.CutBytes != int64(tornBytes) || got.DamagedLines != 0 || (got.TornFile != "") !=
+	if got := s.Recovered(); got.CutBytes != int64(tornBytes) || len(got.Damaged) != 0 || (got.TornFile != "") !=
 		(tornBytes > 0) {
 		t.Fatalf("write %d, byte %d: recovered %+v, %d bytes are torn", w, cut, got, tornBytes)
 	}

@@ -106,7 +106,7 @@ func TestFullDiskLosesNothingAndRecovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := mustOpen(t, dir, noFloor)
-		if r := again.Recovered(); r != (Recovery{}) {
+		if r := again.Recovered(); r.CutBytes != 0 || r.TornFile != "" || len(r.Damaged) > 0 {
 			t.Errorf("a segment written on a full disk was damaged: %+v", r)
 		}
 		wantRange(t, seqs(t, again, 0, 100), 1, 16)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/sumline"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // file is what the spool needs of the segment that it writes.
@@ -45,6 +46,7 @@ type segment struct {
 	bytes int64             // durable length
 	marks []mark            // places in it, rising; a reader need not begin at the start
 	runs  map[string]uint64 // run → newest seq of it here; nil: not known
+	told  *wire.Header      // of the record that tells of damage here; nil: none does
 }
 
 // mark says that the line of seq begins at offset.
@@ -132,14 +134,25 @@ func runOf(json []byte) string {
 	return string(run)
 }
 
+// place is where a good line is.
+type place struct {
+	offset  int64 // of its beginning
+	damaged int   // lines between the good one before it and it
+}
+
+// scanned is what scan has seen beside good lines.
+type scanned struct {
+	damaged int   // lines before the last good one
+	after   int   // lines after it; 0 where visit had scan stop
+	end     int64 // where it ended
+}
+
 // scan calls visit with every whole, undamaged line of r in turn until visit
-// says false. Offsets count from base. It returns how many lines were damaged
-// before the last good one, and where that one ended.
-func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, offset int64) bool) (damaged int, end int64,
-	err error) {
+// says false. Offsets count from base.
+func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, at place) bool) (scanned, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	offset, suspect := base, 0
-	end = base
+	seen := scanned{end: base}
 	var long []byte
 	for {
 		line, err := in.ReadSlice('\n')
@@ -158,16 +171,20 @@ func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, offset in
 			long = long[:0]
 		}
 		if errors.Is(err, io.EOF) {
-			return damaged, end, nil
+			if seen.after = suspect; len(line) > 0 {
+				seen.after++
+			}
+			return seen, nil
 		}
 		if err != nil {
-			return damaged, end, err
+			return seen, err
 		}
 		next := offset + int64(len(line))
 		if json, seq, ok := parseLine(line[:len(line)-1]); ok {
-			damaged, suspect, end = damaged+suspect, 0, next
-			if !visit(json, seq, offset) {
-				return damaged, end, nil
+			at := place{offset, suspect}
+			seen.damaged, suspect, seen.end = seen.damaged+suspect, 0, next
+			if !visit(json, seq, at) {
+				return seen, nil
 			}
 		} else {
 			suspect++

@@ -38,6 +38,9 @@ type Options struct {
 	// Boot names the machine's boot: after another one, the records' numbers leave room for
 	// those that a power cut took back; empty: they do not.
 	Boot string
+	// Damaged makes the record that tells of lines whose checksum does not hold; nil: nobody is told. It is asked when
+	// they are come across, at Open or by Read, and no call of the spool waits for it.
+	Damaged func(Damage) (wire.Header, wire.Body)
 }
 
 const (
@@ -77,13 +80,12 @@ func (o Options) withDefaults() (Options, error) {
 // ErrClosed is returned by every call on a spool that was closed.
 var ErrClosed = errors.New("spool is closed")
 
-// Recovery is what Open found to be damaged. A torn tail was never durable;
-// damaged lines in the midst of a segment are the disk's fault, and are
-// passed over by Read.
+// Recovery is what Open found to be damaged in the newest segment. A torn tail was never
+// durable, unless the disk damaged the last lines that were.
 type Recovery struct {
-	CutBytes     int64  // length of the torn tail
-	TornFile     string // where its first MiB was put aside; empty when nothing was cut
-	DamagedLines int    // lines of the newest segment whose checksum does not hold
+	CutBytes int64    // length of the torn tail
+	TornFile string   // where its first MiB was put aside; empty when nothing was cut
+	Damaged  []Damage // before the tail
 }
 
 // Spool is an append-only journal of records in a folder of its own. Its
@@ -119,6 +121,7 @@ type Spool struct {
 	failure   error             // why the last flush failed; nil when it did not
 	changed   chan struct{}
 	closed    bool
+	told      map[uint64]bool // the records before which damage was told of
 	unsigned  map[subject]*unsigned
 	signed    map[string]uint64 // run → seq of its newest signature
 }
@@ -146,6 +149,7 @@ func open(dir, node string, opt Options, openSegment func(string) (file, error),
 		requests: make(chan chan error), wake: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), changed: make(chan struct{}),
 		unsigned: map[subject]*unsigned{}, signed: map[string]uint64{}, runs: map[string]uint64{},
+		told: map[uint64]bool{},
 	}
 	if s.lock, err = lockFolder(dir); err != nil {
 		return nil, err
@@ -162,6 +166,7 @@ func open(dir, node string, opt Options, openSegment func(string) (file, error),
 		return nil, fmt.Errorf("open spool %q: %w", dir, err)
 	}
 	go s.run()
+	s.tell(s.recovery.Damaged)
 	return s, nil
 }
 
@@ -248,7 +253,19 @@ func (s *Spool) Position() wire.SpoolPosition {
 	return wire.SpoolPosition{Epoch: s.epoch, Seq: s.durable}
 }
 
-// Recovered is what Open found to be damaged.
+// Cut says what Open cut off the newest segment, and where it is; "" for nothing.
+func (r Recovery) Cut() string {
+	if r.CutBytes == 0 {
+		return ""
+	}
+	said := fmt.Sprintf("its last %d bytes were no whole record and have been cut off", r.CutBytes)
+	if r.TornFile != "" {
+		said += "; they are in " + r.TornFile
+	}
+	return said
+}
+
+// Recovered is what Open found to be damaged in the newest segment.
 func (s *Spool) Recovered() Recovery { return s.recovery }
 
 // Wait returns when a durable record newer than after exists.

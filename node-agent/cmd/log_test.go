@@ -1,0 +1,62 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/spool"
+)
+
+// A log that is resumed says what of it the disk has lost, and records it.
+func TestAResumedLogSaysWhatIsLost(t *testing.T) {
+	dir := t.TempDir()
+	keep := func() string {
+		t.Helper()
+		var out strings.Builder
+		c := LogCommand()
+		c.SetArgs([]string{"--node", "car", "--dir", dir, "--interface", "lo", "--gpsd", "127.0.0.1:9",
+			"--for-s", "0.1"})
+		c.SetOut(&out)
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	const lost = "records after 0 and before 2 are lost"
+	if out := keep(); strings.Contains(out, "lost") {
+		t.Errorf("a new log: %s", out)
+	}
+	segments, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	text, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[20] ^= 1 // in the first line
+	if err := os.WriteFile(segments[0], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := keep(); !strings.Contains(out, lost) {
+		t.Errorf("a log whose first line is damaged: %s", out)
+	}
+	sp, err := spool.Open(dir, "car", spool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sp.Close()
+	lines, _, err := sp.Read(0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, line := range lines {
+		told += strings.Count(string(line), lost)
+	}
+	if told != 1 {
+		t.Errorf("%d records tell of it", told)
+	}
+}
