@@ -67,100 +67,100 @@ type Node struct {
 // the road. Every key is optional.
 type Settings struct {
 	// Radio is one of medium's radios by name, or empty.
-	Radio string `yaml:"radio" json:"radio,omitempty"`
+	Radio string `json:"radio,omitempty"`
 	// Propagation is two_ray_ground, log_distance, free_space or disc. The default,
 	// two_ray_ground, has no exponent to choose: over flat open ground the
 	// loss follows from the antennas' heights (Rappaport, Wireless
 	// Communications, 2nd ed., section 4.6).
-	Propagation string `yaml:"propagation" json:"propagation,omitempty"`
+	Propagation string `json:"propagation,omitempty"`
 	// PathLossExponent is for log_distance. Default 2.7, the lower end of
 	// Rappaport's range for streets (table 4.2); between cars on open roads
 	// 1.6 to 1.8 was measured (Karedal et al., "Path loss modeling for
 	// vehicle-to-vehicle communications", IEEE Trans. Veh. Technol. 60(1), 2011).
-	PathLossExponent float64 `yaml:"path_loss_exponent" json:"path_loss_exponent,omitempty"`
-	ReferenceM       float64 `yaml:"reference_m" json:"reference_m,omitempty"` // of log_distance; default 1
+	PathLossExponent float64 `json:"path_loss_exponent,omitempty"`
+	ReferenceM       float64 `json:"reference_m,omitempty"` // of log_distance; default 1
 	// RangeM and CarrierSenseM are disc's radii of reception and of carrier
 	// sense and interference; the second defaults to 2.2 times the first.
 	// phy.RadioNS2WaveLAN has the first, too: 250 m by default.
-	RangeM        float64           `yaml:"range_m" json:"range_m,omitempty"`
-	CarrierSenseM float64           `yaml:"carrier_sense_m" json:"carrier_sense_m,omitempty"`
-	Shadowing     *ShadowingConfig  `yaml:"shadowing" json:"shadowing,omitempty"`
-	Fading        *FadingConfig     `yaml:"fading" json:"fading,omitempty"`
-	ChannelError  *ChannelErrConfig `yaml:"channel_error" json:"channel_error,omitempty"`
+	RangeM        float64           `json:"range_m,omitempty"`
+	CarrierSenseM float64           `json:"carrier_sense_m,omitempty"`
+	Shadowing     *ShadowingConfig  `json:"shadowing,omitempty"`
+	Fading        *FadingConfig     `json:"fading,omitempty"`
+	ChannelError  *ChannelErrConfig `json:"channel_error,omitempty"`
 	// AntennaHeightM is above the road; default 1.5, a car's roof or a table
 	// (3GPP TR 36.885, A.1.4: vehicle antennas at 1.5 m).
-	AntennaHeightM float64 `yaml:"antenna_height_m" json:"antenna_height_m,omitempty"`
-	AntennaGainDbi float64 `yaml:"antenna_gain_dbi" json:"antenna_gain_dbi,omitempty"` // default 0
-	NoiseFigureDb  float64 `yaml:"noise_figure_db" json:"noise_figure_db,omitempty"`
+	AntennaHeightM float64 `json:"antenna_height_m,omitempty"`
+	AntennaGainDbi float64 `json:"antenna_gain_dbi,omitempty"` // default 0
+	NoiseFigureDb  float64 `json:"noise_figure_db,omitempty"`
 	// TxPowerDbm is for trials that do not say; it and NoiseFigureDb have the defaults of the
 	// radio.
-	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
+	TxPowerDbm *float64 `json:"tx_power_dbm,omitempty"`
 	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
-	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
+	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"`
 	// to its antenna's gain
-	UnitGainOffsetDb map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`
+	UnitGainOffsetDb map[string]float64 `json:"unit_gain_offset_db,omitempty"`
 	// to its noise figure
-	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"`
+	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"`
 	// minstrel (default) or genie_snr
-	RateControl string `yaml:"rate_control" json:"rate_control,omitempty"`
+	RateControl string `json:"rate_control,omitempty"`
 	// default 1 and 2 of 802.11b, 6, 12 and 24 of the others
-	BasicRatesMbps []float64 `yaml:"basic_rates_mbps" json:"basic_rates_mbps,omitempty"`
+	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
 	// default -82
-	CarrierSenseDbm *float64 `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`
+	CarrierSenseDbm *float64 `json:"carrier_sense_dbm,omitempty"`
 	// default the standard's
-	EnergyDetectDbm *float64 `yaml:"energy_detect_dbm" json:"energy_detect_dbm,omitempty"`
+	EnergyDetectDbm *float64 `json:"energy_detect_dbm,omitempty"`
 	// default 7, with minstrel its retry chain's
-	ShortRetryLimit int `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`
+	ShortRetryLimit int `json:"short_retry_limit,omitempty"`
 	// default 4, with minstrel its retry chain's
-	LongRetryLimit int  `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`
-	ShortPreamble  bool `yaml:"short_preamble" json:"short_preamble,omitempty"`
+	LongRetryLimit int  `json:"long_retry_limit,omitempty"`
+	ShortPreamble  bool `json:"short_preamble,omitempty"`
 	// default the network's
-	LongSlot *bool `yaml:"long_slot" json:"long_slot,omitempty"`
+	LongSlot *bool `json:"long_slot,omitempty"`
 	// default: no RTS
-	RTSThresholdBytes int `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"`
+	RTSThresholdBytes int `json:"rts_threshold_bytes,omitempty"`
 	// default 50, ns-2's
-	QueueFrames int `yaml:"queue_frames" json:"queue_frames,omitempty"`
+	QueueFrames int `json:"queue_frames,omitempty"`
 	// FrameLost tells every lost frame on the nodes' feedback sockets too. It is
 	// in the records anyway; a TCP that lives on it asks for it here.
-	FrameLost bool    `yaml:"frame_lost" json:"frame_lost,omitempty"`
-	NMEAHz    float64 `yaml:"nmea_hz" json:"nmea_hz,omitempty"` // 1, 5 or 10; default 10
+	FrameLost bool    `json:"frame_lost,omitempty"`
+	NMEAHz    float64 `json:"nmea_hz,omitempty"` // 1, 5 or 10; default 10
 	// SpacingM is how far apart nodes stand that no course places: the k-th of
 	// them k × SpacingM along the road from the roadside node. Default 20.
-	SpacingM float64 `yaml:"spacing_m" json:"spacing_m,omitempty"`
+	SpacingM float64 `json:"spacing_m,omitempty"`
 	// Site is where the roadside node is when the course does not say. The
 	// default, 50° N 8° E, is nowhere in particular, but away from the equator
 	// and the meridian, where a lost sign would not show.
-	SiteLatDeg *float64 `yaml:"site_lat_deg" json:"site_lat_deg,omitempty"`
-	SiteLonDeg *float64 `yaml:"site_lon_deg" json:"site_lon_deg,omitempty"`
+	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
+	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
 	// Mobility places the nodes that no course does; absent: see SpacingM.
-	Mobility *MobilityConfig `yaml:"mobility" json:"mobility,omitempty"`
+	Mobility *MobilityConfig `json:"mobility,omitempty"`
 	// ChannelDraws is DrawsPerRepetition (default) or DrawsPerCampaign.
-	ChannelDraws string `yaml:"channel_draws" json:"channel_draws,omitempty"`
+	ChannelDraws string `json:"channel_draws,omitempty"`
 	// Channels are nodes' own, where they are not the trial's.
-	Channels map[string]int `yaml:"channels" json:"channels,omitempty"`
+	Channels map[string]int `json:"channels,omitempty"`
 }
 
 // ShadowingConfig is log-normal shadowing, correlated over distance.
 type ShadowingConfig struct {
-	SigmaDb        float64 `yaml:"sigma_db" json:"sigma_db"`
-	DecorrelationM float64 `yaml:"decorrelation_m" json:"decorrelation_m"`
+	SigmaDb        float64 `json:"sigma_db"`
+	DecorrelationM float64 `json:"decorrelation_m"`
 	// of two links of one node
-	NodeCorrelation float64 `yaml:"node_correlation" json:"node_correlation,omitempty"`
+	NodeCorrelation float64 `json:"node_correlation,omitempty"`
 }
 
 // FadingConfig is small-scale fading: rayleigh, or rician with its K factor.
 type FadingConfig struct {
-	Model     string  `yaml:"model" json:"model"`
-	KFactorDb float64 `yaml:"k_factor_db" json:"k_factor_db,omitempty"`
+	Model     string  `json:"model"`
+	KFactorDb float64 `json:"k_factor_db,omitempty"`
 	// of moving scatterers
-	ScattererMps float64 `yaml:"scatterer_mps" json:"scatterer_mps,omitempty"`
+	ScattererMps float64 `json:"scatterer_mps,omitempty"`
 }
 
 // ChannelErrConfig is the two-state channel error of a mean share of frames.
 type ChannelErrConfig struct {
-	Mean        float64 `yaml:"mean" json:"mean"`
-	BurstFrames float64 `yaml:"burst_frames" json:"burst_frames,omitempty"`
-	BurstS      float64 `yaml:"burst_s" json:"burst_s,omitempty"`
+	Mean        float64 `json:"mean"`
+	BurstFrames float64 `json:"burst_frames,omitempty"`
+	BurstS      float64 `json:"burst_s,omitempty"`
 }
 
 // Which trials share one draw of shadowing, fading and back-off.

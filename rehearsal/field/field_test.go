@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -152,17 +150,23 @@ func TestImpossibleFieldsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFieldSectionIsReadFromYAML(t *testing.T) {
-	var c Settings
-	const text = "propagation: log_distance\npath_loss_exponent: 2.2\nunit_power_offset_db: {u2: -6}\nnmea_hz: " +
-		"5\ntx_power_dbm: 0\n"
-	if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil {
+// Each of a hardware unit's offsets is added to what all units have, and to no other unit's.
+func TestUnitsDifferByTheirOffsets(t *testing.T) {
+	f, power := testField(t, "a", "b"), 15.0
+	f.nodes[0].Unit, f.nodes[1].Unit = "u1", "u2"
+	c, err := Settings{TxPowerDbm: &power, AntennaGainDbi: 2, NoiseFigureDb: 7,
+		UnitPowerOffsetDb: map[string]float64{"u1": -6}, UnitGainOffsetDb: map[string]float64{"u1": 1.5},
+		UnitNoiseOffsetDb: map[string]float64{"u1": 3}}.WithDefaults()
+	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := c.WithDefaults()
-	if err != nil || c.Propagation != "log_distance" || c.UnitPowerOffsetDb["u2"] != -6 || *c.TxPowerDbm != 0 ||
-		c.AntennaHeightM != 1.5 {
-		t.Errorf("%+v %v", c, err)
+	f.cfg.Field = c
+	got := f.mediumConfig(wire.Radio{Standard: "802.11b"}).Nodes
+	for i, want := range [][3]float64{{9, 3.5, 10}, {15, 2, 7}} {
+		if n := got[i]; [3]float64{n.TxPowerDbm, n.AntennaGainDbi, n.NoiseFigureDb} != want {
+			t.Errorf("%s: power %g dBm, gain %g dBi, noise figure %g dB, want %v", n.Name, n.TxPowerDbm,
+				n.AntennaGainDbi, n.NoiseFigureDb, want)
+		}
 	}
 }
 

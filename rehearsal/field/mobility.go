@@ -19,40 +19,40 @@ import (
 // that no course places.
 type MobilityConfig struct {
 	// chain | grid | placed | random_waypoint | setdest | ns2 | bonnmotion | tracks
-	Model       string            `yaml:"model" json:"model"`
-	Area        *AreaConfig       `yaml:"area" json:"area,omitempty"`
-	SpacingM    float64           `yaml:"spacing_m" json:"spacing_m,omitempty"` // chain, grid
-	Columns     int               `yaml:"columns" json:"columns,omitempty"`     // grid
-	Start       Point             `yaml:"start" json:"start"`                   // of chain's or grid's first node
-	Positions   map[string]Point  `yaml:"positions" json:"positions,omitempty"` // node → where it stands or starts
-	Moves       []MoveConfig      `yaml:"moves" json:"moves,omitempty"`
-	SpeedMinMps float64           `yaml:"speed_min_mps" json:"speed_min_mps,omitempty"` // random_waypoint
-	SpeedMaxMps float64           `yaml:"speed_max_mps" json:"speed_max_mps,omitempty"` // and setdest
-	PauseS      float64           `yaml:"pause_s" json:"pause_s,omitempty"`
-	File        string            `yaml:"file" json:"file,omitempty"`     // ns2, bonnmotion; below Config.FilesDir
-	Tracks      map[string]string `yaml:"tracks" json:"tracks,omitempty"` // node → .gpx or .nmea below Config.FilesDir
-	Align       string            `yaml:"align" json:"align,omitempty"`   // tracks: start (default) or clock
+	Model       string            `json:"model"`
+	Area        *AreaConfig       `json:"area,omitempty"`
+	SpacingM    float64           `json:"spacing_m,omitempty"` // chain, grid
+	Columns     int               `json:"columns,omitempty"`   // grid
+	Start       Point             `json:"start"`               // of chain's or grid's first node
+	Positions   map[string]Point  `json:"positions,omitempty"` // node → where it stands or starts
+	Moves       []MoveConfig      `json:"moves,omitempty"`
+	SpeedMinMps float64           `json:"speed_min_mps,omitempty"` // random_waypoint
+	SpeedMaxMps float64           `json:"speed_max_mps,omitempty"` // and setdest
+	PauseS      float64           `json:"pause_s,omitempty"`
+	File        string            `json:"file,omitempty"`   // ns2, bonnmotion; below Config.FilesDir
+	Tracks      map[string]string `json:"tracks,omitempty"` // node → .gpx or .nmea below Config.FilesDir
+	Align       string            `json:"align,omitempty"`  // tracks: start (default) or clock
 }
 
 // AreaConfig is the rectangle that nodes move in, a corner at the origin.
 type AreaConfig struct {
-	WidthM  float64 `yaml:"width_m" json:"width_m"`
-	HeightM float64 `yaml:"height_m" json:"height_m"`
+	WidthM  float64 `json:"width_m"`
+	HeightM float64 `json:"height_m"`
 }
 
 // Point is a place in the field's plane: x east, y north.
 type Point struct {
-	XM float64 `yaml:"x_m" json:"x_m"`
-	YM float64 `yaml:"y_m" json:"y_m"`
+	XM float64 `json:"x_m"`
+	YM float64 `json:"y_m"`
 }
 
 // MoveConfig sends a node to a place in a straight line.
 type MoveConfig struct {
-	Node     string  `yaml:"node" json:"node"`
-	AtS      float64 `yaml:"at_s" json:"at_s"`
-	XM       float64 `yaml:"x_m" json:"x_m"`
-	YM       float64 `yaml:"y_m" json:"y_m"`
-	SpeedMps float64 `yaml:"speed_mps" json:"speed_mps"`
+	Node     string  `json:"node"`
+	AtS      float64 `json:"at_s"`
+	XM       float64 `json:"x_m"`
+	YM       float64 `json:"y_m"`
+	SpeedMps float64 `json:"speed_mps"`
 }
 
 // movement makes every node's path for trials, which it tells apart only by

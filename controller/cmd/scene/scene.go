@@ -3,6 +3,7 @@
 package scene
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
@@ -128,14 +130,26 @@ func Check(c *plan.Campaign) error {
 	return nil
 }
 
+// assumed is what the field has to know of a campaign's section, all but by whom it is used and whence it comes.
+func assumed(section *environment.Field) (f field.Settings, err error) {
+	if section == nil {
+		return f, nil
+	}
+	own := *section
+	own.Agents, own.CalibratedBy = "", nil
+	text, err := json.Marshal(own)
+	if err != nil {
+		return f, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return f, d.Decode(&f)
+}
+
 // Settings hands the campaign's field section, whose keys are the field's
 // own, to the field; what the file does not say, the field's defaults say.
 func Settings(c *plan.Campaign) (field.Settings, error) {
-	var f field.Settings
-	text, err := json.Marshal(c.Field)
-	if err == nil {
-		err = json.Unmarshal(text, &f)
-	}
+	f, err := assumed(c.Field)
 	if err != nil {
 		return f, fmt.Errorf("read the campaign's field: %w", err)
 	}
