@@ -77,8 +77,8 @@ func TestWhatTheArchiveHoldsIsRecalled(t *testing.T) {
 }
 
 func TestWhichRefusalsPass(t *testing.T) {
-	for code, want := range map[string]bool{"no_lease": true, "host": true, "stopping": true, "lease_held": false,
-		"conflict": false, "busy": false} {
+	for code, want := range map[string]bool{wire.CodeLeaseNeeded: true, wire.CodeHost: true, wire.CodeStopping: true,
+		wire.CodeLeaseHeld: false, wire.CodeConflict: false, wire.CodeBusy: false} {
 		if got := faultOf(fmt.Errorf("load: %w", wire.Errorf(code, "no"))).Passes(); got != want {
 			t.Errorf("%s: %v", code, got)
 		}
@@ -92,7 +92,7 @@ func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
 	late := func(source string) []wire.Record {
 		return []wire.Record{{Body: &wire.TrialState{}}, {Body: &wire.Lateness{Source: source}}}
 	}
-	if vouchedFor(late("sampler")) || !vouchedFor(late("medium")) {
+	if vouchedFor(late(wire.LateSampler)) || !vouchedFor(late(wire.LateMedium)) {
 		t.Error("the sampler's lateness was taken for the medium's, or the medium's was not seen")
 	}
 }

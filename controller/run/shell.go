@@ -393,7 +393,7 @@ func (s *shell) judge(op engine.Judge) engine.Answer {
 // vouchedFor reports whether the records say how late an emulated radio was.
 func vouchedFor(records []wire.Record) bool {
 	for _, r := range records {
-		if late, ok := r.Body.(*wire.Lateness); ok && late.Source == "medium" {
+		if late, ok := r.Body.(*wire.Lateness); ok && late.Source == wire.LateMedium {
 			return true
 		}
 	}

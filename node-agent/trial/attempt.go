@@ -35,7 +35,7 @@ const (
 	noGoGrace = 30 * time.Second
 )
 
-// beat is how often a node samples all the rest.
+// beat is the period of all that is sampled but the sockets of a flow with sample_hz.
 func beat(t wire.Trial, node string) time.Duration {
 	if t.RelaySampleHz == nil || !t.OnlyRelays(node) {
 		return sampleInterval
@@ -159,7 +159,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		}
 		go func() { defer e.work.Done(); a.finish(fault{wire.ReasonArmFailed, err}) }()
 		a.wait(ctx)
-		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err),
+		return refuse(wire.CodeNotReady, fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err),
 			cureOf(err))
 	}
 	a.setState(wire.StateArmed, "waiting for GO")
@@ -176,9 +176,8 @@ func cureOf(err error) string {
 	return "see the node's preflight: fieldmesh nodes"
 }
 
-// admit makes k the attempt under way; the caller has to begin it, and until it
-// is kept it counts as work. It returns nil, nil when k is already under way or
-// done, so that arming twice is arming once.
+// admit makes k the attempt under way. The caller has to begin it. It counts as work until it is kept. Of an attempt
+// that is under way or done, admit returns nil, nil, so that arming twice is arming once.
 func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 	leave, err := e.awaitPutBack(ctx)
 	if err != nil {
@@ -195,13 +194,14 @@ func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 	asked := more && k.Attempt <= next // a person may have asked for one beyond the plan's
 	// This node need not know which attempts were interrupted on another.
 	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1)+verdict.InterruptionsMax && !asked {
-		return nil, refuse("bad_request", fmt.Sprintf("no attempt %d of trial %d in this run", k.Attempt, k.Trial), "")
+		return nil, refuse(wire.CodeBadRequest,
+			fmt.Sprintf("no attempt %d of trial %d in this run", k.Attempt, k.Trial), "")
 	}
 	if a := e.current; a != nil {
 		if a.key == k {
 			return nil, nil
 		}
-		return nil, refuse("busy",
+		return nil, refuse(wire.CodeBusy,
 			fmt.Sprintf("node %s is at trial %d attempt %d", e.cfg.Node, a.key.Trial, a.key.Attempt),
 			"wait for its end, or abort it")
 	}
@@ -211,7 +211,7 @@ func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 		}
 	}
 	if e.stopped {
-		return nil, refuse("stopping", "node "+e.cfg.Node+" is being stopped", "start the agent again")
+		return nil, refuse(wire.CodeStopping, "node "+e.cfg.Node+" is being stopped", "start the agent again")
 	}
 	if err := e.fit(); err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 		t.Errorf("states %v", got)
 	}
 	_, err := road.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 2, Attempt: 1})
-	wantCode(t, err, "busy")
+	wantCode(t, err, wire.CodeBusy)
 	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,20 +142,20 @@ func TestANodeNeedsNoRoomForTheTrialsOfOthers(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	_, err := car.Arm(ctx, "somebody", plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
-	wantCode(t, err, "lease_held")
+	wantCode(t, err, wire.CodeLeaseHeld)
 	_, err = car.Lease(ctx, "somebody", wire.Lease{TTLS: 10})
-	wantCode(t, err, "lease_held")
+	wantCode(t, err, wire.CodeLeaseHeld)
 	_, err = car.Lease(ctx, holder, wire.Lease{Holder: "another run of the same controller", TTLS: 10})
-	wantCode(t, err, "lease_held")
+	wantCode(t, err, wire.CodeLeaseHeld)
 	_, err = car.Lease(ctx, holder, wire.Lease{Holder: "who asks whether somebody has it"})
-	wantCode(t, err, "lease_held")
+	wantCode(t, err, wire.CodeLeaseHeld)
 	_, err = car.Arm(ctx, holder, "other", wire.TrialKey{Trial: 1, Attempt: 1})
-	wantCode(t, err, "not_found")
+	wantCode(t, err, wire.CodeNotFound)
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
-	wantCode(t, err, "bad_request")
+	wantCode(t, err, wire.CodeBadRequest)
 	_, err = car.Arm(ctx, holder, plan.Run,
 		wire.TrialKey{Trial: 1, Attempt: plan.AttemptsMax + verdict.InterruptionsMax + 1})
-	wantCode(t, err, "bad_request")
+	wantCode(t, err, wire.CodeBadRequest)
 	changed := plan
 	changed.Seed++
 	if _, err := car.Load(ctx, holder, changed); err != nil { // nothing has happened in it yet
@@ -165,18 +165,40 @@ func TestRefusals(t *testing.T) {
 	other := plan
 	other.Run = "other"
 	_, err = car.Load(ctx, holder, other)
-	wantCode(t, err, "disk_full")
+	wantCode(t, err, wire.CodeDiskFull)
 	if car.RunHeld() != plan.Run {
 		t.Error("a run that was refused is held")
 	}
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
-	wantCode(t, err, "disk_full")
+	wantCode(t, err, wire.CodeDiskFull)
 	decided := []wire.Verdict{{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"}}
 	if _, err := car.Verdicts(ctx, holder, plan.Run, decided); err != nil {
 		t.Fatal(err)
 	}
 	_, err = car.Load(ctx, holder, plan)
-	wantCode(t, err, "conflict")
+	wantCode(t, err, wire.CodeConflict)
+}
+
+// What passes when the agent's halves are started again, or the lease is taken, has codes of its own: a controller waits
+// for it, and for no other refusal.
+func TestRefusalsThatPassAreToldApart(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	takeLease(t, car, 0)
+	_, err := car.Arm(ctx, holder, plan.Run, k)
+	wantCode(t, err, wire.CodeLeaseNeeded)
+	takeLease(t, car, 60)
+	car.host.keep(errors.New("the privileged half is away"))
+	other := plan
+	other.Run = "other"
+	_, err = car.Load(ctx, holder, other)
+	wantCode(t, err, wire.CodeHost)
+	car.stop()
+	_, err = car.Arm(ctx, holder, plan.Run, k)
+	wantCode(t, err, wire.CodeStopping)
+	_, err = car.Restore(ctx)
+	wantCode(t, err, wire.CodeHost)
+	car.host.keep(nil)
 }
 
 // Also the same plan again may be of a run that was over; what it records from then on is waited for.
@@ -227,10 +249,10 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 			t.Errorf("dropped %d times: %v", dropped, err)
 		}
 	}
-	refused("lease_held", "node car is steered by "+holder)
+	refused(wire.CodeLeaseHeld, "node car is steered by "+holder)
 	keepFirst(t, car, road, plan)
 	takeLease(t, car, 0)
-	refused("busy", "run "+plan.Run+" is under way at node car")
+	refused(wire.CodeBusy, "run "+plan.Run+" is under way at node car")
 	if err := forget("another"); err != nil || dropped != 1 {
 		t.Errorf("of another run: %v", err)
 	}
@@ -247,7 +269,7 @@ func TestNodeThatCannotArmFailsTheTrial(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	car.host.fail = &wire.Error{Code: "refused", Message: "no such interface"}
 	_, err := car.Arm(ctx, holder, plan.Run, k)
-	wantCode(t, err, "not_ready")
+	wantCode(t, err, wire.CodeNotReady)
 	if got := car.spool.states(k); !slices.Equal(got, []string{"restoring", "kept"}) {
 		t.Errorf("states %v", got)
 	}
@@ -258,7 +280,7 @@ func TestNodeWhoseGeneratorHasNoPlaceDoesNotArm(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	car.flows.unready = errors.New("make a temporary folder for iperf3: permission denied")
 	_, err := car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
-	wantCode(t, err, "not_ready")
+	wantCode(t, err, wire.CodeNotReady)
 	if !strings.Contains(err.Error(), "flow bulk: make a temporary folder") {
 		t.Error(err)
 	}
@@ -579,7 +601,7 @@ func TestSamePlanMayComeWithOtherControlAddresses(t *testing.T) {
 	moved.Trials = slices.Clone(plan.Trials)
 	moved.Trials[0].DurationS = 7
 	_, err = car.Load(ctx, holder, moved)
-	wantCode(t, err, "conflict")
+	wantCode(t, err, wire.CodeConflict)
 }
 
 // Alone, a node uses up no attempt that it could not even arm for.

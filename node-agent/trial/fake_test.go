@@ -25,7 +25,8 @@ type fakeHost struct {
 	mu       sync.Mutex
 	applied  map[string][]string // scope → changes in words
 	fail     error
-	hangs    bool // a call waits until it is given up
+	stays    error // nothing is put back
+	hangs    bool  // a call waits until it is given up
 	instance string
 	byHand   string
 	away     bool
@@ -83,12 +84,22 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.stays != nil {
+		return wire.RestoreReport{}, h.stays
+	}
 	if scope == "" {
 		h.applied = map[string][]string{}
 	} else {
 		delete(h.applied, scope)
 	}
 	return wire.RestoreReport{}, nil
+}
+
+// keep has nothing put back; nil: everything is again.
+func (h *fakeHost) keep(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stays = why
 }
 
 // restoreByHand is `fieldmesh-agent restore`, whose run is known by a word.

@@ -69,7 +69,7 @@ func TestWhatArmingOpenedIsClosedWhenItFails(t *testing.T) {
 	road.flows.fail = errors.New("no iperf3")
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	_, err := road.Arm(ctx, holder, plan.Run, k)
-	wantCode(t, err, "not_ready")
+	wantCode(t, err, wire.CodeNotReady)
 	if n := road.open.Load(); n != 0 {
 		t.Errorf("%d sockets are left open", n)
 	}
@@ -94,7 +94,7 @@ func TestAbortEndsAnArmingThatHangs(t *testing.T) {
 	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, <-armed, "not_ready")
+	wantCode(t, <-armed, wire.CodeNotReady)
 	if outcome, reason := road.outcome(t, k); outcome != "interrupted" || reason != "arm_failed: aborted: test" {
 		t.Errorf("kept as %s, %s", outcome, reason)
 	}

@@ -21,15 +21,14 @@ func (e *Engine) roomFor(t wire.Trial) error {
 	return nil
 }
 
-// Lease gives the controller named holder the right to steer for a while. A
-// lease that somebody else holds is refused, and given back with TTLS 0. What
-// the lease itself says of its holder distinguishes two runs of one controller:
-// the second would take the nodes away from the first.
+// Lease gives the controller named holder the right to steer for a while. A lease that somebody else holds is refused,
+// and given back with TTLS 0. What the lease itself says of its holder distinguishes two runs of one controller: the
+// second would take the nodes away from the first.
 func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leased() && (e.lease.holder != holder || e.lease.label != l.Holder) {
-		return wire.Lease{}, refuse("lease_held", e.steeredBy(),
+		return wire.Lease{}, refuse(wire.CodeLeaseHeld, e.steeredBy(),
 			"stop the other controller, or wait until its lease has ended")
 	}
 	if l.TTLS <= 0 {
@@ -60,13 +59,13 @@ func (e *Engine) needLease(holder string) error {
 		return nil
 	}
 	if e.leased() {
-		return refuse("lease_held", e.steeredBy(), "stop the other controller, or wait until its lease has ended")
+		return refuse(wire.CodeLeaseHeld, e.steeredBy(), "stop the other controller, or wait until its lease has ended")
 	}
-	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
+	return refuse(wire.CodeLeaseNeeded, "nobody holds the lease of node "+e.cfg.Node,
+		"take the lease first: PUT /v1/lease")
 }
 
-// drives refuses a call of who does not steer the node, or of a run that it does
-// not hold.
+// drives is the refusal of a caller who does not steer the node, or of a run that it does not hold; nil for neither.
 func (e *Engine) drives(holder, run string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,9 +75,8 @@ func (e *Engine) drives(holder, run string) error {
 	return e.needLease(holder)
 }
 
-// Load takes a run's plan. The same plan again only takes a run up that had
-// ended; another plan is refused while an attempt is under way, and under the name of a run in
-// which something has happened.
+// Load takes a run's plan. The same plan again does nothing but take up a run that had ended; another plan is refused
+// while an attempt is under way, and under the name of a run in which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
 	_ = e.endIfRestoredByHand(ctx) // the controller takes the run up; a host process that is away says so below
 	e.mu.Lock()
@@ -96,12 +94,12 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 			e.ended = e.ended && err != nil
 			return e.view(), err
 		case !e.untouched():
-			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run),
-				"give the new run another name")
+			return wire.CampaignView{}, refuse(wire.CodeConflict,
+				fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
 		}
 	}
 	if e.current != nil {
-		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run),
+		return wire.CampaignView{}, refuse(wire.CodeBusy, fmt.Sprintf("an attempt of run %s is under way", e.plan.Run),
 			"abort it first, or wait for its end")
 	}
 	return e.take(ctx, plan)
@@ -127,7 +125,7 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	}
 	report, err := e.deps.Host.Restore(ctx, "")
 	if err != nil {
-		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(),
+		return wire.CampaignView{}, refuse(wire.CodeHost, "cannot put back what the former run changed: "+err.Error(),
 			"run fieldmesh-agent restore on the node")
 	}
 	for _, what := range report.Failed { // the node's status tells it too
@@ -193,11 +191,11 @@ func (e *Engine) Schedule(run string) (wire.Schedule, error) {
 // holds refuses a call for a run that is not the one held; e.mu is held.
 func (e *Engine) holds(run string) error {
 	if e.plan == nil {
-		return refuse("not_found", fmt.Sprintf("node %s holds no run", e.cfg.Node),
+		return refuse(wire.CodeNotFound, fmt.Sprintf("node %s holds no run", e.cfg.Node),
 			"load the run's plan first: PUT /v1/runs/"+run)
 	}
 	if e.plan.Run != run {
-		return refuse("not_found", fmt.Sprintf("node %s holds run %s, not %s", e.cfg.Node, e.plan.Run, run),
+		return refuse(wire.CodeNotFound, fmt.Sprintf("node %s holds run %s, not %s", e.cfg.Node, e.plan.Run, run),
 			"load the run's plan first")
 	}
 	return nil
@@ -258,7 +256,8 @@ func (e *Engine) Verdicts(ctx context.Context, holder, run string, vs []wire.Ver
 	}
 	for _, v := range vs {
 		if _, ok := e.trial(v.Trial); !ok {
-			return wire.CampaignView{}, refuse("bad_request", fmt.Sprintf("run %s has no trial %d", run, v.Trial), "")
+			return wire.CampaignView{}, refuse(wire.CodeBadRequest, fmt.Sprintf("run %s has no trial %d", run, v.Trial),
+				"")
 		}
 	}
 	_ = e.bury(ctx, e.lastHeard()) // the word of a controller that lacks the record holds all the same
@@ -323,10 +322,10 @@ func (e *Engine) endAndRestore(ctx context.Context) (wire.RestoreReport, error) 
 	}
 	report, err := e.deps.Host.Restore(ctx, "")
 	if err != nil {
-		return report, refuse("host", "cannot restore: "+err.Error(), "run fieldmesh-agent restore on the node")
+		return report, refuse(wire.CodeHost, "cannot restore: "+err.Error(), "run fieldmesh-agent restore on the node")
 	}
 	if unwritten != nil {
-		return report, refuse("disk_full", "the machine is put back, but the end of the run is not on disk: "+
+		return report, refuse(wire.CodeDiskFull, "the machine is put back, but the end of the run is not on disk: "+
 			unwritten.Error(), "make room on the node, and restore again before its agent is restarted")
 	}
 	return report, nil
@@ -359,7 +358,7 @@ func (e *Engine) endIfRestoredByHand(ctx context.Context) error {
 }
 
 func (e *Engine) over() error {
-	return refuse("conflict", "the run has ended here: node "+e.cfg.Node+" was put back",
+	return refuse(wire.CodeConflict, "the run has ended here: node "+e.cfg.Node+" was put back",
 		"have its controller resume it: fieldmesh run --resume RUN")
 }
 
@@ -409,9 +408,9 @@ func (e *Engine) Forget(run string, drop func() error) error {
 	switch {
 	case e.holds(run) != nil:
 	case e.leased():
-		return refuse("lease_held", e.steeredBy(), "wait until that has ended")
+		return refuse(wire.CodeLeaseHeld, e.steeredBy(), "wait until that has ended")
 	case e.busy():
-		return refuse("busy", fmt.Sprintf("run %s is under way at node %s", run, e.cfg.Node),
+		return refuse(wire.CodeBusy, fmt.Sprintf("run %s is under way at node %s", run, e.cfg.Node),
 			"wait for its end, or end it there: fieldmesh nodes restore "+e.cfg.Node)
 	}
 	return drop()

@@ -78,7 +78,7 @@ func TestRoutesThatNeverComeFailArming(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := car.Arm(ctx, holder, plan.Run, k)
-	wantCode(t, err, "not_ready")
+	wantCode(t, err, wire.CodeNotReady)
 	if !strings.Contains(err.Error(), "routing.ready_s") {
 		t.Errorf("%v does not say what can be done", err)
 	}

@@ -70,7 +70,7 @@ type nothingHeard struct{ dead bool }
 func (c *nothingHeard) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (c *nothingHeard) SetDead(dead bool)             { c.dead = dead }
 func (c *nothingHeard) Lateness(open, closed time.Duration) (wire.Lateness, error) {
-	return wire.Lateness{Source: "medium", WindowS: (closed - open).Seconds()}, nil
+	return wire.Lateness{Source: wire.LateMedium, WindowS: (closed - open).Seconds()}, nil
 }
 func (c *nothingHeard) Counters(int) medium.Counters                           { return medium.Counters{} }
 func (c *nothingHeard) Losses(time.Duration, time.Duration) ([]loss, uint64)   { return nil, 0 }

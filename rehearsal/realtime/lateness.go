@@ -76,7 +76,7 @@ func bucketTop(b int) time.Duration {
 
 // end is the record of the window that ends now.
 func (l *lateness) end(at time.Duration) wire.Lateness {
-	out := wire.Lateness{Source: "medium", WindowS: (at - l.from).Seconds(), Events: l.events,
+	out := wire.Lateness{Source: wire.LateMedium, WindowS: (at - l.from).Seconds(), Events: l.events,
 		SumS: l.behind.Seconds(), WorstUs: micros(l.worst)}
 	if l.events > 0 {
 		out.MeanUs = micros(l.total) / float64(l.events)

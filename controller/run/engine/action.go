@@ -236,7 +236,7 @@ type Fault struct {
 // Passes reports whether an action that failed may succeed a little later.
 func (f Fault) Passes() bool {
 	switch f.Code {
-	case "", "no_lease", "host", "stopping": // the agent's halves are started again one by one
+	case "", wire.CodeLeaseNeeded, wire.CodeHost, wire.CodeStopping: // the agent's halves are started again one by one
 		return true
 	}
 	return false
