@@ -2,6 +2,8 @@ package influx
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -285,6 +287,29 @@ func TestAShardTellsTheWholeRunsTrials(t *testing.T) {
 			if !strings.Contains(line, ",planned_trials=12i") {
 				t.Errorf("a shard has %s", line)
 			}
+		}
+	}
+}
+
+// Every number of a result is a metric, of the unit that the measurement says: another name would be of no number, and
+// its field would be left out without a word.
+func TestResultsNumbersAreMetrics(t *testing.T) {
+	units := map[string]string{}
+	for _, m := range influx.Computed() {
+		for _, f := range m.Fields {
+			if m.Name == influx.ResultName {
+				units[f.Name] = f.Unit
+			}
+		}
+	}
+	varying := regexp.MustCompile("[A-Z]+")
+	for _, name := range slices.Concat(wholeNumbers, flowNumbers, delayNumbers, []string{metrics.RetransmitsName}) {
+		known := slices.ContainsFunc(metrics.Definitions(), func(d metrics.Definition) bool {
+			of := regexp.MustCompile("^" + varying.ReplaceAllString(d.Name, "(mean|p50|p95|p99)") + "$")
+			return of.MatchString(name) && d.Unit == units[name]
+		})
+		if !known {
+			t.Errorf("%s, in %q, is no metric of that unit", name, units[name])
 		}
 	}
 }
