@@ -201,9 +201,6 @@ func (c Config) RadioSocket() string {
 // SpoolDir is where the network face keeps its records.
 func (c Config) SpoolDir() string { return filepath.Join(c.FaceDir(), "spool") }
 
-// RunsDir is where the network face keeps the plans that were pushed to it.
-func (c Config) RunsDir() string { return filepath.Join(c.FaceDir(), "runs") }
-
 // Binary is the absolute path of a tool, empty for one that is not configured.
 func (c Config) Binary(tool string) string { return c.Binaries[tool] }
 

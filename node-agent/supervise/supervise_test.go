@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -209,4 +211,36 @@ func TestChildrenEndWithAKilledParent(t *testing.T) {
 	}
 	_ = parent.Wait() // "signal: killed"
 	await(t, file, "calm ends", 1)
+}
+
+// The phone app reads in the log that a part of its own node has ended, and why.
+func TestThePhoneAppReadsThatAPartHasEnded(t *testing.T) {
+	keeper, err := os.ReadFile("../../android-app/core/src/main/kotlin/dev/fieldmesh/core/node/NodeKeeper.kt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := map[string]string{}
+	for _, c := range regexp.MustCompile(`const val (AGAIN|EXITED) = "(.*)"`).FindAllStringSubmatch(string(keeper), -1) {
+		reads[c[1]] = c[2]
+	}
+	cause := regexp.MustCompile(`ERROR = Regex\("""(.*)"""\)`).FindStringSubmatch(string(keeper))
+	if len(reads) != 2 || cause == nil {
+		t.Fatalf("the app reads %v, and the cause by %q", reads, cause)
+	}
+	file := filepath.Join(t.TempDir(), "notes")
+	var log testnet.Output
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, []Child{testChild("crash", file)}, slog.New(slog.NewTextHandler(&log, nil)))
+	}()
+	await(t, file, "crash begins", 2)
+	cancel()
+	<-done
+	lines := strings.Split(log.String(), "\n")
+	line := lines[max(slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, reads["AGAIN"]) }), 0)]
+	why := regexp.MustCompile(cause[1]).FindStringSubmatch(line)
+	if !strings.Contains(line, reads["AGAIN"]) || why == nil || !strings.Contains(why[1], reads["EXITED"]) {
+		t.Errorf("the app does not find %v, and the cause by %s, in %s", reads, cause[1], line)
+	}
 }

@@ -38,11 +38,6 @@ fun keystoreIdentity(): Identity = try {
     throw KeyStoreException(e.message, e)
 }
 
-/** Deletes the key; the next pairing makes another. */
-fun forgetKeystoreIdentity() {
-    KeyStore.getInstance(STORE).apply { load(null) }.deleteEntry(ALIAS)
-}
-
 private fun makeKey() {
     val spec = KeyGenParameterSpec.Builder(ALIAS, KeyProperties.PURPOSE_SIGN)
         .setAlgorithmParameterSpec(ECGenParameterSpec("secp256r1"))

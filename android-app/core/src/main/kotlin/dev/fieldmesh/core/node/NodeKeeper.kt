@@ -132,7 +132,7 @@ class NodeKeeper(private val nowNs: () -> Long, private val io: CoroutineDispatc
     }
 
     private companion object {
-        // What the agent says (node-agent/face, node-agent/supervise); a test holds a real one to it.
+        // What the agent says: tests of node-agent/face and node-agent/supervise read these.
         const val READY = "node is ready"
         const val UNPAIRED = "this node is not paired yet"
         const val AGAIN = "process ended by itself"
