@@ -27,7 +27,7 @@ func TestKeysAreCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		of, err := reference.KeysOf(s.format, text)
+		of, err := keysOf(s.format, text)
 		if err != nil {
 			t.Fatal(err)
 		}

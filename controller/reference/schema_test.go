@@ -1,4 +1,4 @@
-package reference
+package reference_test
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/reference"
 )
 
 // node is a part of a JSON Schema, as far as the reference needs it.
@@ -37,11 +39,11 @@ type node struct {
 type walker struct {
 	format string
 	root   *node
-	out    []Entry
+	out    []reference.Entry
 }
 
-// KeysOf lists the keys of a format by its JSON Schema, in the order of their names.
-func KeysOf(format string, schema []byte) ([]Entry, error) {
+// keysOf lists the keys of a format by its JSON Schema, in the order of their names.
+func keysOf(format string, schema []byte) ([]reference.Entry, error) {
 	w := &walker{format: format, root: &node{}}
 	if err := json.Unmarshal(schema, w.root); err != nil {
 		return nil, fmt.Errorf("read the schema of %s: %w", format, err)
@@ -53,12 +55,12 @@ func KeysOf(format string, schema []byte) ([]Entry, error) {
 }
 
 // once are the keys without those that a scale has as the campaign has them.
-func (w *walker) once() []Entry {
+func (w *walker) once() []reference.Entry {
 	known := map[string]bool{}
 	for _, e := range w.out {
 		known[e.Key] = true
 	}
-	return slices.DeleteFunc(w.out, func(e Entry) bool {
+	return slices.DeleteFunc(w.out, func(e reference.Entry) bool {
 		rest, scale := strings.CutPrefix(e.Key, "scales.NAME.")
 		return scale && strings.Contains(rest, ".") && known[rest]
 	})
@@ -124,7 +126,7 @@ func (w *walker) one(path string, n *node, needed bool) error {
 	if err != nil {
 		return err
 	}
-	e := Entry{Format: w.format, Key: path, Type: typeOf(of), Unit: of.Unit, Range: rangeOf(of), Needed: needed,
+	e := reference.Entry{Format: w.format, Key: path, Type: typeOf(of), Unit: of.Unit, Range: rangeOf(of), Needed: needed,
 		Meaning: of.Description, Default: plainJSON(of.Default)}
 	if e.Unit != "" {
 		e.Meaning = strings.TrimSuffix(e.Meaning, " ("+e.Unit+")")
