@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/descriptor"
 	"fieldmesh.dev/fieldmesh/node-agent/link"
 )
 
@@ -86,16 +87,6 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: addr.As4()}
 	}
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
-}
-
-func addrPort(a unix.Sockaddr) netip.AddrPort {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-	}
-	return netip.AddrPort{}
 }
 
 // start gives what comes to arrived, and the stamps of what has left to queued,
@@ -199,7 +190,7 @@ func (s *socket) take(fd, flags int, buf, control []byte) (n int, at stamp, from
 		case err != nil: // EINTR, or one of the network's errors, which reading has taken away
 			continue
 		}
-		return n, s.stamped(control[:m]), addrPort(sender), true
+		return n, s.stamped(control[:m]), descriptor.AddrPort(sender), true
 	}
 	return 0, stamp{}, netip.AddrPort{}, false
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -149,4 +150,16 @@ func (p *Program) Take(s Socket) (fd int, ok bool, err error) {
 		return -1, false, errors.Join(err, unix.Close(fd))
 	}
 	return fd, true, nil
+}
+
+// AddrPort is a socket's address of the internet's, the zero value for another. One of IPv4 that a socket of IPv6 has
+// is that of IPv4.
+func AddrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
 }

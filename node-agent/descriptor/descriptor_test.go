@@ -86,3 +86,16 @@ func TestASignalDoesNotHideAnEnd(t *testing.T) {
 	}
 	_ = c.Wait() // it was killed
 }
+
+func TestAddressesOfSockets(t *testing.T) {
+	for want, sa := range map[string]unix.Sockaddr{
+		"10.0.0.1:53":      &unix.SockaddrInet4{Port: 53, Addr: [4]byte{10, 0, 0, 1}},
+		"10.0.0.2:53":      &unix.SockaddrInet6{Port: 53, Addr: [16]byte{10: 0xff, 0xff, 10, 0, 0, 2}},
+		"[fe80::1]:65535":  &unix.SockaddrInet6{Port: 65535, Addr: [16]byte{0: 0xfe, 0x80, 15: 1}},
+		"invalid AddrPort": &unix.SockaddrUnix{Name: "/x"},
+	} {
+		if got := AddrPort(sa).String(); got != want {
+			t.Errorf("%+v is at %s, want %s", sa, got, want)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func endsWithProgram(p *descriptor.Program, s descriptor.Socket, f wire.Flow, si
 	if err == nil && side == "client" {
 		client, err = unix.Getsockname(fd)
 	}
-	port := int(addrPort(client).Port())
+	port := int(descriptor.AddrPort(client).Port())
 	if err != nil || port < f.ClientPort || port >= f.ClientPort+f.Streams {
 		return false, nil //nolint:nilerr // one without a peer listens, or is about to be connected
 	}
@@ -86,20 +86,9 @@ func listensAt(p *descriptor.Program, at netip.AddrPort) (bool, error) {
 		if err := unix.Close(fd); err != nil {
 			return false, err
 		}
-		if listens != 0 && addrPort(own) == netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) {
+		if listens != 0 && descriptor.AddrPort(own) == netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) {
 			return true, nil
 		}
 	}
 	return false, nil
-}
-
-// addrPort is an address of the internet's; the zero value for another.
-func addrPort(sa unix.Sockaddr) netip.AddrPort {
-	switch a := sa.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-	}
-	return netip.AddrPort{}
 }
