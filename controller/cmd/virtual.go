@@ -145,7 +145,7 @@ func (f *rehearseFlags) chooseRadio(begun, run string) error {
 	return nil
 }
 
-// findKernel finds the kernel, or says how to come by it.
+// find finds the kernel, or says how to come by it.
 func (f *virtualFlags) find() (kernel.Kernel, error) {
 	k, err := kernel.Kernel{}, error(nil)
 	if f.kernel != "" {

@@ -126,8 +126,8 @@ func (w *walker) one(path string, n *node, needed bool) error {
 	if err != nil {
 		return err
 	}
-	e := reference.Entry{Format: w.format, Key: path, Type: typeOf(of), Unit: of.Unit, Range: rangeOf(of), Needed: needed,
-		Meaning: of.Description, Default: plainJSON(of.Default)}
+	e := reference.Entry{Format: w.format, Key: path, Type: typeOf(of), Unit: of.Unit, Range: rangeOf(of),
+		Needed: needed, Meaning: of.Description, Default: plainJSON(of.Default)}
 	if e.Unit != "" {
 		e.Meaning = strings.TrimSuffix(e.Meaning, " ("+e.Unit+")")
 	}

@@ -57,6 +57,6 @@ func TestAResumedLogSaysWhatIsLost(t *testing.T) {
 		told += strings.Count(string(line), lost)
 	}
 	if told != 1 {
-		t.Errorf("%d records tell of it", told)
+		t.Errorf("%d records report it", told)
 	}
 }

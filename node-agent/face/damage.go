@@ -8,7 +8,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// damaged returns what tells of records that the spool has lost: the log, and a record of the attempt before whose
+// damaged returns what reports records that the spool has lost: to the log, and by a record of the attempt before whose
 // records they were.
 func damaged(clk clock.Clock, log *slog.Logger) func(spool.Damage) (wire.Header, wire.Body) {
 	return func(d spool.Damage) (wire.Header, wire.Body) {

@@ -29,8 +29,8 @@ func damage(after uint64, lines int, next []byte) Damage {
 	return d
 }
 
-// tell has records made of damage that nobody was told of in this life, one for each attempt that it comes before. Of
-// what is confirmed, none is made.
+// tell has records made that report damage for the first time in this life, one for each attempt that it comes before.
+// Of what is confirmed, none is made.
 func (s *Spool) tell(found []Damage) {
 	if s.opt.Damaged == nil || len(found) == 0 {
 		return
@@ -64,7 +64,7 @@ func (d Damage) subject() subject {
 	return subject{d.Next.Run, wire.TrialKey{Trial: d.Next.Trial, Attempt: d.Next.Attempt}}
 }
 
-// record takes the record that tells of damage, and keeps the segments with the damage until it is confirmed. Where
+// record takes the record that reports damage, and keeps the segments with the damage until it is confirmed. Where
 // there is no room for it, it is tried again when the damage is read again.
 func (s *Spool) record(d Damage, h wire.Header, b wire.Body) {
 	s.mu.Lock()

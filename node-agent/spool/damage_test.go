@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// telling is a spool whose damage is told of by an event of the attempt behind it.
+// telling is a spool whose damage is reported by an event of the attempt behind it.
 func telling(opt Options, told *[]Damage) Options {
 	opt.Damaged = func(d Damage) (wire.Header, wire.Body) {
 		*told = append(*told, d)
@@ -88,7 +88,7 @@ func TestDamageThatOpenFindsIsRecorded(t *testing.T) {
 	told = nil
 	s = mustOpen(t, dir, telling(noFloor, &told))
 	if seq := s.Position().Seq; len(told) != 2 || seq != 10 || len(s.Status().UnconfirmedRuns) > 0 {
-		t.Errorf("after everything is confirmed %d are told of; the newest record is %d", len(told), seq)
+		t.Errorf("after everything is confirmed %d are reported; the newest record is %d", len(told), seq)
 	}
 }
 

@@ -46,7 +46,7 @@ type segment struct {
 	bytes int64             // durable length
 	marks []mark            // places in it, rising; a reader need not begin at the start
 	runs  map[string]uint64 // run → newest seq of it here; nil: not known
-	told  *wire.Header      // of the record that tells of damage here; nil: none does
+	told  *wire.Header      // of the record that reports damage here; nil: none does
 }
 
 // mark says that the line of seq begins at offset.

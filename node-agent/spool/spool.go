@@ -38,7 +38,7 @@ type Options struct {
 	// Boot names the machine's boot: after another one, the records' numbers leave room for
 	// those that a power cut took back; empty: they do not.
 	Boot string
-	// Damaged makes the record that tells of lines whose checksum does not hold; nil: nobody is told. It is asked when
+	// Damaged makes the record that reports lines whose checksum does not hold; nil: nobody is told. It is asked when
 	// they are come across, at Open or by Read, and no call of the spool waits for it.
 	Damaged func(Damage) (wire.Header, wire.Body)
 }
@@ -121,7 +121,7 @@ type Spool struct {
 	failure   error             // why the last flush failed; nil when it did not
 	changed   chan struct{}
 	closed    bool
-	told      map[uint64]bool // the records before which damage was told of
+	told      map[uint64]bool // the records before which damage was reported
 	unsigned  map[subject]*unsigned
 	signed    map[string]uint64 // run → seq of its newest signature
 }

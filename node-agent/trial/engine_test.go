@@ -179,8 +179,8 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, err, wire.CodeConflict)
 }
 
-// What passes when the agent's halves are started again, or the lease is taken, has codes of its own: a controller waits
-// for it, and for no other refusal.
+// What passes when the agent's halves are started again, or the lease is taken, has codes of its own: a controller
+// waits for it, and for no other refusal.
 func TestRefusalsThatPassAreToldApart(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

@@ -69,7 +69,7 @@ type Config struct {
 	// being received does so besides.
 	CarrierSenseDbm *float64
 	// EnergyDetectDbm is the summed power of any kind at which the channel counts as busy, at
-	// least CarrierSenseDbm; nil means the standard's (energyDetectDbm).
+	// least CarrierSenseDbm; nil means the standard's (Core.energyMw).
 	EnergyDetectDbm *float64
 
 	// Promiscuous delivers data frames to all who receive them, whomever they are for.

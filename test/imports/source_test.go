@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,24 @@ var sourceRules = []struct {
 		Found: comparesByDifference,
 		Why:   "an int of 32 bits has no room for 2.2 s in nanoseconds; take cmp.Compare",
 	},
+	{
+		What:  "a comment on a function that begins with another name",
+		Found: saysAnotherName,
+		Why:   "it is of a former name",
+	},
+}
+
+// looksLikeAName is a word in which a capital follows a small letter.
+var looksLikeAName = regexp.MustCompile(`^\w*[a-z][A-Z]\w*$`)
+
+// saysAnotherName: the node is a function whose comment's first word looks like a name, and is not its own.
+func saysAnotherName(n ast.Node) bool {
+	f, ok := n.(*ast.FuncDecl)
+	if !ok {
+		return false
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(f.Doc.Text()), " ")
+	return looksLikeAName.MatchString(word) && word != f.Name.Name
 }
 
 // comparesByDifference: the node is `return int(a.x - b.x)`.
@@ -160,7 +179,7 @@ func TestSourceRules(t *testing.T) {
 func inspect(t *testing.T, rel string, src []byte) []string {
 	t.Helper()
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, rel, src, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(fset, rel, src, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		t.Fatalf("parse %s: %v", rel, err)
 	}
@@ -186,6 +205,9 @@ func TestSourceRulesBite(t *testing.T) {
 		`package a; func init() {}`:                                       1,
 		`package a; func f(a, b c) int { return int(a.at - b.at) }`:       1,
 		`package a; func f(a, b c) int { return int(a.until - b.since) }`: 0,
+		"package a\n\n// aheadNs is ahead.\nfunc aheadAt() {}":            1,
+		"package a\n\n// aheadAt is ahead.\nfunc aheadAt() {}":            0,
+		"package a\n\n// TCP is a transport.\nfunc aheadAt() {}":          0,
 	} {
 		if got := inspect(t, "node-agent/trial/a.go", []byte(src)); len(got) != want {
 			t.Errorf("%s: found %v, want %d", src, got, want)

@@ -141,7 +141,7 @@ func (c *clocks) sample() {
 	}
 }
 
-// aheadNs is how far the wall clock is ahead, by the comparison nearest to a moment.
+// aheadAt is how far the wall clock is ahead, by the comparison nearest to a moment.
 func (c clocks) aheadAt(boot int64) int64 {
 	nearest := slices.MinFunc(c, func(a, b struct{ bootNs, aheadNs int64 }) int {
 		return cmp.Compare(max(a.bootNs-boot, boot-a.bootNs), max(b.bootNs-boot, boot-b.bootNs))

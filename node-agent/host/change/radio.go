@@ -49,7 +49,7 @@ func (r Radio) check(p Policy) (reason, cure string) {
 	return wireless.Settings(r).Fault()
 }
 
-// prepareRadio refuses what this radio, this place or its present use forbids,
+// prepare refuses what this radio, this place or its present use forbids,
 // each with its cure, and reads what the change alters.
 func (r Radio) prepare(k *Kernel, id uint64) (u *radioUndo, err error) {
 	link, err := netstack.FindLink(r.Interface)
