@@ -1,48 +1,19 @@
 package campaigns_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
-	"reflect"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/campaigns"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/contract"
 )
 
-// The golden files are the contract in the shape in which other languages' tests
-// read it. A change of one is a change of the contract.
 var update = flag.Bool("update", false, "write the golden files again")
 
 func TestGoldenBodies(t *testing.T) {
 	for name, sample := range bodies() {
-		data, err := wire.Encode(sample)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := json.Indent(&text, data, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		text.WriteByte('\n')
-		path := filepath.Join("golden", "body_"+name+".json")
-		if *update {
-			if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(text.Bytes(), want) {
-			t.Errorf("%s: %v (-update writes it); the encoding is now\n%s", path, err, text.Bytes())
-			continue
-		}
-		back := reflect.New(reflect.TypeOf(sample).Elem()).Interface()
-		if err := json.Unmarshal(want, back); err != nil || !reflect.DeepEqual(back, sample) {
-			t.Errorf("%s is read as %+v, %v", path, back, err)
-		}
+		contract.Held(t, "body_"+name, sample, *update)
 	}
 	files, err := os.ReadDir("golden")
 	if err != nil || len(files) != len(bodies()) {

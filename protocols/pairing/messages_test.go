@@ -1,18 +1,14 @@
 package pairing_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/contract"
 )
 
 // The golden files are the messages in the shape in which other languages' tests read them.
@@ -32,28 +28,6 @@ func TestGoldenMessages(t *testing.T) {
 			Nodes:      []pairing.Node{{Name: "car", Address: "192.168.8.2:7443", Pin: b}},
 			Controller: &pairing.Controller{Port: 7448}},
 	} {
-		data, err := wire.Encode(sample)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := json.Indent(&text, data, "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		text.WriteByte('\n')
-		path := filepath.Join("golden", name+".json")
-		if *update {
-			if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(text.Bytes(), want) {
-			t.Errorf("%s: %v; the encoding is now\n%s", path, err, text.Bytes())
-		}
-		back := reflect.New(reflect.TypeOf(sample).Elem()).Interface()
-		if err := json.Unmarshal(want, back); err != nil || !reflect.DeepEqual(back, sample) {
-			t.Errorf("%s is read as %+v, %v", path, back, err)
-		}
+		contract.Held(t, name, sample, *update)
 	}
 }

@@ -5,33 +5,21 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/contract"
 )
 
-// The golden files are the contract in the shape in which other languages'
-// tests read it. A change of one is a change of the contract.
 var update = flag.Bool("update", false, "write the golden files again")
 
 func TestGoldenBodies(t *testing.T) {
 	for name, sample := range bodies() {
 		t.Run(name, func(t *testing.T) {
 			checkFilled(t, name, reflect.ValueOf(sample))
-			text := golden(t, "body_"+name, sample)
-			back := reflect.New(reflect.TypeOf(sample).Elem())
-			decoder := json.NewDecoder(bytes.NewReader(text))
-			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(back.Interface()); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(back.Interface(), sample) {
-				t.Errorf("read back:\n%+v\nwant:\n%+v", back.Elem().Interface(),
-					reflect.ValueOf(sample).Elem().Interface())
-			}
+			contract.Held(t, "body_"+name, sample, *update)
 		})
 	}
 }
@@ -44,7 +32,7 @@ func TestGoldenRecords(t *testing.T) {
 				Kind: body.Kind(), Version: wire.SchemaVersion, Node: "car", Epoch: sampleEpoch, Seq: uint64(i + 1),
 				TBootNs: 7261834512345, Run: "velocity-1", Trial: 2, Attempt: 1,
 			}, Body: body}
-			text := golden(t, "record_"+body.Kind(), record)
+			text := contract.Text(t, "record_"+body.Kind(), record, *update)
 			var line bytes.Buffer
 			if err := json.Compact(&line, text); err != nil {
 				t.Fatal(err)
@@ -81,34 +69,6 @@ func TestGoldenFilesAreAllKnown(t *testing.T) {
 	if len(files) != len(known) {
 		t.Errorf("%d golden files for %d samples", len(files), len(known))
 	}
-}
-
-// golden compares a value's JSON with its file and returns the file's text.
-func golden(t *testing.T, name string, value any) []byte {
-	t.Helper()
-	data, err := wire.Encode(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	if err := json.Indent(&text, data, "", "  "); err != nil {
-		t.Fatal(err)
-	}
-	text.WriteByte('\n')
-	path := filepath.Join("golden", name+".json")
-	if *update {
-		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (a new sample? go generate ./protocols/wire)", err)
-	}
-	if !bytes.Equal(text.Bytes(), want) {
-		t.Errorf("%s: the encoding changed:\n%s\nwant:\n%s", path, text.Bytes(), want)
-	}
-	return want
 }
 
 // checkFilled makes sure that a golden file shows every field that there is.

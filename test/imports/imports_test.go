@@ -28,7 +28,7 @@ var rules = []rule{
 	{
 		From:  "protocols/",
 		Allow: []string{"protocols/", "internal/keys"},
-		Tests: []string{"test/fuzz"},
+		Tests: []string{"test/fuzz", "test/contract"},
 		Why:   "what crosses a link must be readable by any program without the machinery of ours",
 	},
 	{
@@ -73,10 +73,10 @@ var rules = []rule{
 	},
 	{
 		From: "",
-		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
+		Deny: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz", "test/contract",
 			"protocols/manet/simulation/simtest", "protocols/manet/packettest"},
 		// A test may use what its package's other rules let through.
-		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz",
+		Tests: []string{"test/testnet/", "test/synthetic", "test/schemas", "test/model", "test/fuzz", "test/contract",
 			"protocols/manet/simulation/simtest", "protocols/manet/packettest"},
 		Why: "what makes up networks and data for tests has no place in a program",
 	},
@@ -111,8 +111,8 @@ var outside = []struct {
 	},
 	{
 		Import: "testing",
-		Only: []string{"test/testnet/", "test/synthetic", "test/fuzz", "protocols/manet/simulation/simtest",
-			"protocols/manet/packettest"},
+		Only: []string{"test/testnet/", "test/synthetic", "test/fuzz", "test/contract",
+			"protocols/manet/simulation/simtest", "protocols/manet/packettest"},
 		Why: "what is linked into a program must not carry the test framework",
 	},
 }
