@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // telling is a spool whose damage is reported by an event of the attempt behind it.
@@ -135,5 +136,33 @@ func TestDamageIsToldWhenThereIsRoom(t *testing.T) {
 	}
 	if got := errorsIn(t, s); len(got) != 1 {
 		t.Errorf("recorded is %q", got)
+	}
+}
+
+// The record of damage is signed at once: of an attempt that is over nothing else comes that would have it signed.
+func TestTheRecordOfDamageIsSigned(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, noFloor)
+	appendN(t, s, 3)
+	path := s.segments[0].path
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, path, 0)
+	var told []Damage
+	opt := telling(noFloor, &told)
+	opt.Sign = testnet.Identity(t, "n1").Sign
+	s = mustOpen(t, dir, opt)
+	mustSync(t, s)
+	lines, _, err := s.Read(3, 10)
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("%d records, %v", len(lines), err)
+	}
+	var r wire.Record
+	if err := json.Unmarshal(lines[1], &r); err != nil {
+		t.Fatal(err)
+	}
+	if b, is := r.Body.(*wire.Signature); !is || b.FirstSeq != 4 || b.LastSeq != 4 || r.Trial != 1 {
+		t.Errorf("after the record of damage comes %+v %+v", r.Header, r.Body)
 	}
 }
