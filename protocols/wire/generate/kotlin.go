@@ -13,26 +13,29 @@ var appKinds = []string{"gps", "trial", "window", "station", "wifi", "event"}
 // appBody is a body that the phone app reads or sends.
 type appBody struct {
 	name   string // in Go
-	fields string // those that the app uses; "" for all
+	fields string // those that the app uses; "" where it uses all
 }
 
 // appBodies are all of them; types that another package declares too have a name of their own in the app.
 var appBodies = []appBody{
-	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"}, {"Check", ""}, {"Word", ""},
-	{"Verdict", ""}, {"TrialView", ""}, {"Live", ""}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
-	{"ClockReply", ""}, {"SpoolStatus", ""}, {"HostStatus", "reached pending failed detail instance"},
-	{"Problem", ""}, {"RestoreReport", "undone failed unrecorded"},
+	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"},
+	{"Check", "rule node limit measured pass"}, {"Word", "decision by text"},
+	{"Verdict", "trial attempt outcome reason checks word throughput_bps"}, {"TrialView", ""},
+	{"Live", "speed_mps throughput_bps remaining_s"}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
+	{"ClockReply", ""}, {"SpoolStatus", "newest used_bytes disk_free_bytes"},
+	{"HostStatus", "reached pending failed detail"}, {"Problem", ""}, {"RestoreReport", "undone failed unrecorded"},
 	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz " +
-		"spool host run clock problems memory_bytes radio"},
+		"spool host run clock problems radio"},
 	{"Caps", "beside"}, {"Beside", "interface"}, {"Attachment", ""}, {"Note", ""},
 	{"AttachmentPut", ""}, {"AttachmentHeld", ""},
 	{"Fix", "age_ms mode time_utc lat_deg lon_deg speed_mps track_deg speed_err_mps horiz_err_m satellites_used"},
 	{"WiFiReading", ""},
 	{"Schedule", "run campaign attempts_max trials"},
-	{"Trial", "number block repetition pass factors car roadside sender receiver initiator speed_mps direction " +
-		"course gate duration_s radio routing tcp acceptance"},
-	{"Course", ""}, {"Gate", ""}, {"Radio", "mode standard channel"}, {"Routing", "protocol"}, {"TCP", "variant"},
-	{"Acceptance", "speed_band_mps in_band_share_min fix_mode_min fix_age_ms_max"},
+	{"Trial", "number block pass factors car roadside receiver speed_mps direction course gate duration_s radio " +
+		"routing tcp acceptance"},
+	{"Course", "kind accel_mps2 brake_mps2 site_lat_deg site_lon_deg heading_deg"}, {"Gate", "hold_s place_m"},
+	{"Radio", "mode standard channel"}, {"Routing", "protocol"}, {"TCP", "variant"},
+	{"Acceptance", "speed_band_mps"},
 }
 
 // appNames are names that the app has for types and fields whose own would be

@@ -60,7 +60,7 @@ class AgeTest {
 
     @Test
     fun `the track has a throughput only where the node told it`() {
-        val running = Heard.View(view("running", live = Live(fixMode = 3, throughputBps = 2e7)))
+        val running = Heard.View(view("running", live = Live(throughputBps = 2e7)))
         instrument.heard(running)
         driveUntil(0.5)
         instrument.heard(lost)

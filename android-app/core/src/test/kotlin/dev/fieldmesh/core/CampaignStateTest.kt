@@ -22,13 +22,10 @@ class CampaignStateTest {
     private fun trial(number: Int) = Trial(
         number = number,
         block = 1,
-        repetition = 1,
         factors = emptyMap(),
-        sender = "car",
         receiver = "roadside",
-        initiator = "car",
-        course = Course("none", 0.0, 0.0, accelMps2 = 1.0, brakeMps2 = 1.0, headingDeg = 0.0),
-        gate = Gate(timeoutS = 1.0, leadS = 1.0),
+        course = Course("none", accelMps2 = 1.0, brakeMps2 = 1.0, headingDeg = 0.0),
+        gate = Gate(),
         durationS = 1.0,
         radio = Radio("none"),
         routing = Routing("none"),
@@ -43,10 +40,9 @@ class CampaignStateTest {
                 1,
                 i + 1,
                 o,
-                isFinal = true,
                 word = word?.takeIf {
                     i == outcomes.lastIndex
-                }?.let { Word(it, "ada", judged = o) },
+                }?.let { Word(it, "ada") },
             )
         }
         val view =

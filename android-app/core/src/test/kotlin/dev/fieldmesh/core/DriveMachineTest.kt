@@ -56,7 +56,7 @@ class DriveMachineTest {
         }
         for (i in 2L..6L) machine.onFix(fix(i * second, 13.9))
         assertTrue(machine.state(6 * second).inBandS!! >= 3.0)
-        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 10.0, throughputBps = 2e7)), 7 * second)
+        machine.onView(view("running", live = Live(remainingS = 10.0, throughputBps = 2e7)), 7 * second)
         machine.state(9 * second).let {
             assertEquals(Phase.RUNNING, it.phase)
             assertEquals(8.0, it.remainingS!!, 1e-9)
@@ -97,7 +97,7 @@ class DriveMachineTest {
 
     @Test
     fun `a trial that ended while the node was out of reach is told when it is back`() {
-        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 5.0)), 0)
+        machine.onView(view("running", live = Live(remainingS = 5.0)), 0)
         machine.onLink(LinkState.LOST, second)
         machine.state(20 * second).let {
             assertEquals(Phase.RUNNING, it.phase)
@@ -164,7 +164,7 @@ class DriveMachineTest {
     @Test
     fun `the speed is the node's own receiver's, by which the gate opens`() {
         machine.onFix(fix(0, 9.0))
-        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        machine.onView(view("armed", live = Live(speedMps = 13.9)), 0)
         machine.state(second).let {
             assertEquals(SpeedSource.NODE, it.speedSource)
             assertEquals(13.9, it.speedMps)
@@ -183,7 +183,7 @@ class DriveMachineTest {
     fun `a node that takes the phone's fixes has no receiver of its own`() {
         machine.onFix(fix(0, 9.0))
         machine.onPush(true, 0)
-        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 8.0)), 0)
+        machine.onView(view("armed", live = Live(speedMps = 8.0)), 0)
         assertEquals(SpeedSource.PHONE to 9.0, machine.state(0).run { speedSource to speedMps })
         machine.onPush(false, 1)
         assertEquals(SpeedSource.NODE to 8.0, machine.state(1).run { speedSource to speedMps })
@@ -191,9 +191,9 @@ class DriveMachineTest {
 
     @Test
     fun `a node's receiver alone is enough, and its loss is told`() {
-        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        machine.onView(view("armed", live = Live(speedMps = 13.9)), 0)
         assertEquals(13.9, machine.state(0).speedMps)
-        machine.onView(view("armed", live = Live(fixMode = 1)), second)
+        machine.onView(view("armed", live = Live()), second)
         machine.state(second).let {
             assertNull(it.speedMps)
             assertEquals(Zone.UNKNOWN, it.zone)
@@ -204,14 +204,14 @@ class DriveMachineTest {
 
     @Test
     fun `a node that tells nothing new is not a receiver without a fix`() {
-        machine.onView(view("armed", live = Live(fixMode = 3, speedMps = 13.9)), 0)
+        machine.onView(view("armed", live = Live(speedMps = 13.9)), 0)
         assertEquals(false, machine.state(second).nodeIsSlow)
         machine.state(3 * second).let {
             assertNull(it.speedMps)
             assertTrue(it.nodeIsSlow)
         }
         assertEquals(emptyList(), machine.takeEvents())
-        machine.onView(view("armed", live = Live(fixMode = 1)), 4 * second)
+        machine.onView(view("armed", live = Live()), 4 * second)
         assertEquals(false, machine.state(4 * second).nodeIsSlow)
         assertEquals(listOf(Cue.NO_GPS), machine.takeEvents())
     }
@@ -241,7 +241,7 @@ class DriveMachineTest {
             if (Cue.DISTANCE in machine.takeEvents()) said += metres.toLong()
         }
         assertEquals(listOf(195L, 95L, 45L), said)
-        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 11.0)), 300 * second)
+        machine.onView(view("running", live = Live(remainingS = 11.0)), 300 * second)
         val left = (0L..11L).filter {
             machine.state(300 * second + it * second)
             Cue.COUNTDOWN in machine.takeEvents()
@@ -337,7 +337,7 @@ class DriveMachineTest {
         } else {
             emptyList()
         },
-        live = Live(fixMode = 3, remainingS = random.nextDouble(0.0, 10.0)).takeIf { random.nextBoolean() },
+        live = Live(remainingS = random.nextDouble(0.0, 10.0)).takeIf { random.nextBoolean() },
         run = "run-${random.nextInt(2)}",
     )
 }

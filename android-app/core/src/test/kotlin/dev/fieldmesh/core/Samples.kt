@@ -19,23 +19,21 @@ import dev.fieldmesh.core.wire.WireJson
 import java.io.File
 
 fun trial(number: Int, speed: Double? = 13.9, placeM: Double? = 20.0, direction: String = "outbound") = Trial(
-    number = number, block = 1, repetition = 1,
+    number = number, block = 1,
     factors = mapOf(
         "speed_mps" to "$speed",
     ),
     car = "car", roadside = "roadside",
-    sender = "car", receiver = "roadside", initiator = "car", speedMps = speed, direction = direction,
+    receiver = "roadside", speedMps = speed, direction = direction,
     course = Course(
         "depart",
-        0.0,
-        5.0,
         accelMps2 = 1.8,
         brakeMps2 = 2.5,
         siteLatDeg = 0.0,
         siteLonDeg = 0.0,
         headingDeg = 90.0,
     ),
-    gate = Gate(speedBand = true, holdS = 1.0, placeM = placeM, timeoutS = 60.0, leadS = 0.3), durationS = 10.0,
+    gate = Gate(holdS = 1.0, placeM = placeM), durationS = 10.0,
     radio = Radio(
         "adhoc",
     ),
@@ -46,7 +44,7 @@ fun schedule(run: String = "run-1", trials: List<Trial> = listOf(trial(1), trial
     Schedule(run, "velocity", 3, trials)
 
 fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? = null) =
-    Verdict(trial, attempt, outcome, reason, isFinal = false)
+    Verdict(trial, attempt, outcome, reason)
 
 fun sampleStatus(): NodeStatus =
     File(System.getProperty("fieldmesh.golden"), "body_node_status.json").readText().let(WireJson::decodeFromString)

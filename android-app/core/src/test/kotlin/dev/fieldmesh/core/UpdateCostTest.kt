@@ -28,7 +28,7 @@ class UpdateCostTest {
                     verdicts = List(150) {
                         verdict("accepted", it + 1)
                     },
-                    live = Live(fixMode = 3),
+                    live = Live(),
                 ),
             ),
         )

@@ -115,8 +115,8 @@ class DriveTest {
     /** An attempt with a window of 30 s: what happens, and what is said of it. */
     private fun attempt(trial: Int, armedS: Double, goS: Double): Map<Double, () -> Unit> = mapOf(
         armedS to { tell(Heard.View(view(trial, "armed"))) },
-        goS to { tell(Heard.View(view(trial, "running", Live(fixMode = 3, remainingS = 30.0)))) },
-        goS + 30 to { tell(Heard.View(view(trial, "kept", verdict = Verdict(trial, 1, "accepted", isFinal = true)))) },
+        goS to { tell(Heard.View(view(trial, "running", Live(remainingS = 30.0)))) },
+        goS + 30 to { tell(Heard.View(view(trial, "kept", verdict = Verdict(trial, 1, "accepted")))) },
     )
 
     private fun ofWindow(goS: Double) =

@@ -280,7 +280,7 @@ class InstrumentTest {
         activity.findViewById<View>(R.id.open_settings).performClick()
         activity.findViewById<View>(R.id.unit_mph).performClick()
         activity.findViewById<View>(R.id.tab_drive).performClick()
-        hear(plan, Heard.View(at("armed", Live(fixMode = 3, speedMps = 13.4112))))
+        hear(plan, Heard.View(at("armed", Live(speedMps = 13.4112))))
         assertEquals("30", text(R.id.speed))
         assertEquals("mph", text(R.id.unit))
         assertEquals("faster: 20.6 of 31.1 mph", text(R.id.detail))
@@ -294,7 +294,7 @@ class InstrumentTest {
     fun `a throughput that is small is not shown as none`() {
         val view = at("kept")
         val result = { bps: Double ->
-            val over = Verdict(5, 2, "accepted", isFinal = true, throughputBps = bps)
+            val over = Verdict(5, 2, "accepted", throughputBps = bps)
             hear(plan, Heard.View(view.copy(trials = listOf(TrialView(5, listOf(over))))))
             text(R.id.detail)
         }

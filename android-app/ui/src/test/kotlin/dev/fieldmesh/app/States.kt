@@ -77,7 +77,6 @@ private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? =
     attempt,
     outcome,
     reason,
-    isFinal = true,
     throughputBps = if (outcome == "accepted") 1.42e7 else null,
 )
 

@@ -25,18 +25,11 @@ data class Check(
     val limit: Double,
     val measured: Double? = null,
     val pass: Boolean,
-    val detail: String? = null,
 )
 
 /** What a person decided about an attempt, over the acceptance rules. */
 @Serializable
-data class Word(
-    val decision: String,
-    val by: String,
-    val text: String? = null,
-    @SerialName("note_id") val noteId: String? = null,
-    val judged: String,
-)
+data class Word(val decision: String, val by: String, val text: String? = null)
 
 /** The outcome of one attempt. */
 @Serializable
@@ -46,7 +39,6 @@ data class Verdict(
     val outcome: String,
     val reason: String? = null,
     val checks: List<Check> = emptyList(),
-    @SerialName("final") val isFinal: Boolean,
     val word: Word? = null,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
 )
@@ -59,7 +51,6 @@ data class TrialView(val number: Int, val attempts: List<Verdict>)
 @Serializable
 data class Live(
     @SerialName("speed_mps") val speedMps: Double? = null,
-    @SerialName("fix_mode") val fixMode: Int,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
     @SerialName("remaining_s") val remainingS: Double? = null,
 )
@@ -101,12 +92,8 @@ data class ClockReply(@SerialName("boot_ns") val bootNs: Long, @SerialName("wall
 @Serializable
 data class SpoolStatus(
     val newest: SpoolPosition,
-    @SerialName("oldest_seq") val oldestSeq: Long,
     @SerialName("used_bytes") val usedBytes: Long,
-    @SerialName("quota_bytes") val quotaBytes: Long,
     @SerialName("disk_free_bytes") val diskFreeBytes: Long,
-    @SerialName("room_bytes") val roomBytes: Long? = null,
-    @SerialName("unconfirmed_runs") val unconfirmedRuns: List<String> = emptyList(),
 )
 
 /** What the privileged half says of itself. */
@@ -116,7 +103,6 @@ data class HostStatus(
     val pending: List<String>,
     val failed: List<String> = emptyList(),
     val detail: String? = null,
-    val instance: String? = null,
 )
 
 /** One need that is not met, with its cure. */
@@ -146,7 +132,6 @@ data class NodeStatus(
     val run: String? = null,
     val clock: ClockReply,
     val problems: List<Problem>,
-    @SerialName("memory_bytes") val memoryBytes: Long,
     val radio: Caps? = null,
 )
 
@@ -236,14 +221,11 @@ data class Schedule(
 data class Trial(
     val number: Int,
     val block: Int,
-    val repetition: Int,
     val pass: String? = null,
     val factors: Map<String, String>,
     val car: String? = null,
     val roadside: String? = null,
-    val sender: String,
     val receiver: String,
-    val initiator: String,
     @SerialName("speed_mps") val speedMps: Double? = null,
     val direction: String? = null,
     val course: Course,
@@ -262,13 +244,8 @@ data class Trial(
 @Serializable
 data class Course(
     val kind: String,
-    @SerialName("start_m") val startM: Double,
-    @SerialName("offset_m") val offsetM: Double,
-    @SerialName("segment_m") val segmentM: Double? = null,
-    @SerialName("length_m") val lengthM: Double? = null,
     @SerialName("accel_mps2") val accelMps2: Double,
     @SerialName("brake_mps2") val brakeMps2: Double,
-    @SerialName("mark_m") val markM: Double? = null,
     @SerialName("site_lat_deg") val siteLatDeg: Double? = null,
     @SerialName("site_lon_deg") val siteLonDeg: Double? = null,
     @SerialName("heading_deg") val headingDeg: Double,
@@ -276,15 +253,7 @@ data class Course(
 
 /** Says when the initiator may open the window. Every part that is present must hold at once. */
 @Serializable
-data class Gate(
-    @SerialName("at_start") val atStart: Boolean = false,
-    @SerialName("speed_band") val speedBand: Boolean = false,
-    @SerialName("hold_s") val holdS: Double? = null,
-    @SerialName("place_m") val placeM: Double? = null,
-    @SerialName("after_s") val afterS: Double? = null,
-    @SerialName("timeout_s") val timeoutS: Double,
-    @SerialName("lead_s") val leadS: Double,
-)
+data class Gate(@SerialName("hold_s") val holdS: Double? = null, @SerialName("place_m") val placeM: Double? = null)
 
 /** What the tested interface is to be. */
 @Serializable
@@ -300,9 +269,4 @@ data class TcpProfile(val variant: String)
 
 /** Judged on covariates only, never on the trial's result. A rule that is absent is not applied. */
 @Serializable
-data class Acceptance(
-    @SerialName("speed_band_mps") val speedBandMps: Double? = null,
-    @SerialName("in_band_share_min") val inBandShareMin: Double? = null,
-    @SerialName("fix_mode_min") val fixModeMin: Int? = null,
-    @SerialName("fix_age_ms_max") val fixAgeMsMax: Double? = null,
-)
+data class Acceptance(@SerialName("speed_band_mps") val speedBandMps: Double? = null)
