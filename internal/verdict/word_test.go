@@ -1,7 +1,9 @@
 package verdict
 
 import (
-	"slices"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -62,96 +64,47 @@ func TestTheLastOverrideCountsAndTheFirstJudgementIsKept(t *testing.T) {
 	}
 }
 
-func TestNextCountsOverrides(t *testing.T) {
-	key := func(n int) wire.TrialKey { return wire.TrialKey{Trial: 1, Attempt: n} }
-	word := func(n int, outcome wire.Outcome, note string) wire.Verdict {
-		v, _ := ApplyOverride(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
-		return v
+// trials are how trials of two attempts each stand after some. An attempt is its number, the outcome that its verdict
+// has, and a person's word. The phone app's CampaignStateTest reads the same file.
+//
+//go:embed testdata/next.json
+var trials []byte
+
+func TestWhenATrialIsDone(t *testing.T) {
+	var cases []struct {
+		What      string   `json:"what"`
+		Attempts  []string `json:"attempts"`
+		Next      int      `json:"next"`
+		More      bool     `json:"more"`
+		Exhausted bool     `json:"exhausted"` // interrupted too often
 	}
-	for _, c := range []struct {
-		what    string
-		vs      []wire.Verdict
-		attempt int
-		more    bool
-	}{
-		{"none yet", nil, 1, true},
-		{"rejected", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}}, 2, true},
-		{"accepted", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Accepted}}, 2, false},
-		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected},
-			{TrialKey: key(2), Outcome: wire.Failed}}, 3, false},
-		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected},
-			word(2, wire.Failed, "repeat")}, 3, true},
-		{"the repeat is used up", []wire.Verdict{word(2, wire.Failed, "repeat"),
-			{TrialKey: key(3), Outcome: wire.Failed}}, 4, false},
-		{"accepted and repeated", []wire.Verdict{word(1, wire.Accepted, "repeat")}, 2, true},
-		{"skipped", []wire.Verdict{word(1, wire.Rejected, "skip")}, 2, false},
-		{"skipped before", []wire.Verdict{Skipped(1, said("skip"))}, 2, false},
-		{"accepted by a word", []wire.Verdict{word(1, wire.Rejected, "accept")}, 2, false},
-	} {
-		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
-			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)
+	if err := json.Unmarshal(trials, &cases); err != nil || len(cases) < 30 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, c := range cases {
+		var vs []wire.Verdict
+		for _, text := range c.Attempts {
+			v, word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1}}, ""
+			if n, err := fmt.Sscan(text, &v.Attempt, &v.Outcome, &word); n < 2 {
+				t.Fatalf("%s: %q: %v", c.What, text, err)
+			}
+			if word != "" {
+				v.Word = &wire.Word{Decision: word, By: "phone", Judged: v.Outcome}
+			}
+			vs = append(vs, v)
+		}
+		if attempt, more := Next(2, vs); attempt != c.Next || more != c.More {
+			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.What, attempt, more, c.Next, c.More)
+		}
+		if got := Exhausted(2, vs); got != c.Exhausted {
+			t.Errorf("%s: exhausted %v, want %v", c.What, got, c.Exhausted)
 		}
 	}
 }
 
-// The attempts that a trial has are used up by what says something of it.
-func TestInterruptedAttemptsUseUpNone(t *testing.T) {
-	attempts := func(outcomes ...wire.Outcome) (vs []wire.Verdict) {
-		for i, o := range outcomes {
-			vs = append(vs, wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: i + 1}, Outcome: o})
-		}
-		return vs
-	}
-	words := func(vs []wire.Verdict, attempt int, word string) []wire.Verdict {
-		vs[attempt-1], _ = ApplyOverride(vs[attempt-1], said(word))
-		return vs
-	}
-	all := func(outcome wire.Outcome, n int) (out []wire.Outcome) {
-		for range n {
-			out = append(out, outcome)
-		}
-		return out
-	}
-	mixed := attempts(wire.Interrupted, wire.Rejected, wire.Interrupted, wire.Interrupted, wire.Failed)
-	slices.Reverse(mixed) // the order of the journal need not be that of the attempts
-	for _, c := range []struct {
-		what      string
-		vs        []wire.Verdict
-		attempt   int
-		more      bool
-		exhausted bool
-	}{
-		{"interrupted more often than there are attempts", attempts(all(wire.Interrupted, 5)...), 6, true, false},
-		{"one interrupted, one rejected", attempts(wire.Interrupted, wire.Rejected), 3, true, false},
-		{"two that count among interrupted ones", mixed, 6, false, false},
-		{"accepted after all", attempts(wire.Interrupted, wire.Interrupted, wire.Interrupted, wire.Accepted), 5,
-			false, false},
-		{"interrupted for ever", attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax + 1,
-			false, true},
-		{"once less than for ever", attempts(all(wire.Interrupted, InterruptionsMax-1)...), InterruptionsMax,
-			true, false},
-		{"interrupted for ever, and retried", words(attempts(all(wire.Interrupted, InterruptionsMax)...),
-			InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
-		{"interrupted for ever, and repeated", words(attempts(all(wire.Interrupted, InterruptionsMax)...), 1, "repeat"),
-			InterruptionsMax + 1, false, true},
-		{"interrupted and skipped", words(attempts(wire.Interrupted), 1, "skip"), 2, false, false},
-		{"skipped, then retried", words(words(attempts(wire.Rejected), 1, "skip"), 1, Retry), 2, true, false},
-		{"a repeat that is interrupted", words(attempts(wire.Failed, wire.Failed, wire.Interrupted), 2, "repeat"), 4,
-			true, false},
-		{"a repeat that is interrupted and fails",
-			words(attempts(wire.Failed, wire.Failed, wire.Interrupted, wire.Failed), 2, "repeat"), 5, false, false},
-		{"given up, and retried", words(attempts(wire.Failed, wire.Rejected), 2, Retry), 3, true, false},
-		{"retried, one used", words(attempts(wire.Failed, wire.Rejected, wire.Failed), 2, Retry), 4, true, false},
-		{"retried, all used", words(attempts(wire.Failed, wire.Rejected, wire.Failed, wire.Failed), 2, Retry), 5,
-			false, false},
-		{"an attempt that nobody has judged is used", attempts(wire.Rejected, wire.Interrupted, wire.Rejected)[2:], 4,
-			false, false},
-	} {
-		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
-			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)
-		}
-		if got := Exhausted(2, c.vs); got != c.exhausted {
-			t.Errorf("%s: exhausted %v, want %v", c.what, got, c.exhausted)
-		}
+// A person skips a trial before its first attempt: it is done.
+func TestASkippedTrialIsDone(t *testing.T) {
+	if attempt, more := Next(2, []wire.Verdict{Skipped(1, said("skip"))}); attempt != 2 || more {
+		t.Errorf("attempt %d, more %v", attempt, more)
 	}
 }

@@ -15,8 +15,15 @@ import dev.fieldmesh.core.wire.Trial
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.core.wire.Word
+import kotlinx.serialization.json.Json
+import kotlinx.serialization.json.boolean
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
+import java.io.File
 import kotlin.test.Test
 import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 class CampaignStateTest {
     private fun trial(number: Int) = Trial(
@@ -33,43 +40,44 @@ class CampaignStateTest {
         acceptance = Acceptance(),
     )
 
-    /** How the first of two trials, with at most two attempts each, stands after attempts with these outcomes. */
-    private fun standing(outcomes: List<String>, word: String? = null): Standing {
-        val attempts = outcomes.mapIndexed { i, o ->
-            Verdict(
-                1,
-                i + 1,
-                o,
-                word = word?.takeIf {
-                    i == outcomes.lastIndex
-                }?.let { Word(it, "ada") },
-            )
+    private fun of(attempts: List<Verdict>) = CampaignState.of(
+        Schedule("run", "c", 2, listOf(trial(1), trial(2))),
+        CampaignView(
+            1uL,
+            "run",
+            "c",
+            "loaded",
+            trials = listOf(TrialView(1, attempts)),
+            position = SpoolPosition("e", 1),
+        ),
+    )
+
+    /** An attempt as its number, its outcome and a person's word. */
+    private fun attempt(text: String): Verdict {
+        val (number, outcome) = text.split(" ")
+        val word = text.split(" ").getOrNull(2)?.let { Word(it, "ada") }
+        return Verdict(1, number.toInt(), outcome, word = word)
+    }
+
+    @Test
+    fun `a trial is done when the controller says so`() {
+        val golden = File(System.getProperty("fieldmesh.golden"), "../../../internal/verdict/testdata/next.json")
+        val cases = Json.parseToJsonElement(golden.readText()).jsonArray.map { it.jsonObject }
+        assertTrue(cases.size >= 30)
+        for (c in cases) {
+            val attempts = c.getValue("attempts").jsonArray.map { attempt(it.jsonPrimitive.content) }
+            assertEquals(c.getValue("more").jsonPrimitive.boolean, of(attempts).next?.number == 1, "$c")
         }
-        val view =
-            CampaignView(
-                1uL,
-                "run",
-                "c",
-                "loaded",
-                trials = listOf(TrialView(1, attempts)),
-                position = SpoolPosition("e", 1),
-            )
-        return CampaignState.of(Schedule("run", "c", 2, listOf(trial(1), trial(2))), view).rows.first().standing
     }
 
     @Test
-    fun `interrupted attempts use up none`() {
-        assertEquals(Standing.NEXT, standing(listOf("interrupted", "interrupted", "interrupted", "failed")))
-        assertEquals(Standing.REJECTED, standing(listOf("interrupted", "failed", "interrupted", "rejected")))
-        assertEquals(Standing.INTERRUPTED, standing(List(20) { "interrupted" }))
-        assertEquals(Standing.ACCEPTED, standing(listOf("interrupted", "interrupted", "accepted")))
-    }
-
-    @Test
-    fun `a person may ask for more`() {
-        assertEquals(Standing.NEXT, standing(listOf("failed", "failed"), "retry"))
-        assertEquals(Standing.NEXT, standing(listOf("failed", "failed"), "repeat"))
-        assertEquals(Standing.FAILED, standing(listOf("failed"), "skip"))
+    fun `a trial that is done stands as its newest attempt`() {
+        fun standing(vararg attempts: String) = of(attempts.map(::attempt)).rows.first().standing
+        assertEquals(Standing.NEXT, standing("1 interrupted", "2 failed"))
+        assertEquals(Standing.REJECTED, standing("4 rejected", "2 failed", "3 interrupted"))
+        assertEquals(Standing.INTERRUPTED, standing(*Array(20) { "${it + 1} interrupted" }))
+        assertEquals(Standing.ACCEPTED, standing("1 interrupted", "2 accepted"))
+        assertEquals(Standing.FAILED, standing("1 failed skip"))
     }
 
     @Test

@@ -71,15 +71,27 @@ data class CampaignState(
         }
 
         /**
-         * As the controller goes on (internal/verdict, Next): interrupted attempts use up none of a trial's, and a
-         * person may ask for more.
+         * As the controller goes on (internal/verdict, Next, with whose cases a test holds this to it): interrupted
+         * attempts use up none of a trial's, one without a verdict does, and a person may ask for more.
          */
         private fun isClosed(attempts: List<Verdict>, most: Int): Boolean {
+            val s = Uses(most)
+            attempts.sortedBy { it.attempt }.forEach(s::count)
+            val spent = s.used >= s.allowed || s.interrupted >= INTERRUPTIONS_MAX || s.next > ATTEMPTS_MAX
+            return s.skipped || spent || attempts.any { it.outcome == "accepted" }
+        }
+
+        /** What a trial's attempts have used up of it. */
+        private class Uses(private val most: Int) {
+            var next = 1
             var used = 0
             var allowed = most
             var interrupted = 0
             var skipped = false
-            for (a in attempts.sortedBy { it.attempt }) {
+
+            fun count(a: Verdict) {
+                used += maxOf(a.attempt - next, 0)
+                next = maxOf(next, a.attempt + 1)
                 if (a.outcome == "interrupted") interrupted++ else used++
                 when (a.word?.decision) {
                     "skip" -> skipped = true
@@ -94,13 +106,10 @@ data class CampaignState(
                     }
                 }
             }
-            return skipped ||
-                used >= allowed ||
-                interrupted >= INTERRUPTIONS_MAX ||
-                attempts.any { it.outcome == "accepted" }
         }
 
         private const val INTERRUPTIONS_MAX = 20
+        private const val ATTEMPTS_MAX = 1000
 
         private fun outcome(newest: Verdict?) = when (newest?.outcome) {
             null -> Standing.OPEN
