@@ -28,6 +28,7 @@ import dev.fieldmesh.core.map.MapFault
 import dev.fieldmesh.core.node.NodeState
 import dev.fieldmesh.core.wire.Campaign
 import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Check
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
 import dev.fieldmesh.core.wire.NodeStatus
@@ -72,13 +73,20 @@ private fun trials(speedFactor: String) = plan.copy(
 
 private val trials = trials("speed")
 
-private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(
+private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null, check: Check? = null) = Verdict(
     trial,
     attempt,
     outcome,
     reason,
+    listOfNotNull(check),
     throughputBps = if (outcome == "accepted") 1.42e7 else null,
 )
+
+private val outOfBand = Check("in_band_share_min", limit = 0.8, measured = 0.62, pass = false)
+
+private val unaligned = Check("clock_error_ms_max", limit = 5.0, measured = 12.5, pass = false)
+
+private fun oldFix(ms: Double?) = Check("fix_age_ms_max", "car", limit = 1500.0, measured = ms, pass = false)
 
 private val newestView = CampaignView(
     3uL,
@@ -92,13 +100,16 @@ private val newestView = CampaignView(
         TrialView(
             2,
             listOf(
-                verdict(2, 1, "rejected", "speed: in_band_share_min is 0.62, limit 0.8"),
+                verdict(2, 1, "rejected", "speed: in_band_share_min is 0.62, limit 0.8", outOfBand),
                 verdict(2, 2, "accepted"),
             ),
         ),
         TrialView(3, listOf(verdict(3, 1, "accepted"))),
         TrialView(4, List(3) { verdict(4, it + 1, "failed", "gate_timeout: faster: 9.2 of 13.9 m/s") }),
-        TrialView(5, listOf(verdict(5, 1, "rejected", "gps: fix_age_ms_max on car is 2300, limit 1500"))),
+        TrialView(
+            5,
+            listOf(verdict(5, 1, "rejected", "gps: fix_age_ms_max on car is 2300, limit 1500", oldFix(2300.0))),
+        ),
     ),
     SpoolPosition("e", 1),
 )
@@ -107,9 +118,9 @@ private val stopped = newestView.copy(
     state = "loaded",
     current = null,
     trials = listOf(
-        TrialView(1, listOf(verdict(1, 1, "rejected", "gps: fix_age_ms_max on car not measured"))),
+        TrialView(1, listOf(verdict(1, 1, "rejected", "gps: fix_age_ms_max on car not measured", oldFix(null)))),
         TrialView(2, listOf(verdict(2, 1, "interrupted", "agent_restarted: on car: killed"))),
-        TrialView(3, listOf(verdict(3, 1, "rejected", "clock: clock_error_ms_max is 12.5, limit 5"))),
+        TrialView(3, listOf(verdict(3, 1, "rejected", "clock: clock_error_ms_max is 12.5, limit 5", unaligned))),
     ),
 )
 
@@ -426,8 +437,8 @@ object States {
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
-    private fun over(speedMps: Double, outcome: String, reason: String) = drive {
-        copy(phase = Phase.DONE, band = null, speedMps = speedMps, verdict = verdict(5, 2, outcome, reason))
+    private fun over(speedMps: Double, outcome: String, reason: String, check: Check? = null) = drive {
+        copy(phase = Phase.DONE, band = null, speedMps = speedMps, verdict = verdict(5, 2, outcome, reason, check))
     }
 
     private val drive: Map<String, AppState> = mapOf(
@@ -521,7 +532,7 @@ object States {
                     signalSource = SignalSource.NODES,
                 )
             },
-        "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8"),
+        "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8", outOfBand),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
         "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
     )

@@ -2,54 +2,73 @@ package dev.fieldmesh.app
 
 import dev.fieldmesh.app.screen.Speeds
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.wire.Check
+import dev.fieldmesh.core.wire.Verdict
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.annotation.Config
 import kotlin.test.Test
 import kotlin.test.assertEquals
+import kotlin.test.assertNull
 
 @RunWith(RobolectricTestRunner::class)
 @Config(application = TestApp::class)
 class WordsTest {
-    /** What the rule found, in the words of the screen. */
-    private fun found(reason: String) =
-        Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(reason).substringAfter("\n")
+    /** What is shown of an attempt that a check has rejected, below the plain words of the reason's code. */
+    private fun found(code: String, check: Check): String? {
+        val verdict = Verdict(1, 1, "rejected", "$code: another text", listOf(passed, check))
+        return Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(verdict)?.substringAfter("\n")
+    }
 
-    private fun check(wanted: Map<String, String>) = assertEquals(wanted, wanted.mapValues { found(it.key) })
+    private val passed = Check("in_band_share_min", limit = 0.8, measured = 0.9, pass = true)
 
-    @Test
-    fun `what a rule found differs from its limit also in percent`() = check(
-        mapOf(
-            "speed: in_band_share_min is 0.62, limit 0.8" to "In band: 62 %, limit 80 %",
-            "speed: in_band_share_min is 0.7997, limit 0.8" to "In band: 79.97 %, limit 80 %",
-            "speed: in_band_share_min is 0, limit 0.8" to "In band: 0 %, limit 80 %",
-            "lateness: lateness_share_max is 0.01004, limit 0.01" to
-                "Lateness of the emulated radio: 1.004 %, limit 1 %",
-            "lateness: lateness_share_max is 5e-05, limit 1e-05" to
-                "Lateness of the emulated radio: 0.005 %, limit 0.001 %",
-            "gps: fix_age_ms_max on car is 2.3e+04, limit 1500" to "Age of the GPS fix on car: 23000 ms, limit 1500 ms",
-        ),
-    )
+    private fun share(measured: Double, limit: Double) =
+        found("speed", Check("in_band_share_min", limit = limit, measured = measured, pass = false))
+
+    private fun late(measured: Double, limit: Double) =
+        found("lateness", Check("lateness_share_max", limit = limit, measured = measured, pass = false))
+
+    private fun fix(measured: Double?, limit: Double) =
+        found("gps", Check("fix_mode_min", "car", limit, measured, pass = false))
 
     @Test
-    fun `a receiver without a fix has no dimensions`() = check(
-        mapOf(
-            "gps: fix_mode_min on car is 0, limit 2" to "GPS fix on car: unknown, limit 2-D",
-            "gps: fix_mode_min on car is 1, limit 3" to "GPS fix on car: no fix, limit 3-D",
-            "gps: fix_mode_min on car is 2, limit 3" to "GPS fix on car: 2-D, limit 3-D",
-            "gps: fix_mode_min on car not measured" to "GPS fix on car: not measured",
-        ),
+    fun `what a rule found differs from its limit also in percent`() {
+        assertEquals("In band: 62 %, limit 80 %", share(0.62, 0.8))
+        assertEquals("In band: 79.97 %, limit 80 %", share(0.7997, 0.8))
+        assertEquals("In band: 79.9996 %, limit 80 %", share(0.7999963, 0.8))
+        assertEquals("In band: 61.23 %, limit 80 %", share(0.6123456, 0.8))
+        assertEquals("In band: 0 %, limit 80 %", share(0.0, 0.8))
+        assertEquals("Lateness of the emulated radio: 1.004 %, limit 1 %", late(0.01004, 0.01))
+        assertEquals("Lateness of the emulated radio: 0.005 %, limit 0.001 %", late(5e-05, 1e-05))
+        assertEquals(
+            "Age of the GPS fix on car: 23000 ms, limit 1500 ms",
+            found("gps", Check("fix_age_ms_max", "car", 1500.0, 23000.0, pass = false)),
+        )
+    }
+
+    @Test
+    fun `a receiver without a fix has no dimensions`() {
+        assertEquals("GPS fix on car: unknown, limit 2-D", fix(0.0, 2.0))
+        assertEquals("GPS fix on car: no fix, limit 3-D", fix(1.0, 3.0))
+        assertEquals("GPS fix on car: 2-D, limit 3-D", fix(2.0, 3.0))
+        assertEquals("GPS fix on car: not measured", fix(null, 3.0))
+    }
+
+    @Test
+    fun `a rule that the app does not know is told as the node tells it`() =
+        assertEquals("another text", found("speed", Check("humidity_max", limit = 1.0, measured = 2.0, pass = false)))
+
+    @Test
+    fun `an attempt without a reason has none`() = assertNull(
+        Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(Verdict(1, 1, "accepted")),
     )
 
     @Test
     @Config(qualifiers = "+de")
-    fun `rules in German`() = check(
-        mapOf(
-            "gps: fix_mode_min on car is 0, limit 2" to "GPS-Fix auf car: unbekannt, Grenze 2-D",
-            "gps: fix_mode_min on car is 1, limit 2" to "GPS-Fix auf car: keine Position, Grenze 2-D",
-            "lateness: lateness_share_max is 0.012, limit 0.01" to
-                "Verspätung des emulierten Funks: 1,2 %, Grenze 1 %",
-        ),
-    )
+    fun `rules in German`() {
+        assertEquals("GPS-Fix auf car: unbekannt, Grenze 2-D", fix(0.0, 2.0))
+        assertEquals("GPS-Fix auf car: keine Position, Grenze 2-D", fix(1.0, 2.0))
+        assertEquals("Verspätung des emulierten Funks: 1,2 %, Grenze 1 %", late(0.012, 0.01))
+    }
 }

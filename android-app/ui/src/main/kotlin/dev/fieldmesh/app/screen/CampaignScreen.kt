@@ -94,7 +94,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
                 null
             }
             val newest = trial.newest
-            val result = newest?.reason?.let(Speeds(context, unit())::reason)
+            val result = newest?.let(Speeds(context, unit())::reason)
                 ?: newest?.throughputBps?.let(context::bitRate)
             return listOfNotNull(attempts, result).joinToString(": ").unbroken()
         }

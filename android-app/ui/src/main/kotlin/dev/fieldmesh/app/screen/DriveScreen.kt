@@ -80,7 +80,7 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
     private fun detail(d: DriveState, speeds: Speeds): String? {
         val over = d.verdict
         return when {
-            over?.reason != null -> over.reason?.let(speeds::reason)
+            over?.reason != null -> speeds.reason(over)
             over != null -> over.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
             d.phase == Phase.NO_RUN -> context.nextStep(d.link)
             else -> d.detail?.let(speeds::inWords)

@@ -10,9 +10,12 @@ import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.wire.Check
 import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.device.VoiceState
 import java.math.BigDecimal
+import java.math.MathContext
 import kotlin.math.roundToInt
 
 /** What stands in the great field of the Drive screen, and the colour of its ground. */
@@ -96,23 +99,32 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
         inWords(listOfNotNull(bare, level, unit).joinToString(" "))
     }
 
-    /** What the trial's reason is in plain words, and below them what the node found. */
-    fun reason(reason: String): String {
+    /** Why an attempt ended as it did, in plain words, and below them what was found; null for no reason. */
+    fun reason(of: Verdict): String? {
+        val reason = of.reason ?: return null
         val code = reason.substringBefore(": ")
         val plain = reasons[code]?.let(context::getString) ?: return inWords(reason)
-        val found = reason.removePrefix(code).removePrefix(": ")
-        return (plain + "\n" + (ruleText(found) ?: inWords(found))).trim()
+        val rule = of.checks.firstOrNull { !it.pass }?.let(::ruleText)
+        return (plain + "\n" + (rule ?: inWords(reason.removePrefix(code).removePrefix(": ")))).trim()
     }
 
-    /** What a rule of acceptance found: "fix_age_ms_max on car is 2300, limit 1500". */
-    private fun ruleText(found: String): String? {
-        val (name, node, measured, limit) = RULE.matchEntire(found)?.destructured ?: return null
-        val rule = rules[name] ?: return null
+    /** What a rule of acceptance found; null where the app does not know the rule. */
+    private fun ruleText(c: Check): String? {
+        val rule = rules[c.rule] ?: return null
         val words = context.getString(rule.words)
-        val what = if (node.isEmpty()) words else context.getString(R.string.rule_on, words, node)
-        if (measured.isEmpty()) return context.getString(R.string.rule_not_measured, what)
-        fun number(n: String) = rule.named[n]?.let(context::getString) ?: rule.number(n.toBigDecimal())
-        return context.getString(R.string.rule_is, what, number(measured), number(limit))
+        val what = c.node?.let { context.getString(R.string.rule_on, words, it) } ?: words
+        val measured = c.measured ?: return context.getString(R.string.rule_not_measured, what)
+        fun told(n: Double, digits: BigDecimal) = rule.named[n]?.let(context::getString) ?: rule.number(digits)
+        val found = told(measured, beside(measured, c.limit))
+        return context.getString(R.string.rule_is, what, found, told(c.limit, c.limit.toBigDecimal()))
+    }
+
+    /** A measured value with four digits, or with as many more as show on which side of its limit it is. */
+    private fun beside(measured: Double, limit: Double): BigDecimal {
+        val whole = measured.toBigDecimal()
+        return (4..16).map { whole.round(MathContext(it)) }.firstOrNull { n ->
+            n.toDouble().compareTo(limit) == measured.compareTo(limit)
+        } ?: whole
     }
 
     /** [named] are the values that have a name instead of a number. */
@@ -120,25 +132,23 @@ class Speeds(private val context: Context, val unit: SpeedUnit) {
         val words: Int,
         val unit: String,
         val isShare: Boolean = false,
-        val named: Map<String, Int> = emptyMap(),
+        val named: Map<Double, Int> = emptyMap(),
     ) {
         /** With as many decimals as were told. */
         fun number(told: BigDecimal): String {
-            val n = if (isShare) told.movePointRight(2) else told
+            val n = (if (isShare) told.movePointRight(2) else told).stripTrailingZeros()
             return "%.${n.scale().coerceAtLeast(0)}f".format(n) + unit
         }
     }
 
     private companion object {
-        val RULE = Regex("""(\w+)(?: on (\S+))? (?:is ([\d.e+-]+), limit ([\d.e+-]+)|not measured)""")
-
         /** Those by which attempts are judged (Acceptance in protocols/wire). */
         val rules = mapOf(
             "in_band_share_min" to Rule(R.string.in_band, " %", isShare = true),
             "fix_mode_min" to Rule(
                 R.string.rule_fix_mode,
                 "-D",
-                named = mapOf("0" to R.string.fix_unknown, "1" to R.string.node_gps_none),
+                named = mapOf(0.0 to R.string.fix_unknown, 1.0 to R.string.node_gps_none),
             ),
             "fix_age_ms_max" to Rule(R.string.rule_fix_age, " ms"),
             "clock_error_ms_max" to Rule(R.string.rule_clock_error, " ms"),
