@@ -122,7 +122,8 @@ func Congestion() []string {
 var shaping = []string{
 	"tcp_congestion_control", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_ecn", "tcp_recovery",
 	"tcp_early_retrans", "tcp_frto", "tcp_syn_linear_timeouts", "tcp_no_metrics_save", "tcp_rmem", "tcp_wmem",
-	"tcp_moderate_rcvbuf", "tcp_slow_start_after_idle", "tcp_mtu_probing", "tcp_retries2",
+	"tcp_moderate_rcvbuf", "tcp_slow_start_after_idle", "tcp_mtu_probing", "tcp_retries2", "tcp_syn_retries",
+	"tcp_synack_retries",
 	"tcp_dsack", "tcp_max_reordering", "tcp_rto_min_us", "tcp_rto_max_ms",
 }
 

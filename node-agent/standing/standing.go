@@ -164,7 +164,7 @@ func Stands(c change.Change) *change.Refused {
 
 // left are settings that make trials alike, without which they are still what they say: the
 // records tell what was in force.
-var left = []string{"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_retries2"}
+var left = []string{"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_retries2", "net.ipv4.tcp_syn_retries"}
 
 func sysctlStands(c change.Sysctl) *change.Refused {
 	switch {

@@ -23,7 +23,7 @@ func TestResolve(t *testing.T) {
 		has     []string // settings
 	}{
 		"the kernel's own reno": {wire.TCP{Variant: "reno"}, bare, "reno", "",
-			[]string{"tcp_no_metrics_save=1", "tcp_retries2=255"}},
+			[]string{"tcp_no_metrics_save=1", "tcp_retries2=255", "tcp_syn_retries=127"}},
 		"the papers' reno": {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno",
 			[]string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0", "tcp_syn_linear_timeouts=0"}},
 		"the papers' reno with sack": {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno",

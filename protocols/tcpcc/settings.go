@@ -123,10 +123,12 @@ func Settings(t wire.TCP) []Setting {
 		set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
 	}
 	// A later trial must not start from what the kernel learned in an earlier
-	// one. No connection is given up during a trial: 255 is the most, and at the
-	// usual 15 one whose timer does not back off would die within seconds, so
-	// that variants would differ in it.
-	set("tcp_no_metrics_save", "1", "tcp_retries2", "255")
+	// one. A connection is given up as late as the kernel can: 255 is the most, and
+	// at the usual 15 one whose timer does not back off would die within seconds,
+	// so that variants would differ in it. Nor does a client cease to ask for a
+	// connection, as it would after some two minutes at the usual 6: 127 is the
+	// most (MAX_TCP_SYNCNT of net/tcp.h).
+	set("tcp_no_metrics_save", "1", "tcp_retries2", "255", "tcp_syn_retries", "127")
 	if least := RTOMinMs(t); least != nil {
 		out = append(out, Setting{RTOMinKey, strconv.Itoa(*least * 1000)})
 	}
@@ -152,6 +154,8 @@ func SettingBounds(key string) (least, most int, ok bool) {
 		return 1, 1, true
 	case "net.ipv4.tcp_retries2":
 		return 255, 255, true
+	case "net.ipv4.tcp_syn_retries":
+		return 127, 127, true
 	case RTOMinKey:
 		return 1000 * wire.RTOMinMsLeast, 1000 * wire.RTOMinMsMost, true
 	case RTOMaxKey:

@@ -28,7 +28,7 @@ var sysctls = []string{
 	"net/ipv4/tcp_early_retrans", "net/ipv4/tcp_ecn", "net/ipv4/tcp_fastopen", "net/ipv4/tcp_frto",
 	"net/ipv4/tcp_mtu_probing", "net/ipv4/tcp_no_metrics_save", "net/ipv4/tcp_recovery", "net/ipv4/tcp_retries2",
 	"net/ipv4/tcp_rmem", "net/ipv4/tcp_sack", "net/ipv4/tcp_slow_start_after_idle", "net/ipv4/tcp_timestamps",
-	"net/ipv4/tcp_syn_linear_timeouts", "net/ipv4/tcp_window_scaling", "net/ipv4/tcp_wmem",
+	"net/ipv4/tcp_syn_linear_timeouts", "net/ipv4/tcp_syn_retries", "net/ipv4/tcp_window_scaling", "net/ipv4/tcp_wmem",
 	"net/ipv4/conf/*/accept_redirects", "net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter",
 	"net/ipv4/conf/*/send_redirects", "net/ipv6/conf/*/accept_ra", "net/ipv6/conf/*/autoconf",
 	"net/ipv6/conf/*/disable_ipv6", "net/ipv6/conf/*/forwarding",

@@ -68,3 +68,28 @@ func TestE2EALongOutageDoesNotEndAFlow(t *testing.T) {
 		}
 	}
 }
+
+// A client that finds no way at first asks on until there is one, though that is later than its kernel
+// would ask by itself: six times more, with a wait of 10 s at most.
+func TestE2EAClientAsksUntilThereIsAWay(t *testing.T) {
+	d := newDesk(t, "[8.3]")
+	text := string(chain("ab", "      late: {routing: {protocol: aodv, host_unreachable: off}}\n"))
+	for _, change := range [][2]string{
+		{"duration_s: 10", "duration_s: 140"},
+		{"window_packets: 1}", "window_packets: 1, classic: true, rto_max_ms: 10000}"},
+		{"repetitions: 4", "repetitions: 1"},
+		{"port: 5000}", "port: 5000, start_s: 20}"},
+		{"{model: chain, spacing_m: 34}", "{model: chain, spacing_m: 34, moves: [" +
+			"{node: b, at_s: 2, x_m: 34, y_m: 1000, speed_mps: 60}, " +
+			"{node: b, at_s: 80, x_m: 34, y_m: 0, speed_mps: 60}]}"},
+	} {
+		if !strings.Contains(text, change[0]) {
+			t.Fatalf("the campaign has no %q", change[0])
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
+	}
+	d.write(t, "late.yaml", []byte(text))
+	if mb := d.transferred(t, "late.yaml", "late", "")[1]; mb < 1 {
+		t.Errorf("%.3f MB were transferred after there was a way for more than 30 s", mb)
+	}
+}

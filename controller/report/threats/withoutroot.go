@@ -32,6 +32,8 @@ func withoutRoot(d *evidence.Run) (*Threat, string) {
 		return nil, ""
 	}
 	return &Threat{"Nodes without root left TCP as it was", fmt.Sprintf("%s. A trial may begin with what the one "+
-		"before it taught the kernel, as the slow-start threshold. IPv6 was left as it was, and no firewall of ours "+
-		"kept strangers from the flows' ports.", strings.Join(slices.Sorted(maps.Keys(found)), "; "))}, ""
+		"before it taught the kernel, as the slow-start threshold. A client that found no way may have given up "+
+		"connecting within the window, as Linux's does after some two minutes. IPv6 was left as it was, and no "+
+		"firewall of ours kept strangers from the flows' ports.",
+		strings.Join(slices.Sorted(maps.Keys(found)), "; "))}, ""
 }

@@ -27,7 +27,7 @@ func TestNodesWithoutRootAreTold(t *testing.T) {
 		if found == nil {
 			t.Fatalf("%q: no threat", save)
 		}
-		says(t, found.Text, want, "IPv6 was left")
+		says(t, found.Text, want, "given up connecting", "IPv6 was left")
 		if found, _ := congestion(d); found != nil {
 			t.Errorf("%+v", found)
 		}
