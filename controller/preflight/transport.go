@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -12,8 +13,8 @@ import (
 // profile asks for.
 func transportNeeds(t wire.TCP, st wire.NodeStatus) []string {
 	variant := "variant " + t.Variant
-	if t.Variant == "reno" && t.Classic {
-		variant += ", classic"
+	if tcpcc.RunsReno(t) && t.Classic {
+		variant = "variant reno, classic"
 	}
 	needs := []string{variant}
 	if st.Privileges == wire.NoPrivileges { // any other agent has these

@@ -28,6 +28,8 @@ func TestTransportProblems(t *testing.T) {
 		"sack, by name": {wire.TCP{Variant: "sack"}, told, nil},
 		"classic needs the program": {wire.TCP{Variant: "reno", Classic: true}, told,
 			[]string{"describe its own types", "BTF"}},
+		"so does classic sack": {wire.TCP{Variant: "sack", Classic: true}, told,
+			[]string{"variant reno, classic", "BTF"}},
 		"fixed rto": {wire.TCP{Variant: "reno", FixedRTO: true}, told,
 			[]string{"this is Linux 6.1", "Linux 6.15"}},
 		"least rto": {wire.TCP{Variant: "reno", RTOMinMs: new(500)}, told,

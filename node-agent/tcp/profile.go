@@ -54,10 +54,10 @@ func Resolve(t wire.TCP, m Machine) (Profile, error) {
 	p := Profile{Window: t.WindowPackets, InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO,
 		WindowPackets: t.WindowPackets}}
 	switch {
-	case t.Variant == "sack":
-		p.Kernel = "reno"
-	case t.Variant == tcpcc.Reno && t.Classic:
+	case tcpcc.RunsReno(t) && t.Classic:
 		p.Program = tcpcc.Reno
+	case tcpcc.RunsReno(t):
+		p.Kernel = "reno"
 	case slices.Contains(bpfOnly, t.Variant):
 		p.Program = t.Variant
 	case slices.Contains(tcpcc.Programs(), t.Variant) && t.Variant != tcpcc.Reno &&

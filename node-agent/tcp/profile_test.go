@@ -29,6 +29,8 @@ func TestResolve(t *testing.T) {
 		"the papers' reno with sack": {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno",
 			[]string{"tcp_sack=1"}},
 		"sack is the kernel's reno": {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
+		"the papers' sack is their reno": {wire.TCP{Variant: "sack", Classic: true}, bare, "reno_10", "reno",
+			[]string{"tcp_sack=1", "tcp_recovery=0"}},
 		"fack needs sack": {wire.TCP{Variant: "fack", Classic: true}, bare, "fack_10", "fack",
 			[]string{"tcp_sack=1"}},
 		"vegas, no module":           {wire.TCP{Variant: "vegas"}, bare, "vegas_10", "vegas", nil},

@@ -98,8 +98,18 @@ func TestRenoPaysForEachLossOfAWindow(t *testing.T) {
 // RFC 6582, section 3.2: a partial ACK keeps recovery going and retransmits the
 // next hole; one halving and no timeout for any number of losses of a window.
 func TestNewRenoRepairsEachHoleByPartialACK(t *testing.T) {
+	repairsInOneRecovery(t, tcpcc.NewReno, false)
+}
+
+// RFC 6675: with SACK, Reno repairs any number of losses of a window in one recovery, by the kernel's scoreboard.
+func TestRenoWithSACKRepairsAWindowAtOnce(t *testing.T) {
+	repairsInOneRecovery(t, tcpcc.Reno, true)
+}
+
+func repairsInOneRecovery(t *testing.T, program string, sack bool) {
+	t.Helper()
 	for name, lost := range map[string][]int{"large": {40, 43, 46}, "small": {10, 12, 14, 16}} {
-		tr := lossy(t, tcpcc.NewReno, false, lost...)
+		tr := lossy(t, program, sack, lost...)
 		entry := tr.halving(t)
 		ssthresh := tr.points[entry].ssthresh
 		for i, p := range tr.points[entry+1:] {

@@ -94,6 +94,10 @@ func CheckRTOMax(t wire.TCP) error {
 // NeedsSACK reports whether a variant is defined with SACK on.
 func NeedsSACK(variant string) bool { return variant == "sack" || variant == Fack }
 
+// RunsReno reports whether a profile's congestion control is Reno: sack is Reno with SACK on. With classic it is the
+// program of that name, and else the kernel's.
+func RunsReno(t wire.TCP) bool { return t.Variant == Reno || t.Variant == "sack" }
+
 // SACK is whether a profile has SACK on; nil leaves it to the kernel.
 func SACK(t wire.TCP) *bool {
 	switch on := NeedsSACK(t.Variant); {
