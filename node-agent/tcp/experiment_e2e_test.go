@@ -51,6 +51,8 @@ type point struct {
 	cwnd, ssthresh, state             uint32
 	unacked, lost, retrans, sacked    uint32
 	rtos, rttUs, backoff, retransmits uint32
+	mss                               uint32
+	pacing                            uint64 // B/s
 }
 
 func (p point) String() string {
@@ -186,7 +188,7 @@ func pointOf(info *unix.TCPInfo, ack testnet.Ack) point {
 		state:    uint32(info.Ca_state), unacked: info.Unacked, lost: info.Lost, retrans: info.Retrans,
 		sacked: info.Sacked,
 		rtos:   uint32(info.Total_rto), rttUs: info.Rtt, backoff: uint32(info.Backoff),
-		retransmits: uint32(info.Retransmits)}
+		retransmits: uint32(info.Retransmits), mss: info.Snd_mss, pacing: info.Pacing_rate}
 }
 
 func setSysctls(t *testing.T, ns *testnet.NS, values map[string]string) {

@@ -17,7 +17,41 @@
 #define MORE_CALLBACKS
 #endif
 
-SEC("struct_ops") void on_init(u64 *ctx) { OPEN_VARIANT(SOCK_ARG(ctx)); }
+#define STATE_SYN_RECV 3 /* TCP_SYN_RECV of net/tcp_states.h */
+
+/*
+ * The pacing rate, as the stack sets it where a variant has no cong_control
+ * (tcp_update_pacing_rate of tcp_input.c): some percent of a window a round trip.
+ * Without the packet scheduler fq nothing is paced by it. But by it the stack
+ * decides how much may wait below the socket (TCP small queues), and how large a
+ * burst is.
+ */
+INLINE void set_pacing_rate(struct sock *sk)
+{
+	const struct tcp_sock *tp = TCP(sk);
+	const struct net *net = ((const struct sock_common *)sk)->skc_net.net;
+	u64 rate = (u64)tp->mss_cache * max(tp->snd_cwnd, tp->packets_out) * 8 * (1000000 / 100);
+
+	if (tp->snd_cwnd < tp->snd_ssthresh / 2)
+		rate *= (u32)net->ipv4.sysctl_tcp_pacing_ss_ratio;
+	else
+		rate *= (u32)net->ipv4.sysctl_tcp_pacing_ca_ratio;
+	if (tp->srtt_us) /* in eighths */
+		rate /= tp->srtt_us;
+	if (rate > sk->sk_max_pacing_rate)
+		rate = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = rate;
+}
+
+SEC("struct_ops") void on_init(u64 *ctx)
+{
+	struct sock *sk = SOCK_ARG(ctx);
+
+	OPEN_VARIANT(sk);
+	/* As in the stack, whoever accepted the connection has a rate before the first ACK. */
+	if (((const struct sock_common *)sk)->skc_state == STATE_SYN_RECV)
+		set_pacing_rate(sk);
+}
 
 SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return reduced(SOCK_ARG(ctx)); }
 
@@ -59,6 +93,7 @@ SEC("struct_ops") void on_cong_control(u64 *ctx)
 		set_cwnd(sk, w->cwnd);
 	}
 	on_ack(sk, w, kind);
+	set_pacing_rate(sk);
 }
 
 SEC(".struct_ops.link") struct tcp_congestion_ops ops = {

@@ -35,8 +35,14 @@ struct tcp_skb_cb {
 	u16 tcp_gso_segs;
 } CORE;
 
+struct netns_ipv4 {
+	int sysctl_tcp_pacing_ss_ratio; /* percent */
+	int sysctl_tcp_pacing_ca_ratio;
+} CORE;
+
 struct net {
 	u64 net_cookie;
+	struct netns_ipv4 ipv4;
 } CORE;
 
 struct in6_addr {
@@ -49,6 +55,7 @@ struct sock_common {
 	u16 skc_dport; /* network byte order */
 	u16 skc_num;
 	u16 skc_family;
+	u8 skc_state;
 	struct {
 		struct net *net;
 	} skc_net;
@@ -57,7 +64,8 @@ struct sock_common {
 } CORE;
 
 struct sock {
-	unsigned long sk_pacing_rate;
+	unsigned long sk_pacing_rate; /* bytes a second */
+	unsigned long sk_max_pacing_rate;
 } CORE;
 
 struct inet_connection_sock {
