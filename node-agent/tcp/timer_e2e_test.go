@@ -103,6 +103,20 @@ func TestFixedRTOThroughAnOutage(t *testing.T) {
 	}
 }
 
+// The kernel reckons when to give a connection up by the bound that holds its timer: at 3 retransmissions after 2.5 s
+// here, as at 255 after five minutes. A held connection lives on all the same.
+func TestAHeldTimerGivesNoConnectionUp(t *testing.T) {
+	needTimer(t)
+	t.Parallel() // it sleeps
+	o := &outage{from: 30, lasts: 7 * time.Second}
+	x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second,
+		path:    testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs, "tcp_retries2": "3"}, before: hold(t, nil)}
+	if gaps := o.gaps(x.run(t)); len(gaps) < 5 { // that all arrives, run checks
+		t.Errorf("retransmissions in 7 s: %v", gaps)
+	}
+}
+
 // Timeouts in a row double the RTO to the largest one and no further: ns-2's ends
 // at 60 s (maxrto_ in tcl/lib/ns-default.tcl), Linux's at 120 s.
 func TestRTODoublesToTheLargest(t *testing.T) {

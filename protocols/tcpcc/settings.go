@@ -129,7 +129,7 @@ func Settings(t wire.TCP) []Setting {
 	// A later trial must not start from what the kernel learned in an earlier
 	// one. A connection is given up as late as the kernel can: 255 is the most, and
 	// at the usual 15 one whose timer does not back off would die within seconds,
-	// so that variants would differ in it. Nor does a client cease to ask for a
+	// so that variants would differ in it (bpf/rto.bpf.c has the rest). Nor does a client cease to ask for a
 	// connection, as it would after some two minutes at the usual 6: 127 is the
 	// most (MAX_TCP_SYNCNT of net/tcp.h).
 	set("tcp_no_metrics_save", "1", "tcp_retries2", "255", "tcp_syn_retries", "127")

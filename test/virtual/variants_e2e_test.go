@@ -24,7 +24,8 @@ import (
 // knob to its definition.
 var conforming = []string{
 	"TestTahoeFallsToOneSegment", "TestRenoHalves", "TestRenoPaysForEachLossOfAWindow",
-	"TestNewRenoRepairsEachHoleByPartialACK", "TestFackSendsByForwardMostSACK",
+	"TestNewRenoRepairsEachHoleByPartialACK", "TestRenoWithSACKRepairsAWindowAtOnce",
+	"TestEveryVariantHasTheStacksPacingRate", "TestWhoAcceptsHasAPacingRateAtOnce", "TestFackSendsByForwardMostSACK",
 	"TestVegasMovesByItsRule", "TestVegasKeepsItsBacklogBetweenAlphaAndBeta",
 	"TestVegas1995MovesByItsRule", "TestVegas1995DoesNotGrowBeyondABound", "TestVegas1995AfterATimeout",
 	"TestVegasBeginsARoundAfterAnIdleTime",
@@ -32,7 +33,7 @@ var conforming = []string{
 	"TestWestwood2001SetsSsthreshFromItsEstimate", "TestWestwood2001LeavesASmallerWindow",
 	"TestWestwood2001AfterATimeout", "TestFackBeginsRecoveryWhenTheKernelDoes",
 	"TestReferenceOnDuplicateACKs", "TestReferenceOnTimeout",
-	"TestFixedRTOThroughAnOutage", "TestFixedRTOIsForItsOwnConnectionsOnly",
+	"TestFixedRTOThroughAnOutage", "TestAHeldTimerGivesNoConnectionUp", "TestFixedRTOIsForItsOwnConnectionsOnly",
 	"TestAWindowInPacketsIsNeverExceeded",
 	"TestTracepointsTellWhatKernelAndWireCount", "TestAFailedRetransmissionIsTold",
 	"TestOthersConnectionsAreNotTraced", "TestATraceEndsAtItsClose",

@@ -14,15 +14,22 @@
  * The RTO cannot be written; its bound can, from Linux 6.15 (TCP_RTO_MAX_MS),
  * and not below a second. So the namespace's tcp_rto_min_us must be at least
  * half a second for fixed, and a second for reference, to be constant.
+ *
+ * The kernel gives a connection up after the time in which tcp_retries2 time-outs
+ * would come, and reckons with that bound (tcp_model_timeout): with 255 of them
+ * some five minutes instead of eight hours. So a held connection is given the
+ * eight hours by TCP_USER_TIMEOUT.
  */
 #include "causes.h"
 #include "sockops.h"
 
 enum { WANT_RTO = 1, WANT_RTT = 8 };
 
+#define USER_TIMEOUT 18 /* TCP_USER_TIMEOUT of linux/tcp.h */
 #define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS of linux/tcp.h */
 #define FLOOR_MS 1000 /* the least that it takes */
 #define STANDARD_MS 120000
+#define PATIENCE_MS (8 * 3600 * 1000)
 
 static long (*const callbacks)(void *ctx, int flags) = (void *)59;
 
@@ -51,6 +58,14 @@ INLINE void on_rto(struct sock_ops *ctx)
 	}
 }
 
+INLINE void begin(struct sock_ops *ctx)
+{
+	int patience = PATIENCE_MS;
+
+	setsockopt(ctx, LEVEL_TCP, USER_TIMEOUT, &patience, sizeof(patience));
+	callbacks(ctx, WANT_RTO);
+}
+
 SEC("sockops") int hold(struct sock_ops *ctx)
 {
 	if (!ours(ctx))
@@ -58,7 +73,7 @@ SEC("sockops") int hold(struct sock_ops *ctx)
 	switch (ctx->op) {
 	case OP_ACTIVE_ESTABLISHED:
 	case OP_PASSIVE_ESTABLISHED:
-		callbacks(ctx, WANT_RTO);
+		begin(ctx);
 		break;
 	case OP_RTO:
 		on_rto(ctx);
