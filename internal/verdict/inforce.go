@@ -28,18 +28,20 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 	for _, f := range t.Traffic {
 		senders[f.Name] = f.From
 	}
+	var sent []wire.Record // samples of data sockets
 	for _, r := range records {
 		s, ok := r.Body.(*wire.TCPSample)
 		if !ok || s.Stream == nil || senders[s.Flow] != r.Node || made[r.Node] == nil {
 			continue
 		}
+		sent = append(sent, r)
 		// Without root, iperf3 chooses it for a socket that has connected and sent its cookie.
 		early := withoutRoot[r.Node] && cookieAlone(s)
 		if s.Congestion != "" && !early && s.Congestion != made[r.Node].Kernel {
 			return alienTCP("a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node,
 				s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
 		}
-		if least := t.TCP.RTOMinMs; below(s, least) {
+		if least := tcpcc.RTOMinMs(t.TCP); below(s, least) {
 			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow,
 				r.Node, s.RTOUs, *least)
 		}
@@ -56,6 +58,9 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
 				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
+	}
+	if t.TCP.FixedRTO {
+		return backsOff(sent)
 	}
 	return wire.Reason{}
 }
@@ -135,23 +140,27 @@ func below(s *wire.TCPSample, leastMs *int) bool {
 	return leastMs != nil && s.RTTUs > 0 && s.State != "SYN_SENT" && int64(s.RTOUs) < int64(*leastMs)*1000
 }
 
-// above reports whether a socket's RTO was over the trial's largest. A kernel's
-// tick, of up to 10 ms, rounds it up.
+// tickUs is the longest tick of a kernel, which rounds RTOs up.
+const tickUs = 10_000
+
+// above reports whether a socket's RTO was over the trial's largest.
 func above(s *wire.TCPSample, mostMs *int) bool {
-	return mostMs != nil && int64(s.RTOUs) > int64(*mostMs)*1000+10_000
+	return mostMs != nil && int64(s.RTOUs) > int64(*mostMs)*1000+tickUs
 }
 
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
 // one for each congestion control that it was seen with before it sent the flow's data and
-// after, for a window that was too large, for an RTO that was too short or too long and for a
-// threshold that cannot be. An attempt may have hundreds of thousands. Of those that it does
+// after, for a window that was too large, for an RTO that was too short or too long, for a
+// threshold that cannot be, and two where a timer that is to be held
+// backs off. An attempt may have hundreds of thousands. Of those that it does
 // not keep it gives the last by Rest.
 type Evidence struct {
 	seen  map[evidence]bool
 	last  last
-	most  *int // segments in a window
+	held  timers        // nil where none is to be held
+	first []wire.Record // of two that say that one backs off
+	tcp   wire.TCP
 	least *int // ms of an RTO
-	rto   *int // ms of the largest RTO
 }
 
 type evidence struct {
@@ -165,13 +174,18 @@ type evidence struct {
 
 // NewEvidence is for an attempt at a trial.
 func NewEvidence(t wire.Trial) *Evidence {
-	return &Evidence{seen: map[evidence]bool{}, last: newLast(),
-		most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs, rto: t.TCP.RTOMaxMs}
+	e := &Evidence{seen: map[evidence]bool{}, last: newLast(), tcp: t.TCP, least: tcpcc.RTOMinMs(t.TCP)}
+	if t.TCP.FixedRTO {
+		e.held = timers{}
+	}
+	return e
 }
 
-// Rest returns the samples that a verdict needs though Needs did not know it: each socket's last. Judge takes them
-// after the others.
-func (e *Evidence) Rest() []wire.Record { return slices.Collect(maps.Values(e.last.samples)) }
+// Rest returns the samples that a verdict needs though Needs did not know it: each socket's last, and those to which
+// a later one that Needs asked for is compared. Judge takes them after the others.
+func (e *Evidence) Rest() []wire.Record {
+	return slices.AppendSeq(e.first, maps.Values(e.last.samples))
+}
 
 // Needs reports whether a verdict needs the record. Each node's records come in their order.
 func (e *Evidence) Needs(r wire.Record) bool {
@@ -189,8 +203,14 @@ func (e *Evidence) Needs(r wire.Record) bool {
 		if b.StillMs != nil || b.Edge != "" {
 			return true
 		}
-		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least),
-			above(b, e.rto), impossible(b), cookieAlone(b)}
+		if e.held != nil {
+			if first := e.held.backedOff(r, b); first != nil {
+				e.first = append(e.first, *first)
+				return true
+			}
+		}
+		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.tcp.WindowPackets), below(b, e.least),
+			above(b, e.tcp.RTOMaxMs), impossible(b), cookieAlone(b)}
 		fresh := !e.seen[k]
 		if e.seen[k] = true; !fresh {
 			e.last.take(r, b)

@@ -12,7 +12,7 @@ import (
 // another cell.
 func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 	plan := trial()
-	plan.TCP = wire.TCP{Variant: "tahoe", FixedRTO: true, RTOMinMs: new(700), RTOMaxMs: new(60_000),
+	plan.TCP = wire.TCP{Variant: "tahoe", Classic: true, FixedRTO: true, RTOMinMs: new(700), RTOMaxMs: new(60_000),
 		WindowPackets: new(8)}
 	plan.Traffic = []wire.Flow{{Name: "bulk", From: "car", To: "roadside"}}
 	made := wire.TCPInForce{Variant: "tahoe", Kernel: "tahoe_1x", FixedRTO: true, RTOMinUs: new(700_000),
@@ -75,6 +75,32 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 			c.want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "not_in_force: ") ||
 				!strings.Contains(v.Reason.String(), c.want)) {
 			t.Errorf("%s: %s %q, want %q", name, v.Outcome, v.Reason, c.want)
+		}
+	}
+}
+
+// A least RTO that the plan does not name, and its timer needs, is held against sockets too.
+func TestALeastRTOThatATimerNeedsIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		tcp   wire.TCP
+		rtoUs uint32
+		want  string
+	}{
+		{wire.TCP{Variant: "reno", FixedRTO: true}, 499_000, "the trial's least is 500 ms"},
+		{wire.TCP{Variant: "reno", FixedRTO: true}, 500_000, ""},
+		{wire.TCP{Variant: "reference"}, 999_000, "the trial's least is 1000 ms"},
+		{wire.TCP{Variant: "reno"}, 201_000, ""},
+	} {
+		plan := trial()
+		plan.TCP = c.tcp
+		plan.Traffic = []wire.Flow{{Name: "bulk", From: "car", To: "roadside"}}
+		sample := at("car", 2, &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, RTTUs: 20_000, RTOUs: c.rtoUs})
+		made := &wire.TCPInForce{Variant: c.tcp.Variant, FixedRTO: c.tcp.FixedRTO}
+		v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: made}), sample,
+			at("car", 12, &wire.Iperf3{Flow: "bulk", Side: "client"}),
+			at("roadside", 12, &wire.Iperf3{Flow: "bulk", Side: "server"})), Scope{Final: true})
+		if (c.want == "") != (v.Outcome == wire.Accepted) || !strings.Contains(v.Reason.String(), c.want) {
+			t.Errorf("%+v, RTO %d µs: %s %q, want %q", c.tcp, c.rtoUs, v.Outcome, v.Reason, c.want)
 		}
 	}
 }

@@ -1,0 +1,60 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// A fixed RTO that backs off in an outage fails its trial, also by what the evidence keeps; whatever lets it change
+// otherwise does not.
+func TestAFixedRTOThatBacksOffFailsItsTrial(t *testing.T) {
+	plan := trial()
+	plan.TCP = wire.TCP{Variant: "reno", FixedRTO: true}
+	plan.Traffic = []wire.Flow{{Name: "bulk", From: "car", To: "roadside"}}
+	type seen struct {
+		inARow uint32
+		rtoMs  uint32
+		acked  uint64
+		rttUs  uint32
+	}
+	const doubled = "had an RTO of 1100000 µs after time-out 1 in a row and of 4400000 µs after time-out 3"
+	for name, c := range map[string]struct {
+		samples []seen
+		want    string
+	}{
+		"held":                  {[]seen{{0, 550, 9, 50}, {1, 1100, 9, 50}, {2, 1100, 9, 50}, {9, 1100, 9, 50}}, ""},
+		"it doubles":            {[]seen{{0, 550, 9, 50}, {1, 1100, 9, 50}, {2, 2200, 9, 50}, {3, 4400, 9, 50}}, doubled},
+		"two seen only":         {[]seen{{1, 1100, 9, 50}, {3, 4400, 9, 50}}, doubled},
+		"once that did not go":  {[]seen{{1, 550, 9, 50}, {2, 550, 9, 50}, {3, 1100, 9, 50}, {4, 1100, 9, 50}}, ""},
+		"one outage after one":  {[]seen{{1, 1100, 9, 50}, {0, 2000, 99, 50}, {3, 4400, 99, 50}}, ""},
+		"an ACK between":        {[]seen{{1, 1100, 9, 50}, {3, 4400, 99, 50}}, ""},
+		"a round trip measured": {[]seen{{1, 1100, 9, 50}, {3, 4400, 9, 900}}, ""},
+		"ticks":                 {[]seen{{1, 1100, 9, 50}, {3, 2209, 9, 50}}, ""},
+	} {
+		records := append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno",
+			FixedRTO: true}}),
+			at("car", 12, &wire.Iperf3{Flow: "bulk", Side: "client"}),
+			at("roadside", 12, &wire.Iperf3{Flow: "bulk", Side: "server"}))
+		for i, s := range c.samples {
+			records = append(records, at("car", float64(2+i), &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1,
+				Congestion: "reno", RTOsInARow: &s.inARow, RTOUs: s.rtoMs * 1000, BytesAcked: s.acked,
+				RTTUs: s.rttUs * 1000}))
+		}
+		e := NewEvidence(plan)
+		var kept []wire.Record
+		for _, r := range records {
+			if e.Needs(r) {
+				kept = append(kept, r)
+			}
+		}
+		for by, records := range map[string][]wire.Record{"all": records, "its evidence": append(kept, e.Rest()...)} {
+			v := Judge(plan, 2, records, Scope{Final: true})
+			if c.want == "" && v.Outcome != wire.Accepted || c.want != "" && (v.Outcome != wire.Failed ||
+				!strings.Contains(v.Reason.String(), c.want)) {
+				t.Errorf("%s, by %s: %s %q, want %q", name, by, v.Outcome, v.Reason, c.want)
+			}
+		}
+	}
+}
