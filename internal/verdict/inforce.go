@@ -58,6 +58,11 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
 				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
+		if learned(s, t.TCP.Classic) {
+			return alienTCP("a socket of flow %s on %s takes a segment for lost at %d duplicate ACKs, and classic TCP at "+
+				"%d: its kernel has that from an earlier connection to the peer (`ip tcp_metrics flush` has it forget "+
+				"them) or from net.ipv4.tcp_reordering", s.Flow, r.Node, *s.Reordering, classicReordering)
+		}
 	}
 	if t.TCP.FixedRTO {
 		return backsOff(sent)
@@ -96,6 +101,17 @@ func beyond(s *wire.TCPSample, most *int) bool {
 func impossible(s *wire.TCPSample) bool {
 	const bytesMax = 1 << 30
 	return s.SsthreshSegments != nil && uint64(*s.SsthreshSegments)*uint64(max(s.MSSBytes, 1)) > bytesMax
+}
+
+// classicReordering is how many duplicate ACKs make a loss (RFC 5681, section 3.2). With classic no connection learns
+// another number (tcp_max_reordering).
+const classicReordering = 3
+
+// learned reports whether a socket of classic TCP waits for more duplicate ACKs than it can have come to by itself. A
+// kernel gives a new connection what it remembers of an earlier one to that peer, whatever tcp_no_metrics_save says
+// (tcp_init_metrics).
+func learned(s *wire.TCPSample, classic bool) bool {
+	return classic && s.Reordering != nil && *s.Reordering > classicReordering
 }
 
 // madeOtherwise says how what a node has made differs from the profile.
@@ -151,7 +167,7 @@ func above(s *wire.TCPSample, mostMs *int) bool {
 // Evidence keeps of an attempt's samples what a verdict needs: of every socket
 // one for each congestion control that it was seen with before it sent the flow's data and
 // after, for a window that was too large, for an RTO that was too short or too long, for a
-// threshold that cannot be, and two where a timer that is to be held
+// threshold that cannot be and for too many duplicate ACKs, and two where a timer that is to be held
 // backs off. An attempt may have hundreds of thousands. Of those that it does
 // not keep it gives the last by Rest.
 type Evidence struct {
@@ -168,7 +184,7 @@ type evidence struct {
 	cookie           uint64
 	large, early     bool
 	late             bool
-	absurd           bool
+	absurd, learned  bool
 	unsent           bool // of the flow's data
 }
 
@@ -210,7 +226,7 @@ func (e *Evidence) Needs(r wire.Record) bool {
 			}
 		}
 		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.tcp.WindowPackets), below(b, e.least),
-			above(b, e.tcp.RTOMaxMs), impossible(b), cookieAlone(b)}
+			above(b, e.tcp.RTOMaxMs), impossible(b), learned(b, e.tcp.Classic), cookieAlone(b)}
 		fresh := !e.seen[k]
 		if e.seen[k] = true; !fresh {
 			e.last.take(r, b)

@@ -265,6 +265,7 @@ func trialChanges() []change.Change {
 		sysctl("net.ipv4.tcp_congestion_control", "reno"),
 		sysctl("net.ipv4.tcp_no_metrics_save", "1"),
 		sysctl("net.ipv4.tcp_syn_retries", "127"),
+		change.TCPMetrics{Peers: netip.MustParsePrefix("10.77.0.0/24")},
 		change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via,
 			Congestion: "reno"},
 		change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7},

@@ -78,6 +78,7 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"a flood unanswered", sysctl("net.ipv4.tcp_syncookies", "0"), "not among those"},
 		{"connections given up at once", sysctl("net.ipv4.tcp_retries2", "0"), "not the one value that is set, 255"},
 		{"connecting given up at once", sysctl("net.ipv4.tcp_syn_retries", "1"), "not the one value that is set, 127"},
+		{"others forgotten", change.TCPMetrics{Peers: any4}, "prefix of peers 0.0.0.0/0 is outside"},
 		{"redirects obeyed", sysctl("net.ipv4.conf.all.accept_redirects", "1"), "not the one value that is set, 0"},
 		{"IPv6 turned on", sysctl("net.ipv6.conf.wlan0.disable_ipv6", "0"), "not the one value that is set, 1"},
 		{"RTO of 10 minutes", sysctl("net.ipv4.tcp_rto_max_ms", "600000"), "not a number from 1000 to 120000"},

@@ -156,6 +156,8 @@ func Stands(c change.Change) *change.Refused {
 			fmt.Sprintf("join the network with %s by hand; or %s", c.Interface, asRoot))
 	case change.Rule:
 		return nil // the way itself is read back
+	case change.TCPMetrics:
+		return nil // as of left
 	case change.Sysctl:
 		return sysctlStands(c)
 	}

@@ -46,6 +46,7 @@ func TestWhatStandsIsInForce(t *testing.T) {
 		"an MTU":          {change.Link{Interface: "lo", Up: new(true), MTUBytes: new(1400)}, []string{"by hand"}},
 		"a rule":          {change.Rule{Network: netip.MustParsePrefix("10.77.0.0/24")}, nil},
 		"hygiene":         {sysctl("tcp_no_metrics_save", "1"), nil},
+		"memory":          {change.TCPMetrics{Peers: netip.MustParsePrefix("10.77.0.0/24")}, nil},
 		"patience":        {sysctl("tcp_syn_retries", "127"), nil},
 		"as it is":        {sysctl("tcp_sack", isSACK), nil},
 		"otherwise":       {sysctl("tcp_sack", other), []string{"it is " + isSACK + ", and only root can set it"}},

@@ -127,7 +127,8 @@ func Settings(t wire.TCP) []Setting {
 		set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
 	}
 	// A later trial must not start from what the kernel learned in an earlier
-	// one. A connection is given up as late as the kernel can: 255 is the most, and
+	// one; what it knows already, each trial has it forget (change.TCPMetrics of
+	// node-agent/host). A connection is given up as late as the kernel can: 255 is the most, and
 	// at the usual 15 one whose timer does not back off would die within seconds,
 	// so that variants would differ in it (bpf/rto.bpf.c has the rest). Nor does a client cease to ask for a
 	// connection, as it would after some two minutes at the usual 6: 127 is the

@@ -21,6 +21,7 @@ func kinds() map[string]kind {
 		"rule":           of[Rule, ruleUndo](),
 		"sysctl":         of[Sysctl, sysctlUndo](),
 		"tcp_events":     of[TCPEvents, loadedUndo](),
+		"tcp_metrics":    of[TCPMetrics, tcpMetricsUndo](),
 		"virtual":        of[Virtual, virtualUndo](),
 		"window_clamp":   of[WindowClamp, loadedUndo](),
 	}

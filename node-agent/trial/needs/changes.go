@@ -60,6 +60,8 @@ func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []change.Ch
 	for _, s := range p.Settings {
 		out = append(out, change.Sysctl{Key: s.Key, Value: s.Value})
 	}
+	// After tcp_no_metrics_save, from which on nothing is learned.
+	out = append(out, change.TCPMetrics{Peers: own.Masked()})
 	if p.Program != "" {
 		out = append(out, change.BPFCongestion{Program: p.Program})
 	}

@@ -20,7 +20,7 @@ func TestChangesOfATrial(t *testing.T) {
 	for name, c := range map[string]struct {
 		trial     wire.Trial
 		immediate bool
-		want      []string // without the congestion control, which is always there
+		want      []string // without what every end of TCP has
 	}{
 		"nothing special": {wire.Trial{Routing: wire.Routing{Protocol: "none"}}, false, nil},
 		"a capture": {wire.Trial{Routing: wire.Routing{Protocol: "none"},
@@ -47,7 +47,9 @@ func TestChangesOfATrial(t *testing.T) {
 		}
 		var got []string
 		for _, c := range trial {
-			if _, is := c.(change.Sysctl); !is {
+			switch c.(type) {
+			case change.Sysctl, change.TCPMetrics:
+			default:
 				got = append(got, c.String())
 			}
 		}
@@ -69,7 +71,7 @@ func TestARelayMakesNoTransportProfile(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	trial.Traffic[1].Kind = "iperf3_tcp"
-	if _, got, err := Changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) != 4 {
+	if _, got, err := Changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) != 5 {
 		t.Errorf("at an end of TCP: %v, %v", got, err)
 	}
 }
