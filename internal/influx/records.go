@@ -37,7 +37,7 @@ func Schema() []Measurement {
 			Fields: []Field{
 				{"state", Text, "", "ESTABLISHED …", ""},
 				{"congestion", Text, "", "congestion control in force", ""},
-				{"cwnd_segments", Integer, "segments", "congestion window", ""},
+				{"cwnd_segments", Integer, "segments", "congestion window, as the kernel has it: never more than window_packets, and in a recovery what a variant's program lets go, which may be more or less than the variant's own window", ""},
 				{"ssthresh_segments", Integer, "segments", "slow-start threshold; absent while infinite", ""},
 				{"mss_bytes", Integer, "B", "maximum segment size", ""},
 				{"rtt_us", Integer, "µs", "smoothed round-trip time", ""},
@@ -50,7 +50,7 @@ func Schema() []Measurement {
 				{"bytes_sent", Integer, "B", "sent so far, retransmissions included", ""},
 				{"bytes_retransmitted", Integer, "B", "retransmitted so far", ""},
 				{"delivery_rate_bps", Float, "bit/s", "the kernel's estimate of the delivery rate", ""},
-				{"pacing_rate_bps", Float, "bit/s", "pacing rate; absent when not paced", ""},
+				{"pacing_rate_bps", Float, "bit/s", "the kernel's pacing rate, which a connection has whether it is paced or not; absent before the first", ""},
 				{"congestion_state", Text, "", "open, disorder, cwr, recovery or loss (tcpi_ca_state)", ""},
 				{"rtos_in_a_row", Integer, "", "time-outs of the segment at the head that is still not acknowledged", ""},
 				{"rtos_total", Integer, "", "retransmission time-outs so far; from Linux 6.7 on", ""},
@@ -327,7 +327,7 @@ func Schema() []Measurement {
 			Fields: []Field{
 				{"count", Integer, "", "times it happened", ""},
 				{"from_boot_ns", Integer, "ns", "it happened after this, boot clock", ""},
-				{"cwnd_segments", Integer, "segments", "congestion window after it", ""},
+				{"cwnd_segments", Integer, "segments", "congestion window after it; by a tracepoint at its moment, and absent at the beginning of a recovery", ""},
 				{"cwnd_before_segments", Integer, "segments", "congestion window before it", ""},
 				{"ssthresh_segments", Integer, "segments", "slow-start threshold after it", ""},
 			},

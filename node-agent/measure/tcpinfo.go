@@ -89,7 +89,7 @@ func (s *sample) fill(info []byte) error {
 		s.delivered = float64(rate) * 8
 		s.DeliveryRateBps = &s.delivered
 	}
-	// All ones: not paced. 32-bit kernels have 32 ones.
+	// All ones: there is none yet. 32-bit kernels have 32 ones.
 	if rate, ok := u64(offPacingRate); ok && rate > 0 && rate != ^uint64(0) && rate != 1<<32-1 {
 		s.pacing = float64(rate) * 8
 		s.PacingRateBps = &s.pacing

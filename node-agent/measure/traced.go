@@ -52,7 +52,13 @@ func (t *TCP) told(out []wire.Body, err error) ([]wire.Body, error) {
 func tracedEvent(e tcp.Event, flow string, stream int, name string) *wire.TCPEvent {
 	out := &wire.TCPEvent{Flow: flow, Stream: &stream, Cookie: e.Cookie, Local: e.Local.String(),
 		Remote: e.Remote.String(),
-		Event:  name, Source: "tracepoint", Count: e.Count, CwndSegments: &e.CwndSegments}
+		Event:  name, Source: "tracepoint", Count: e.Count}
+	// The stack enters recovery before it reduces the window (tcp_enter_recovery of tcp_input.c).
+	if e.Kind == tcp.Recovery {
+		out.CwndBefore = &e.CwndSegments
+	} else {
+		out.CwndSegments = &e.CwndSegments
+	}
 	if e.SsthreshSegments != infiniteSsthresh {
 		out.SsthreshSegments = &e.SsthreshSegments
 	}

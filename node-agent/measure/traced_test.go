@@ -79,8 +79,15 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 			if v.SsthreshSegments != nil {
 				threshold = fmt.Sprint(*v.SsthreshSegments)
 			}
-			got = append(got, fmt.Sprintf("%d %s %d %s ×%d by %s, cwnd %d ssthresh %s, %s to %s", at, v.Flow, *v.Stream,
-				v.Event, v.Count, v.Source, *v.CwndSegments, threshold, v.Local, v.Remote))
+			window := ""
+			if v.CwndBefore != nil {
+				window += fmt.Sprintf(", cwnd %d before", *v.CwndBefore)
+			}
+			if v.CwndSegments != nil {
+				window += fmt.Sprintf(", cwnd %d", *v.CwndSegments)
+			}
+			got = append(got, fmt.Sprintf("%d %s %d %s ×%d by %s%s ssthresh %s, %s to %s", at, v.Flow, *v.Stream,
+				v.Event, v.Count, v.Source, window, threshold, v.Local, v.Remote))
 		case *wire.Event:
 			got = append(got, fmt.Sprintf("%d %s", at, v.Text))
 		}
@@ -92,7 +99,7 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 		}
 	}
 	want := []string{
-		"11 main 1 recovery ×1 by tracepoint, cwnd 20 ssthresh 10, 10.77.0.1:20001 to 10.77.0.2:5000",
+		"11 main 1 recovery ×1 by tracepoint, cwnd 20 before ssthresh 10, 10.77.0.1:20001 to 10.77.0.2:5000",
 		"12 main 1 retransmission ×3 by tracepoint, cwnd 10 ssthresh 10, 10.77.0.1:20001 to 10.77.0.2:5000",
 		"15 main 1 failed_retransmission ×1 by tracepoint, cwnd 1 ssthresh none, 10.77.0.1:20001 to 10.77.0.2:5000",
 		"500 4 events of TCP found no room on their way from the kernel; its counters have them",

@@ -40,10 +40,12 @@ type TCPSample struct {
 	// addr:port
 	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it" redact:"keep"`
 	// the kernel's number of the socket
-	Cookie       uint64 `json:"cookie" archive:"names a kernel's socket; of no use in a chart"`
-	State        string `json:"state" redact:"keep"`                // ESTABLISHED …
-	Congestion   string `json:"congestion,omitempty" redact:"keep"` // congestion control in force
-	CwndSegments uint32 `json:"cwnd_segments" unit:"segments"`      // congestion window
+	Cookie     uint64 `json:"cookie" archive:"names a kernel's socket; of no use in a chart"`
+	State      string `json:"state" redact:"keep"`                // ESTABLISHED …
+	Congestion string `json:"congestion,omitempty" redact:"keep"` // congestion control in force
+	// congestion window, as the kernel has it: never more than window_packets, and in a recovery what a variant's program
+	// lets go, which may be more or less than the variant's own window
+	CwndSegments uint32 `json:"cwnd_segments" unit:"segments"`
 	// slow-start threshold; absent while infinite
 	SsthreshSegments *uint32 `json:"ssthresh_segments,omitempty" unit:"segments"`
 	MSSBytes         uint32  `json:"mss_bytes" unit:"B"`                // maximum segment size
@@ -59,7 +61,8 @@ type TCPSample struct {
 	BytesRetrans  *uint64 `json:"bytes_retransmitted,omitempty" unit:"B"` // retransmitted so far
 	// the kernel's estimate of the delivery rate
 	DeliveryRateBps *float64 `json:"delivery_rate_bps,omitempty" unit:"bit/s"`
-	PacingRateBps   *float64 `json:"pacing_rate_bps,omitempty" unit:"bit/s"` // pacing rate; absent when not paced
+	// the kernel's pacing rate, which a connection has whether it is paced or not; absent before the first
+	PacingRateBps *float64 `json:"pacing_rate_bps,omitempty" unit:"bit/s"`
 	// open | disorder | cwr | recovery | loss (tcpi_ca_state)
 	CongestionState string `json:"congestion_state,omitempty" redact:"keep"`
 	// time-outs of the segment at the head that is still not acknowledged

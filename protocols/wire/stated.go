@@ -168,13 +168,15 @@ type TCPInForce struct {
 	Provider string `json:"provider"`          // native | bpf | compiled, into the kernel for virtual time
 	Program  string `json:"program,omitempty"` // bpf, compiled: which
 	SHA256   string `json:"sha256,omitempty"`  // bpf: of the program's object; compiled: of the list of all programs' sources
-	FixedRTO bool   `json:"fixed_rto,omitempty"`
+	// as the plan has it
+	FixedRTO bool `json:"fixed_rto,omitempty"`
 	// the least RTO as read back from the kernel; absent where it does not tell, or a route has one of its own
 	RTOMinUs *int `json:"rto_min_us,omitempty"`
 	// the largest RTO as read back from the kernel; absent where it does not tell, or the timer is held
-	RTOMaxMs      *int     `json:"rto_max_ms,omitempty"`
-	WindowPackets *int     `json:"window_packets,omitempty"` // the bound that every sending socket was given
-	Notes         []string `json:"notes,omitempty"`          // where this kernel is not what the variant's definition says
+	RTOMaxMs *int `json:"rto_max_ms,omitempty"`
+	// as the plan has it: the bound that every sending socket is given
+	WindowPackets *int     `json:"window_packets,omitempty"`
+	Notes         []string `json:"notes,omitempty"` // where this kernel is not what the variant's definition says
 }
 
 // Event is something that a reader of the run wants to know.
@@ -189,8 +191,10 @@ func (*Event) Kind() string { return "event" }
 // later than the point's time.
 //
 // It was then found between two samples, and happened `count` times. Seen by a tracepoint it happened at the record's
-// own time, and the windows are those of that moment. A failed_retransmission never left; a tracepoint reports it from
-// Linux 6.17 on.
+// own time, and the windows are those of that moment: at the beginning of a recovery the congestion window has not
+// been reduced yet, and ssthresh has. A fast retransmit within a recovery, as classic Reno has it, is another recovery
+// by tcp_info, and none by a tracepoint. A failed_retransmission never left; a tracepoint reports it from Linux 6.17
+// on.
 type TCPEvent struct {
 	Flow string `json:"flow" influx:"tag" redact:"keep"` // the plan's name of the flow
 	// 0-based stream, of all but iperf3's control connection
@@ -205,9 +209,10 @@ type TCPEvent struct {
 	Event  string `json:"tcp_event" influx:"tag" redact:"keep"`
 	Source string `json:"seen_by" influx:"tag" redact:"keep"` // tcp_info | tracepoint
 	// it happened after this, boot clock
-	FromBootNs       *int64  `json:"from_boot_ns,omitempty" unit:"ns" influx:"after=count"`
-	Count            uint32  `json:"count"`                                          // times it happened
-	CwndSegments     *uint32 `json:"cwnd_segments,omitempty" unit:"segments"`        // congestion window after it
+	FromBootNs *int64 `json:"from_boot_ns,omitempty" unit:"ns" influx:"after=count"`
+	Count      uint32 `json:"count"` // times it happened
+	// congestion window after it; by a tracepoint at its moment, and absent at the beginning of a recovery
+	CwndSegments     *uint32 `json:"cwnd_segments,omitempty" unit:"segments"`
 	CwndBefore       *uint32 `json:"cwnd_before_segments,omitempty" unit:"segments"` // congestion window before it
 	SsthreshSegments *uint32 `json:"ssthresh_segments,omitempty" unit:"segments"`    // slow-start threshold after it
 }
