@@ -46,8 +46,8 @@ func backsOff(samples []wire.Record) wire.Reason {
 		s := r.Body.(*wire.TCPSample)
 		if first := t.backedOff(r, s); first != nil {
 			was := first.Body.(*wire.TCPSample)
-			return alienTCP("a socket of flow %s on %s had an RTO of %d µs after time-out %d in a row and of %d µs after "+
-				"time-out %d, and the trial's is fixed", s.Flow, r.Node, was.RTOUs, *was.RTOsInARow, s.RTOUs,
+			return alienTCP("a socket of flow %s on %s had an RTO of %d µs after time-out %d in a row and of %d µs "+
+				"after time-out %d, and the trial's is fixed", s.Flow, r.Node, was.RTOUs, *was.RTOsInARow, s.RTOUs,
 				*s.RTOsInARow)
 		}
 	}

@@ -59,9 +59,9 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
 		if learned(s, t.TCP.Classic) {
-			return alienTCP("a socket of flow %s on %s takes a segment for lost at %d duplicate ACKs, and classic TCP at "+
-				"%d: its kernel has that from an earlier connection to the peer (`ip tcp_metrics flush` has it forget "+
-				"them) or from net.ipv4.tcp_reordering", s.Flow, r.Node, *s.Reordering, classicReordering)
+			return alienTCP("a socket of flow %s on %s takes a segment for lost at %d duplicate ACKs, and classic TCP "+
+				"at %d: its kernel has that from an earlier connection to the peer (`ip tcp_metrics flush` has it "+
+				"forget them) or from net.ipv4.tcp_reordering", s.Flow, r.Node, *s.Reordering, classicReordering)
 		}
 	}
 	if t.TCP.FixedRTO {

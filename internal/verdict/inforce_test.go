@@ -63,9 +63,11 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		"the largest threshold": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.SsthreshSegments, s.MSSBytes = new(uint32(1<<20)), 1024
 		}, "car", ""},
-		"taught by another connection": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Reordering = new(uint32(12)) },
-			"car", "takes a segment for lost at 12 duplicate ACKs, and classic TCP at 3"},
-		"the third duplicate":  {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Reordering = new(uint32(3)) }, "car", ""},
+		"taught by another connection": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.Reordering = new(uint32(12))
+		}, "car", "takes a segment for lost at 12 duplicate ACKs, and classic TCP at 3"},
+		"the third duplicate": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Reordering = new(uint32(3)) }, "car",
+			""},
 		"nothing known of TCP": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "" }, "car", ""},
 	} {
 		f, s := made, sample

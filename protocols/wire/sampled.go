@@ -43,8 +43,8 @@ type TCPSample struct {
 	Cookie     uint64 `json:"cookie" archive:"names a kernel's socket; of no use in a chart"`
 	State      string `json:"state" redact:"keep"`                // ESTABLISHED …
 	Congestion string `json:"congestion,omitempty" redact:"keep"` // congestion control in force
-	// congestion window, as the kernel has it: never more than window_packets, and in a recovery what a variant's program
-	// lets go, which may be more or less than the variant's own window
+	// congestion window, as the kernel has it: never more than window_packets, and in a recovery what a variant's
+	// program lets go, which may be more or less than the variant's own window
 	CwndSegments uint32 `json:"cwnd_segments" unit:"segments"`
 	// slow-start threshold; absent while infinite
 	SsthreshSegments *uint32 `json:"ssthresh_segments,omitempty" unit:"segments"`
