@@ -1,6 +1,7 @@
 package face
 
 import (
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -45,11 +46,11 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	if err := list.Save(filepath.Join(cfg.KeysDir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	authorized, err := letIn(cfg)
+	authorized, err := letIn(cfg, pinOf("f"))
 	if err != nil || apps(authorized) != "by-hand own-app " {
 		t.Fatalf("let in are %q (%v)", apps(authorized), err)
 	}
-	f := &Face{cfg: cfg, authorized: authorized, log: slog.New(slog.DiscardHandler)}
+	f := &Face{cfg: cfg, authorized: authorized, pin: pinOf("f"), log: slog.New(slog.DiscardHandler)}
 	for _, c := range []struct {
 		told []wire.App
 		want string
@@ -58,13 +59,14 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 		{[]wire.App{{Name: "phone", Pin: pinOf("a")}}, "phone "},
 		{[]wire.App{}, "own-app "},
 	} {
-		if _, err := f.LetIn(api.Peer{Name: "desk"}, wire.Apps{Apps: c.told}); err != nil {
+		desk := api.Peer{Name: "desk", Role: wire.RoleController, Pin: pinOf("c")}
+		if _, err := f.LetIn(desk, wire.Apps{Apps: c.told}); err != nil {
 			t.Fatal(err)
 		}
 		if got := apps(f.authorized); got != c.want {
 			t.Errorf("told %v: let in are %q", c.told, got)
 		}
-		again, err := letIn(cfg)
+		again, err := letIn(cfg, pinOf("f"))
 		if err != nil || apps(again) != c.want {
 			t.Errorf("told %v, and begun again: let in are %q (%v)", c.told, apps(again), err)
 		}
@@ -75,6 +77,61 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	}
 	if _, err := f.LetIn(api.Peer{}, wire.Apps{Apps: []wire.App{{Name: ownApp, Pin: pinOf("e")}}}); err == nil {
 		t.Error("another app takes its name")
+	}
+}
+
+// What a controller told of apps counts while the node has the key of then, and obeys that controller.
+//
+//attack:phone a phone that was revoked, or is another lab's, comes to a node that was paired again since
+//attack:and | what a controller told of apps counts only for the node's key of then, and while it is obeyed
+func TestAppsOfAnEarlierPairingAreNotLetIn(t *testing.T) {
+	desk, lab := keys.Peer{Name: "controller", Role: wire.RoleController, Pin: pinOf("c")},
+		keys.Peer{Name: "controller", Role: wire.RoleController, Pin: pinOf("d")}
+	phone := keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: pinOf("1")}
+	other := keys.Peer{Name: "other", Role: wire.RoleApp, Pin: pinOf("2")}
+	for name, c := range map[string]struct {
+		own    string
+		paired []keys.Peer // whom the new pairing lets in
+		older  []keys.Peer // what an older agent kept; nil: this one kept that desk told of phone
+		want   string
+	}{
+		"the same pairing":                  {pinOf("a"), []keys.Peer{desk, other}, nil, "phone "},
+		"another controller":                {pinOf("b"), []keys.Peer{lab, other}, nil, "other "},
+		"the same controller, paired again": {pinOf("b"), []keys.Peer{desk, other}, nil, "other "},
+		"another controller, by hand":       {pinOf("a"), []keys.Peer{lab, other}, nil, "other "},
+		"of nobody knows whom":              {pinOf("a"), []keys.Peer{desk, other}, []keys.Peer{phone}, ""},
+		"of nobody knows whom, but paired too": {pinOf("a"), []keys.Peer{desk, other}, []keys.Peer{phone, other},
+			"other "},
+		"of nobody knows whom, and none": {pinOf("a"), []keys.Peer{desk, other}, []keys.Peer{}, ""},
+	} {
+		dir := t.TempDir()
+		cfg := config.Config{StateDir: dir, KeysDir: filepath.Join(dir, "keys")}
+		save := func(path string, peers []keys.Peer) {
+			list, err := keys.NewAuthorized(peers...)
+			if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			if err := list.Save(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := keys.NewAuthorized(desk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &Face{cfg: cfg, authorized: before, pin: pinOf("a"), log: slog.New(slog.DiscardHandler)}
+		told := wire.Apps{Apps: []wire.App{{Name: phone.Name, Pin: phone.Pin}}}
+		if _, err := f.LetIn(api.Peer(desk), told); err != nil {
+			t.Fatal(err)
+		}
+		if c.older != nil {
+			save(appsFile(cfg), c.older)
+		}
+		save(filepath.Join(cfg.KeysDir, "authorized.json"), c.paired)
+		list, err := letIn(cfg, c.own)
+		if err != nil || apps(list) != c.want {
+			t.Errorf("%s: let in are %q (%v), want %q", name, apps(list), err, c.want)
+		}
 	}
 }
 
@@ -89,7 +146,7 @@ func TestAnAppOfItsNameInTheListIsTold(t *testing.T) {
 	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := letIn(cfg); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized.json in") {
+	if _, err := letIn(cfg, pinOf("f")); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized.json in") {
 		t.Errorf("it says %v", err)
 	}
 }

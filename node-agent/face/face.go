@@ -117,7 +117,7 @@ func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log 
 	if err != nil {
 		return err
 	}
-	authorized, err := letIn(cfg)
+	authorized, err := letIn(cfg, identity.Pin)
 	if err != nil {
 		return err
 	}
