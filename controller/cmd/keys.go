@@ -71,8 +71,8 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 				return tellApps(command.Context(), command.OutOrStdout(), *dir)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key "+
-				"again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n",
-				args[0])
+				"again.\nOn the node itself, delete the files of its keys_dir: until then it still obeys this "+
+				"controller's key.\n", args[0])
 			return err
 		}}
 }

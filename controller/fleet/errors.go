@@ -63,7 +63,8 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 	case errors.As(err, &pin):
 		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it answered with key %s, the fleet file pins %s", pin.Got, pin.Want), err}
-		e.Cure = "if the node was issued again, correct its pin; otherwise this is another machine"
+		e.Cure = "if it was paired again, start its agent again; if its keys were copied there by hand, correct its " +
+			"pin; otherwise this is another machine"
 	case errors.As(err, &network) && network.Op == "remote error":
 		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it does not know our key %s (%s)", c.pin, network.Err), err}

@@ -152,6 +152,14 @@ func (a *Authorized) SetRole(role string, peers []Peer) error {
 	return nil
 }
 
+// Become makes the list what another one is.
+func (a *Authorized) Become(other *Authorized) {
+	peers := other.Peers()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.peers = peers
+}
+
 // Remove takes a peer off the list and reports whether it was on it.
 func (a *Authorized) Remove(name string) bool {
 	a.mu.Lock()

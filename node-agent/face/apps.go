@@ -20,9 +20,9 @@ const ownApp = "own-app"
 // ownNode is what this node is called where the apps are kept that it was told of.
 const ownNode = "own-node"
 
-// letIn is who may talk to the node that has a key: those of its folder of keys, the app that starts it, and in
-// place of that folder's apps those that its controller has told it of since. The latter are kept apart, because this process
-// faces the network: what it writes never lets in more than an app.
+// letIn is who may talk to the node of a key: those of its folder of keys, the app that starts it, and in place
+// of that folder's apps those that its controller has told it of since. The latter are kept apart, because
+// this process faces the network: what it writes never lets in more than an app.
 func letIn(cfg config.Config, own string) (*keys.Authorized, error) {
 	authorized, err := keys.LoadAuthorized(filepath.Join(cfg.KeysDir, "authorized.json"))
 	if err != nil {
@@ -95,6 +95,11 @@ func (f *Face) LetIn(p api.Peer, apps wire.Apps) (wire.Apps, error) {
 	var peers []keys.Peer
 	for _, a := range apps.Apps {
 		peers = append(peers, keys.Peer{Name: a.Name, Role: wire.RoleApp, Pin: a.Pin})
+	}
+	f.listed.Lock()
+	defer f.listed.Unlock()
+	if _, still := f.authorized.Find(p.Pin); !still { // its key was taken back while it asked
+		return wire.Apps{}, wire.Errorf(wire.CodeForbidden, "key %s is no longer authorized", p.Pin)
 	}
 	list, err := keys.NewAuthorized(f.authorized.Peers()...)
 	if err == nil {

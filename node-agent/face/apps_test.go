@@ -75,7 +75,8 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 		ownApp) {
 		t.Errorf("what the controller tells is kept with what it does not: %s (%v)", text, err)
 	}
-	if _, err := f.LetIn(api.Peer{}, wire.Apps{Apps: []wire.App{{Name: ownApp, Pin: pinOf("e")}}}); err == nil {
+	taken := wire.Apps{Apps: []wire.App{{Name: ownApp, Pin: pinOf("e")}}}
+	if _, err := f.LetIn(api.Peer{Pin: pinOf("c")}, taken); err == nil {
 		t.Error("another app takes its name")
 	}
 }
@@ -146,7 +147,8 @@ func TestAnAppOfItsNameInTheListIsTold(t *testing.T) {
 	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := letIn(cfg, pinOf("f")); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized.json in") {
+	if _, err := letIn(cfg, pinOf("f")); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized."+
+		"json in") {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -77,8 +78,10 @@ type Face struct {
 	unbound   wire.Problem     // why not, on a node without root
 	transport func() (tcp.Machine, error)
 
-	pin        string // of the node's key
+	pin        string   // of the node's key
+	keyFiles   keyFiles // as they were read
 	authorized *keys.Authorized
+	listed     sync.Mutex // while whom to let in is changed, here and on disk
 	confined   confine.Confined
 
 	machine *measure.Machine
@@ -105,6 +108,7 @@ type radioSource interface {
 
 // Run serves a node until ctx ends.
 func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log *slog.Logger) error {
+	files := keyFilesIn(cfg.KeysDir)
 	identity, err := keys.LoadIdentity(cfg.KeysDir)
 	if errors.Is(err, keys.ErrNoIdentity) {
 		sudo := "sudo "
@@ -126,7 +130,7 @@ func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log 
 		return err
 	}
 	defer f.close()
-	f.authorized, f.pin = authorized, identity.Pin
+	f.authorized, f.pin, f.keyFiles = authorized, identity.Pin, files
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
@@ -275,6 +279,9 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 	front.Go(func() error { return f.engine.Run(fctx) })
 	front.Go(func() error { return f.keepalive(fctx) })
 	front.Go(func() error { return f.newcomers(fctx) })
+	front.Go(func() error {
+		return f.watchKeys(fctx, keysEvery, func() bool { _, underWay := f.engine.Attempt(); return underWay })
+	})
 	front.Go(func() error { f.discovery(fctx, listener.Addr()); return nil })
 	err := front.Wait()
 	stop()

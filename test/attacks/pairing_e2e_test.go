@@ -68,19 +68,14 @@ func owned(t *testing.T, path string, uid uint32, mode os.FileMode) {
 //attack:phone an app that loads or arms
 //attack:local another user of the node, who reads commands' words | a code is read from standard input
 //attack:controller pairing a node that is paired | refused while it has keys
+//attack:controller one whose key was deleted on a node whose agent runs | the node looks at its keys each second
 //attack:controller talking to a node that was never paired | it has no key, and does not listen
 func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	p := newPlace(t)
 	// An agent that was never paired answers nobody.
 	agent := p.begin(t, p.node, "fieldmesh-agent", "up", "--config", p.config)
 	agent.Says(t, "this node is not paired yet: there is no node.key in ")
-	p.node.Do(t, func() error {
-		if conn, err := net.DialTimeout("tcp", nodeHost+":7443", time.Second); err == nil {
-			t.Error("an agent without keys listens")
-			return conn.Close()
-		}
-		return nil
-	})
+	p.silent(t)
 
 	desk, code := p.offer(t, p.fleet(), "car", "--unit", "thinkpad-1")
 	said := p.pairs(t, code, p.config)
@@ -113,6 +108,43 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 		t.Errorf("a revoked phone is answered with %d", status)
 	}
 	agent.Says(t, "is not authorized")
+	p.takenBack(t, agent)
+}
+
+// silent fails the test when the node's agent, which has no keys, listens.
+func (p place) silent(t *testing.T) {
+	t.Helper()
+	p.node.Do(t, func() error {
+		if conn, err := net.DialTimeout("tcp", nodeHost+":7443", time.Second); err == nil {
+			t.Error("an agent without keys listens")
+			return conn.Close()
+		}
+		return nil
+	})
+}
+
+// takenBack deletes the node's keys while its agent runs, and pairs it again.
+func (p place) takenBack(t *testing.T, agent *testnet.Running) {
+	t.Helper()
+	controller, err := keys.LoadIdentity(p.fleet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.ask(t, controller, "/v1/node"); err != nil || status != http.StatusOK {
+		t.Fatalf("its controller asks the node: %d, %v", status, err)
+	}
+	p.must(t, p.laptop, "fieldmesh", "keys", "revoke", "car", "--dir", p.fleet())
+	if err := os.RemoveAll(p.keys("car")); err != nil {
+		t.Fatal(err)
+	}
+	agent.Says(t, "end with the keys that were there")
+	p.silent(t)
+	_, code := p.offer(t, p.fleet(), "car")
+	p.pairs(t, code, p.config)
+	testnet.Await(t, time.Minute, "the node that was paired again has its new key", func() bool {
+		status, err := p.ask(t, controller, "/v1/node")
+		return err == nil && status == http.StatusOK
+	})
 }
 
 // pairPhone pairs as the app does: by protocols/pairing/README.md.

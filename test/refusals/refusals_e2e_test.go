@@ -39,7 +39,8 @@ func TestE2EStrangersAndTheClock(t *testing.T) {
 		d.run(t, patient, "--fleet", fleet, "--patience", "1h").refused(t, // an hour: it must not wait
 			"node alpha: key: ask status at 10.98.0.1:7443: it answered with key ", ", the fleet file pins "+
 				strings.Repeat("a", 64),
-			"; if the node was issued again, correct its pin; otherwise this is another machine\n")
+			"; if it was paired again, start its agent again; if its keys were copied there by hand, correct its pin; "+
+				"otherwise this is another machine\n")
 		d.noRun(t)
 	})
 	t.Run("a controller that the agents do not know", func(t *testing.T) {
