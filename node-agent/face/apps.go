@@ -17,7 +17,7 @@ import (
 // ownApp is what the app that starts this agent is called.
 const ownApp = "own-app"
 
-// ownNode is what this node is called where the apps are kept that it was told of.
+// ownNode is what this node is called where the apps are kept that it was told about.
 const ownNode = "own-node"
 
 // letIn is who may talk to the node of a key: those of its folder of keys, the app that starts it, and in place

@@ -81,10 +81,10 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	}
 }
 
-// What a controller told of apps counts while the node has the key of then, and obeys that controller.
+// What a controller told about apps counts while the node has the key of then, and obeys that controller.
 //
 //attack:phone a phone that was revoked, or is another lab's, comes to a node that was paired again since
-//attack:and | what a controller told of apps counts only for the node's key of then, and while it is obeyed
+//attack:and | what a controller told about apps counts only for the node's key of then, and while it is obeyed
 func TestAppsOfAnEarlierPairingAreNotLetIn(t *testing.T) {
 	desk, lab := keys.Peer{Name: "controller", Role: wire.RoleController, Pin: pinOf("c")},
 		keys.Peer{Name: "controller", Role: wire.RoleController, Pin: pinOf("d")}
@@ -93,7 +93,7 @@ func TestAppsOfAnEarlierPairingAreNotLetIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		own    string
 		paired []keys.Peer // whom the new pairing lets in
-		older  []keys.Peer // what an older agent kept; nil: this one kept that desk told of phone
+		older  []keys.Peer // what an older agent kept; nil: this one kept that desk told about phone
 		want   string
 	}{
 		"the same pairing":                  {pinOf("a"), []keys.Peer{desk, other}, nil, "phone "},

@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
-// keysEvery is how often the face looks whether its keys are still those with which it began: whoever deletes them
+// keysEvery is how often the face checks whether its keys are still those with which it began: whoever deletes them
 // takes the node from its controller at once.
 const keysEvery = time.Second
 

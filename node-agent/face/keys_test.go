@@ -58,7 +58,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// What becomes of the folder of keys is in force a moment later, also in an attempt, which is driven to its end first.
+// What happens to the folder of keys is in force a moment later, also in an attempt, which is driven to its end first.
 //
 //attack:controller one whose key was deleted on the node goes on steering the agent that runs
 //attack:and | the node looks at its keys each second, and lets nobody in when they are not those that it began with
