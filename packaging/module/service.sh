@@ -24,7 +24,6 @@ log
 cp "$module/fieldmesh-agent" $agent.new && chown 0:0 $agent.new && chmod 755 $agent.new && mv $agent.new $agent
 
 while ! unwanted; do
-	log
 	$agent restore --if-ended --config $config
 	rm -f $home/alive
 	mkfifo -m 600 $home/alive || exit 1
@@ -44,6 +43,6 @@ while ! unwanted; do
 	stay_awake unlock
 	kill $holder
 	wait $holder
-	unwanted || sleep 10
+	unwanted || { sleep 10; log; }
 done
 $agent restore --if-ended --config $config
