@@ -367,7 +367,8 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 	}
 	const prefix = "data/data/com.termux/files/usr/"
 	for _, script := range []string{prefix + "bin/fieldmesh-root", prefix + "var/service/fieldmesh/run",
-		prefix + "var/service/fieldmesh/finish", prefix + "share/fieldmesh/boot", "DEBIAN/postinst", "DEBIAN/prerm"} {
+		prefix + "var/service/fieldmesh/finish", prefix + "share/fieldmesh/boot", "DEBIAN/preinst", "DEBIAN/postinst",
+		"DEBIAN/prerm"} {
 		path := filepath.Join(root, script)
 		run(t, "sh", "-n", path)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
@@ -388,6 +389,33 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 		rel, err := filepath.Rel(root, strings.TrimSpace(path))
 		if err != nil || !strings.HasPrefix(rel, prefix) && !strings.HasPrefix(rel, "DEBIAN/") {
 			t.Errorf("%s lies outside Termux's prefix: %v", rel, err)
+		}
+	}
+}
+
+// A service that was enabled is still so after an upgrade; one that was installed only is not enabled yet. As for Debian's
+// package, on a throwaway overlay of this system.
+func TestE2ETermuxServiceStaysEnabled(t *testing.T) {
+	needDist(t)
+	testnet.Need(t, "unshare", "dpkg")
+	script := `set -e
+d=$1; dist=$2; prefix=/data/data/com.termux/files/usr
+mount -t tmpfs tmpfs "$d"; mkdir "$d/up" "$d/work" "$d/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$d/up,workdir=$d/work" "$d/root"
+mount -t tmpfs tmpfs "$d/root/run"; mount -t proc proc "$d/root/proc"; mount --rbind /dev "$d/root/dev"
+mkdir "$d/root/run/dist"; mount --bind "$dist" "$d/root/run/dist"
+mkdir -p "$d/root$prefix/bin"; ln -s /bin/sh "$d/root$prefix/bin/sh"
+install() { chroot "$d/root" dpkg --force-architecture --force-depends --install /run/dist/fieldmesh-termux_0.1.0_aarch64.deb; }
+is() { [ -x "$d/root$prefix/var/service/fieldmesh/run" ]; [ -e "$d/root$prefix/var/service/fieldmesh/down" ] && echo "$1: down" || echo "$1: enabled"; }
+install; is first
+install; is second
+rm "$d/root$prefix/var/service/fieldmesh/down"; install; is third
+`
+	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), dist)
+	t.Log(out)
+	for _, want := range []string{"first: down\n", "second: down\n", "third: enabled\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q", want)
 		}
 	}
 }
