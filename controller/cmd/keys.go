@@ -44,8 +44,8 @@ func keysIssueCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name its "+
-				"folder as keys_dir in agent.yaml there.\n", bundle)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way; there: sudo "+
+				"fieldmesh-agent pair --bundle FOLDER\n", bundle)
 			return err
 		}}
 	command.Flags().StringVar(&address, "address", "", "HOST:PORT at which the node's agent answers")

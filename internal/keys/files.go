@@ -108,23 +108,30 @@ func CheckAlone(dir string) error {
 	return nil
 }
 
-// GiveToReader makes a node's folder of keys, and the list of whom it lets in,
-// root's: whoever reads them as a member of the group cannot let in anybody. The
-// key itself stays its owner's. A folder or a list that is not there is left so, and
-// a folder that holds other files, which is ErrShared.
-func GiveToReader(dir string, gid int) error {
+// GiveToReader gives a node's key to the user that reads it, to that user alone, and makes the folder and the list of
+// whom it lets in root's: whoever reads them as a member of the group cannot let in anybody. What is not there is left
+// so, and a folder that holds other files, which is ErrShared.
+func GiveToReader(dir string, uid, gid int) error {
 	if err := CheckAlone(dir); err != nil {
 		return err
 	}
 	// The folder comes first: nobody puts a link into it then.
-	if err := give(dir, unix.O_DIRECTORY, gid, 0o750); err != nil {
-		return err
+	for _, f := range []struct {
+		name  string
+		flags int
+		uid   int
+		mode  fs.FileMode
+	}{{"", unix.O_DIRECTORY, 0, 0o750}, {"authorized.json", 0, 0, 0o640}, {"node.crt", 0, 0, 0o644},
+		{"node.key", 0, uid, 0o600}} {
+		if err := give(filepath.Join(dir, f.name), f.flags, f.uid, gid, f.mode); err != nil {
+			return err
+		}
 	}
-	return give(filepath.Join(dir, "authorized.json"), 0, gid, 0o640)
+	return nil
 }
 
-// give makes a file root's, but not what a link leads to.
-func give(path string, flags, gid int, mode fs.FileMode) (err error) {
+// give makes a file a user's, but not what a link leads to.
+func give(path string, flags, uid, gid int, mode fs.FileMode) (err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|flags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -140,7 +147,7 @@ func give(path string, flags, gid int, mode fs.FileMode) (err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR && (st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1) {
 		return fmt.Errorf("give %q to its readers: it is no file of its own; delete it, and pair again", path)
 	}
-	if err := errors.Join(f.Chown(0, gid), f.Chmod(mode)); err != nil && !errors.Is(err, unix.EROFS) {
+	if err := errors.Join(f.Chown(uid, gid), f.Chmod(mode)); err != nil && !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("give %q to its readers: %w", path, err)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 
 // PairCommand is `fieldmesh-agent pair`: make this node part of a fleet.
 func PairCommand() *cobra.Command {
-	var path string
+	var path, bundle string
 	c := &cobra.Command{Use: "pair", Args: func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return errors.New("the code does not belong on the command line, where other users of this machine " +
@@ -29,12 +29,8 @@ func PairCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		code, err := readCode(c)
-		if err != nil {
-			return err
-		}
-		controller, err := joins.Join(c.Context(), code, joins.Node{Name: cfg.Node, Listen: cfg.Listen,
-			KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid})
+		node := joins.Node{Name: cfg.Node, Listen: cfg.Listen, KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid}
+		controller, err := pair(c, bundle, node)
 		if err != nil {
 			return err
 		}
@@ -43,7 +39,20 @@ func PairCommand() *cobra.Command {
 		return err
 	}}
 	addConfig(c, &path)
+	c.Flags().StringVar(&bundle, "bundle", "", "take the keys in this folder, a copy of what `fieldmesh keys issue` "+
+		"made, and no code")
 	return c
+}
+
+func pair(c *cobra.Command, bundle string, node joins.Node) (controller string, err error) {
+	if bundle != "" {
+		return joins.Adopt(bundle, node)
+	}
+	code, err := readCode(c)
+	if err != nil {
+		return "", err
+	}
+	return joins.Join(c.Context(), code, node)
 }
 
 // codeBytesMost is far more than a code has.

@@ -94,7 +94,7 @@ func giveKeys(cfg config.Config, face identity, log *slog.Logger) error {
 	if cfg.Unprivileged() { // they are the caller's already
 		return nil
 	}
-	err := keys.GiveToReader(cfg.KeysDir, face.gid)
+	err := keys.GiveToReader(cfg.KeysDir, face.uid, face.gid)
 	if errors.Is(err, keys.ErrShared) {
 		log.Warn("whoever takes the network face over may change whom this node lets in", "error", err)
 		return nil

@@ -63,6 +63,41 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 	return controller, nil
 }
 
+// Adopt keeps the keys that a controller has issued for this node in a folder, wherever that was copied from. It
+// returns the controller's pin.
+func Adopt(bundle string, n Node) (controller string, err error) {
+	if err := n.vacant(); err != nil {
+		return "", err
+	}
+	var files [3][]byte
+	for i, name := range []string{"node.crt", "node.key", "authorized.json"} {
+		if files[i], err = os.ReadFile(filepath.Join(bundle, name)); err != nil {
+			return "", fmt.Errorf("read the keys that `fieldmesh keys issue` made: %w", err)
+		}
+	}
+	identity, err := keys.ParseIdentity(files[0], files[1])
+	if err != nil {
+		return "", fmt.Errorf("read the keys in %q: %w", bundle, err)
+	}
+	if identity.Name != n.Name {
+		return "", fmt.Errorf("the keys in %q are those of %q, and this node is %q: correct `node` in its configuration, "+
+			"or take the other folder", bundle, identity.Name, n.Name)
+	}
+	authorized, err := keys.ParseAuthorized(files[2])
+	if err != nil {
+		return "", fmt.Errorf("read whom to let in, in %q: %w", bundle, err)
+	}
+	for _, p := range authorized.Peers() {
+		if p.Role == wire.RoleController {
+			controller = p.Pin
+		}
+	}
+	if controller == "" {
+		return "", fmt.Errorf("nobody in %q may steer this node: copy the folder again", bundle)
+	}
+	return controller, n.save(files[0], files[1], authorized)
+}
+
 // vacant refuses to pair a node that has keys: it would cut itself off from
 // whoever steers it now.
 func (n Node) vacant() error {
@@ -142,13 +177,10 @@ func (n Node) save(certPEM, keyPEM []byte, authorized *keys.Authorized) error {
 	if err := keys.SaveIdentity(n.KeysDir, "node", certPEM, keyPEM); err != nil {
 		return err
 	}
-	if err := os.Lchown(filepath.Join(n.KeysDir, "node.key"), n.UID, n.GID); err != nil {
-		return fmt.Errorf("give the key to the network face's user: %w", err)
-	}
 	if os.Geteuid() != 0 { // a node without root: they are its own user's
 		return nil
 	}
-	return keys.GiveToReader(n.KeysDir, n.GID)
+	return keys.GiveToReader(n.KeysDir, n.UID, n.GID)
 }
 
 // decode reads an answer of either kind.
