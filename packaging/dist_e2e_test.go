@@ -277,10 +277,21 @@ if command -v systemd-analyze >/dev/null; then
 	inside systemd-analyze security --no-pager --offline=yes --threshold=60 fieldmesh-host.service | tail -1
 	inside systemctl enable fieldmesh-face.service 2>&1
 fi
+alone() { unshare --net chroot "$d/root" "$@"; } # what puts back does not meet this machine's network
+mkdir -p "$d/root/var/lib/fieldmesh/host"
+# The second line is sound: it has the CRC-32C of its text.
+printf 'damaged\n297bd0aa {}\n' >"$d/root/var/lib/fieldmesh/host/journal"
+alone dpkg --remove fieldmesh-agent 2>&1 || echo "not put back: $(inside dpkg-query -W -f '${Status}' fieldmesh-agent)"
+alone dpkg --remove fieldmesh-agent 2>&1 || echo "not put back again: $(inside dpkg-query -W -f '${Status}' fieldmesh-agent)"
+mv "$d/root/var/lib/fieldmesh/host" "$d/root/srv/host"
+echo 'state_dir: "/srv" # a bigger disk' >>"$d/root/etc/fieldmesh/agent.yaml"
+alone dpkg --remove fieldmesh-agent 2>&1 || echo "not put back elsewhere: $(inside dpkg-query -W -f '${Status}' fieldmesh-agent)"
+mkdir "$d/root/var/lib/fieldmesh/host"; mv "$d/root/srv/host/"journal.damaged-* "$d/root/var/lib/fieldmesh/host"; rm -r "$d/root/srv/host"
+mkdir -p "$d/root/var/lib/fieldmesh/face"; echo '[]' >"$d/root/var/lib/fieldmesh/face/apps.json"; : >"$d/root/var/lib/fieldmesh/face/records"
 inside dpkg --remove fieldmesh fieldmesh-agent
 echo "kept: $(inside ls /etc/fieldmesh)"
 inside dpkg --purge fieldmesh-agent
-echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldmesh-agent 2>/dev/null)"
+echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh /usr/bin/fieldmesh-agent -type f 2>/dev/null | sort | xargs)"
 `
 	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), dist)
 	t.Log(out)
@@ -293,7 +304,10 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 		`manual: [1-9]`, `completes: complete .*fieldmesh\n`,
 		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: (0\.\d|1\.[0-5])`,
 		`Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
-		`kept: agent\.yaml\s+keys\n`, `left: \n`,
+		`kept: agent\.yaml\s+keys\n`,
+		`undo by hand what that line`, `delete /var/lib/fieldmesh/host first`, `not put back: .* installed\n`,
+		`not put back again: .* installed\n`, `delete /srv/host first`, `not put back elsewhere: .* installed\n`,
+		`left: /var/lib/fieldmesh/face/records /var/lib/fieldmesh/host/journal\.damaged-\w+\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("there is no %q", want)
