@@ -407,8 +407,8 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 	}
 }
 
-// A service that was enabled is still so after an upgrade; one that was installed only is not enabled yet. As for Debian's
-// package, on a throwaway overlay of this system.
+// A service that was enabled is still so after an upgrade; one that was installed only is not enabled yet. As for
+// Debian's package, on a throwaway overlay of this system.
 func TestE2ETermuxServiceStaysEnabled(t *testing.T) {
 	needDist(t)
 	testnet.Need(t, "unshare", "dpkg")

@@ -46,3 +46,63 @@ func TestTheModuleKeepsTheLogOfTheLifeBefore(t *testing.T) {
 		}
 	}
 }
+
+// Termux that was installed anew is another user: the agent's configuration follows it, and what the agent keeps.
+func TestTheAgentFollowsTermuxsUser(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bin/chown", "#!/bin/sh\necho \"chown $*\" >>"+dir+"/said\n")
+	write("bin/id", "#!/bin/sh\necho 10234\n")
+	write("bin/su", "#!/bin/sh\nexec sh -c \"$2\"\n")
+	write("bin/env", "#!/bin/sh\nshift 2; PATH="+dir+"/bin:$PATH exec \"$@\"\n")
+	write("bin/stat", "#!/bin/sh\necho 10234\n")
+	write("termux/files/usr/bin/fieldmesh-agent", "the agent")
+	write("termux/files/usr/bin/iperf3", "")
+	write("module/fieldmesh-agent", "the agent")
+	script := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.NewReplacer("/data/local/fieldmesh", home, "/data/data/com.termux", dir+"/termux",
+			"/system/bin/env", dir+"/bin/env").Replace(string(text))
+	}
+	write("fieldmesh-root", script("termux/fieldmesh-root"))
+	write("customize.sh", "ARCH=arm64 MODPATH="+dir+"/module\nui_print() { echo \"$1\"; }\nabort() { echo \"$1\"; exit 1; }\n"+
+		"set_perm() { :; }\n"+script("module/customize.sh"))
+	for _, install := range [][]string{{"fieldmesh-root", "install"}, {"customize.sh"}} {
+		for _, user := range []string{"10123", "10234"} {
+			write("home/agent.yaml", "node: alpha\nface_user: \""+user+":3003\"\nbinaries: {}\n")
+			write("home/keys/node.key", "key")
+			write("home/state/face/spool", "records")
+			write("said", "")
+			install := append([]string{filepath.Join(dir, install[0])}, install[1:]...)
+			run := exec.Command("sh", install...)
+			run.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+			out, err := run.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", install, err, out)
+			}
+			config, err := os.ReadFile(filepath.Join(home, "agent.yaml"))
+			if want := "node: alpha\nface_user: \"10234:3003\"\nbinaries: {}\n"; err != nil || string(config) != want {
+				t.Errorf("%v: the configuration is %s (%v)", install, config, err)
+			}
+			said, err := os.ReadFile(filepath.Join(dir, "said"))
+			given := strings.Contains(string(said), "chown -hR 10234:3003 "+home+"/state/face\n") &&
+				strings.Contains(string(said), "chown -hR 10234:3003 "+home+"/keys/node.key\n")
+			if err != nil || given != (user != "10234") {
+				t.Errorf("%v: of user %s, given to Termux's: %v\n%s%s", install, user, given, said, out)
+			}
+		}
+	}
+}

@@ -14,6 +14,12 @@ set_perm $home 0 0 0755
 if [ ! -e $home/agent.yaml ]; then
 	sed "s/@UID@/$uid/" "$MODPATH/agent.yaml" >$home/agent.yaml
 fi
+user=$(sed -n 's/^face_user: *"\{0,1\}\([0-9]*\):3003.*/\1/p' $home/agent.yaml)
+if [ -n "$user" ] && [ "$user" != "$uid" ]; then
+	ui_print "Termux was installed anew, as another user: what the agent keeps is given to it."
+	sed -i "s/^face_user:.*/face_user: \"$uid:3003\"/" $home/agent.yaml
+	for kept in $home/state/face $home/keys/node.key; do [ ! -e $kept ] || chown -hR $uid:3003 $kept; done
+fi
 set_perm $home/agent.yaml 0 0 0644
 set_perm "$MODPATH/fieldmesh-agent" 0 0 0755
 ui_print "Reboot. Then, once, name the phone in $home/agent.yaml, and pair it:"
