@@ -46,7 +46,8 @@ func (t Target) Validate() error {
 	case strings.ContainsFunc(t.Database, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("influx database %q: control characters are not allowed", t.Database)
 	case t.User == "" && t.Password != "":
-		return errors.New("influx user: missing, though there is a password")
+		return errors.New("influx user: missing, though there is a password: name it by --user, for InfluxDB 2 with " +
+			"any name, or leave --password-file out")
 	}
 	return nil
 }

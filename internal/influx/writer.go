@@ -60,7 +60,7 @@ type Writer struct {
 // it is back, and warns of a password that others on the way can read. The password of
 // t's user, if it has one, is that of ReadPassword.
 func Open(t Target, passwordFile string, log *slog.Logger) (*Writer, error) {
-	if t.User != "" {
+	if t.User != "" || passwordFile != "" {
 		var err error
 		if t.Password, err = ReadPassword(passwordFile); err != nil {
 			return nil, err

@@ -428,6 +428,22 @@ func TestAPasswordInTheClearIsTold(t *testing.T) {
 	}
 }
 
+// A file with a password for nobody is not passed over: InfluxDB 2 would refuse every line, and not say why.
+func TestAPasswordWithoutAUserIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte("token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to := Target{URL: "http://127.0.0.1:8086", Database: "field"}
+	t.Setenv(PasswordVariable, "another's")
+	if _, err := Open(to, "", slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("the variable alone, which may be for another server: %v", err)
+	}
+	if _, err := Open(to, path, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "--user") {
+		t.Errorf("a file alone: %v", err)
+	}
+}
+
 //attack:local the database's password in a file that others can read | it is not read
 func TestReadPassword(t *testing.T) {
 	t.Setenv(PasswordVariable, "from the environment")
