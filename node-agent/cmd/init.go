@@ -94,11 +94,15 @@ func writeNew(path, text string) error {
 // notOfNames are the characters that no node's name has.
 var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// ownName makes a node's name of the machine's.
+// ownName makes a node's name of the machine's, no longer than a key's may be (internal/keys).
 func ownName() string {
 	host, _ := os.Hostname() // without one the node has the default's name
+	return nameOf(host)
+}
+
+func nameOf(host string) string {
 	name := notOfNames.ReplaceAllString(strings.ToLower(host), "-")
-	return cmp.Or(strings.Trim(name[:min(len(name), 64)], "-"), "node-1")
+	return cmp.Or(strings.Trim(name[:min(len(name), 32)], "-"), "node-1")
 }
 
 func bestInterface(all []radioOf) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 )
 
@@ -51,6 +52,23 @@ func TestFirstConfigurationWithoutRoot(t *testing.T) {
 	}
 	if !strings.Contains(said.String(), "`fieldmesh-agent pair --config "+path+"`") {
 		t.Errorf("it says %q", &said)
+	}
+}
+
+// A node's name is that of its key, too: none is longer than a key's may be.
+func TestNamesOfNodesAreThoseOfKeys(t *testing.T) {
+	long := strings.Repeat("a", 40)
+	if name := nameOf(long + ".example.org"); keys.CheckName(name) != nil {
+		t.Errorf("a machine's name becomes %q", name)
+	}
+	for host, want := range map[string]string{"Lap Top.local": "lap-top-local", "": "node-1", "--": "node-1"} {
+		if name := nameOf(host); name != want {
+			t.Errorf("%q becomes %q", host, name)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if _, err := writeFirst(path, config.First(long, "wlan0")); err == nil || !strings.Contains(err.Error(), "1 to 32") {
+		t.Errorf("a name that no key can have is written: %v", err)
 	}
 }
 

@@ -54,7 +54,7 @@ type kind struct {
 var kinds = sync.OnceValue(func() map[string]kind {
 	// IFNAMSIZ leaves 15 characters.
 	return map[string]kind{
-		"name": {regexp.MustCompile(`^[a-z0-9-]{1,64}$`), nil, "is not a name of 1 to 64 of a-z, 0-9 and -"},
+		"name": {regexp.MustCompile(keys.NameForm), nil, "is not a name of 1 to 32 of a-z, 0-9 and -"},
 		"interface": {regexp.MustCompile(`^[A-Za-z0-9_.-]{1,15}$`), func(name string) bool {
 			return !slices.Contains([]string{".", "..", "all", "default", "lo"}, name)
 		}, "is not the name of an interface that can be tested; `ip link` lists the names"},
