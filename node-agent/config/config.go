@@ -43,7 +43,7 @@ type Config struct {
 	Listen string `yaml:"listen" kind:"address"`
 	// UDP port for GO
 	GoPort int `yaml:"go_port" min:"1" max:"65535"`
-	// Folder for all that the agent keeps
+	// Folder for all that the agent keeps; with the package's units only the default: mount another disk there
 	StateDir string `yaml:"state_dir" kind:"path"`
 	// The interface under test, the only one that the agent changes
 	Interface string `yaml:"interface" kind:"interface" missing:"name the interface to measure on, such as wlan0"`

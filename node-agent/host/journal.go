@@ -201,8 +201,9 @@ func openJournal(dir string) (*journal, replayed, error) {
 func openOwn(path string) (f *os.File, readOnly bool, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, unix.EROFS) {
-		f, err = os.Open(path)
-		return f, true, err
+		if f, there := os.Open(path); there == nil {
+			return f, true, nil
+		}
 	}
 	return f, false, err
 }

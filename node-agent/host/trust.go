@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -97,7 +98,7 @@ func trustedBinary(path string) (string, error) {
 func lockDir(dir string) (*os.File, string, error) {
 	// Searchable by all: the socket in it has an owner of its own.
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, "", fmt.Errorf("make state directory: %w", err)
+		return nil, "", fmt.Errorf("make state directory: %w", unwritable(err))
 	}
 	real, info, err := trusted(dir)
 	if err != nil {
@@ -112,7 +113,16 @@ func lockDir(dir string) (*os.File, string, error) {
 		err = fmt.Errorf("%w: %s; stop that one first; only in another network namespace may this one have a "+
 			"state_dir of its own instead", ErrRunning, dir)
 	}
-	return f, real, err
+	return f, real, unwritable(err)
+}
+
+// unwritable says what keeps root from writing where others do: mostly the unit that it runs in.
+func unwritable(err error) error {
+	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w; systemd's units of the package let the agent write below /var/lib/fieldmesh alone: "+
+			"leave state_dir out, and mount the disk that is to keep the records there", err)
+	}
+	return err
 }
 
 // Lock takes the lock of a file, which it makes unless it is there; EWOULDBLOCK says that another process has it.

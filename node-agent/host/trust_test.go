@@ -3,6 +3,7 @@ package host
 import (
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -39,5 +40,14 @@ func TestAndroidsDataIsTrustedOnAndroidOnly(t *testing.T) {
 		if bad {
 			t.Errorf("%s is trusted", name)
 		}
+	}
+}
+
+// A folder that the unit may not write is told with what the unit lets be written, and why.
+func TestAStateDirThatCannotBeMadeIsToldWithTheUnit(t *testing.T) {
+	// Nobody makes folders there, as nobody does below ProtectSystem=strict.
+	_, _, err := lockDir("/sys/fieldmesh/host")
+	if err == nil || !strings.Contains(err.Error(), "leave state_dir out, and mount the disk") {
+		t.Errorf("it says %v", err)
 	}
 }
