@@ -47,7 +47,7 @@ func TestTheModuleKeepsTheLogOfTheLifeBefore(t *testing.T) {
 	}
 }
 
-// Termux that was installed anew is another user: the agent's configuration follows it, and what the agent keeps.
+// Termux that was installed again is another user: the agent's configuration follows it, and what the agent keeps.
 func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
@@ -78,8 +78,8 @@ func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 			"/system/bin/env", dir+"/bin/env").Replace(string(text))
 	}
 	write("fieldmesh-root", script("termux/fieldmesh-root"))
-	write("customize.sh", "ARCH=arm64 MODPATH="+dir+"/module\nui_print() { echo \"$1\"; }\nabort() { echo \"$1\"; exit 1; }\n"+
-		"set_perm() { :; }\n"+script("module/customize.sh"))
+	write("customize.sh", "ARCH=arm64 MODPATH="+dir+"/module\nui_print() { echo \"$1\"; }\n"+
+		"abort() { echo \"$1\"; exit 1; }\nset_perm() { :; }\n"+script("module/customize.sh"))
 	for _, install := range [][]string{{"fieldmesh-root", "install"}, {"customize.sh"}} {
 		for _, user := range []string{"10123", "10234"} {
 			write("home/agent.yaml", "node: alpha\nface_user: \""+user+":3003\"\nbinaries: {}\n")

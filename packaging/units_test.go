@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What ProtectClock allows, systemd before 252 takes for all that is allowed: a unit that has it names each device that
-// the agent's privileged half opens, beside those that every unit has (DevicePolicy=closed in systemd.resource-control).
+// What ProtectClock allows, systemd before 252 takes for all that is allowed: a unit that has it names each device
+// that the agent's privileged half opens, beside those of DevicePolicy=closed (systemd.resource-control).
 func TestTheUnitNamesItsDevices(t *testing.T) {
 	text, err := os.ReadFile("debian/fieldmesh-host.service")
 	if err != nil {

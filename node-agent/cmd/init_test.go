@@ -67,7 +67,8 @@ func TestNamesOfNodesAreThoseOfKeys(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "agent.yaml")
-	if _, err := writeFirst(path, config.First(long, "wlan0")); err == nil || !strings.Contains(err.Error(), "1 to 32") {
+	_, err := writeFirst(path, config.First(long, "wlan0"))
+	if err == nil || !strings.Contains(err.Error(), "1 to 32") {
 		t.Errorf("a name that no key can have is written: %v", err)
 	}
 }
