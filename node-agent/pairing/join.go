@@ -80,8 +80,8 @@ func Adopt(bundle string, n Node) (controller string, err error) {
 		return "", fmt.Errorf("read the keys in %q: %w", bundle, err)
 	}
 	if identity.Name != n.Name {
-		return "", fmt.Errorf("the keys in %q are those of %q, and this node is %q: correct `node` in its configuration, "+
-			"or take the other folder", bundle, identity.Name, n.Name)
+		return "", fmt.Errorf("the keys in %q are those of %q, and this node is %q: correct `node` in its "+
+			"configuration, or take the other folder", bundle, identity.Name, n.Name)
 	}
 	authorized, err := keys.ParseAuthorized(files[2])
 	if err != nil {
