@@ -39,8 +39,8 @@ func PairCommand() *cobra.Command {
 		return err
 	}}
 	addConfig(c, &path)
-	c.Flags().StringVar(&bundle, "bundle", "", "take the keys in this `folder`, a copy of what fieldmesh keys issue made, "+
-		"and no code")
+	c.Flags().StringVar(&bundle, "bundle", "", "take the keys in this `folder`, a copy of what fieldmesh keys issue "+
+		"made, and no code")
 	return c
 }
 
