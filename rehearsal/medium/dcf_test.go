@@ -142,7 +142,7 @@ func (d dcfModel) collisions(seed uint64, transmissions int, countsInBusySlots b
 // which four standard deviations are allowed (a collision fails two attempts at least). With
 // five stations and more the same play by Bianchi's rule is his formula, whose stations know
 // nothing of each other; of two that collided last, both know that they have doubled their windows.
-func (d dcfModel) againstSlots(t *testing.T, what string, failed, fails float64) {
+func (d dcfModel) againstSlots(t *testing.T, what string, failed, fails float64) (played float64) {
 	t.Helper()
 	const seed, transmissions = 1, 100_000
 	model, _ := d.solve()
@@ -154,12 +154,22 @@ func (d dcfModel) againstSlots(t *testing.T, what string, failed, fails float64)
 	if d.n >= 5 {
 		within(t, what+": Bianchi's slots played against his formula", bianchi, model, 0.025)
 	}
+	return played
 }
 
-// Bianchi's model with what it lacks switched off: a frame is sent until it
+// contention is saturated stations in one cell, beside their model.
+type contention struct {
+	standard       string
+	stations       int
+	mbps, failed   float64
+	played         float64 // the standard's slots
+	modelP, modelM float64 // the model's collisions, and its Mbit/s
+}
+
+// contentions has Bianchi's model with what it lacks switched off: a frame is sent until it
 // arrives, and after a collision all wait equally long (the standard lets those
 // who sent go on after the ACK's time-out and the others after EIFS).
-func TestSaturatedStationsAgainstBianchi(t *testing.T) {
+var contentions = once(func(t *testing.T) (all []contention) {
 	for _, v := range []struct {
 		standard            string
 		rate                float64
@@ -181,13 +191,21 @@ func TestSaturatedStationsAgainstBianchi(t *testing.T) {
 			})
 			model := dcfModel{n, v.w, v.m, 0, v.slot, v.frame, v.sifs + v.ack + difs, v.timeout}
 			p, frames := model.solve()
-			model.againstSlots(t, fmt.Sprintf("%s, %d stations", v.standard, n), failed, fails)
-			want := frames * 8000 / 1e6
-			t.Logf("%s, %2d stations: %.3f Mbit/s, model %.3f (%+.1f %%); collisions %.4f, model %.4f (%+.1f %%)",
-				v.standard, n, mbps, want, 100*(mbps/want-1), failed, p, 100*(failed/p-1))
-			within(t, fmt.Sprintf("%s, %d stations: throughput", v.standard, n), mbps, want, 0.05)
-			within(t, fmt.Sprintf("%s, %d stations: collision probability", v.standard, n), failed, p, 0.10)
+			played := model.againstSlots(t, fmt.Sprintf("%s, %d stations", v.standard, n), failed, fails)
+			all = append(all, contention{v.standard, n, mbps, failed, played, p, frames * 8000 / 1e6})
 		}
+	}
+	return all
+})
+
+func TestSaturatedStationsAgainstBianchi(t *testing.T) {
+	for _, c := range contentions(t) {
+		t.Logf("%s, %2d stations: %.3f Mbit/s, model %.3f (%+.1f %%); collisions %.4f, model %.4f (%+.1f %%)",
+			c.standard, c.stations, c.mbps, c.modelM, 100*(c.mbps/c.modelM-1), c.failed, c.modelP,
+			100*(c.failed/c.modelP-1))
+		within(t, fmt.Sprintf("%s, %d stations: throughput", c.standard, c.stations), c.mbps, c.modelM, 0.05)
+		within(t, fmt.Sprintf("%s, %d stations: collision probability", c.standard, c.stations), c.failed, c.modelP,
+			0.10)
 	}
 }
 
