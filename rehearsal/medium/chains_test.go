@@ -38,7 +38,7 @@ type chainScenario struct {
 	simulator, kind string
 	n               int // microseconds between two datagrams, or the segments under way
 	pauseUs         int // in ns-3, from the end of reception until IP has the packet
-	retries         int // in ns-3, and here beside it: how often a frame is sent; 0 is the radio's own
+	retries         int // in ns-3, and here beside it: how often a frame is sent at most
 	hops            int
 }
 
@@ -52,13 +52,10 @@ func chainScenarios() (all []chainScenario) {
 	add(ns2Name, chainCBR, saturatedUs, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8)
 	add(ns2Name, chainTCP, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8)
 	add(ns2Name, chainTCP, 2, 0, 0, 1, 2, 3, 4)
-	add(ns3Name, chainCBR, pacedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 5, 6, 7, 8)
+	add(ns3Name, chainCBR, pacedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 8)
 	add(ns3Name, chainTCP, 1, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 5, 6, 7, 8)
-	add(ns3Name, chainTCP, 2, ns3PauseUs, ns3Retries, 1, 2, 3, 4)
-	add(ns3Name, chainCBR, saturatedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 5, 6, 7, 8)
-	add(ns3Name, chainCBR, saturatedUs, ns3PauseUs, 24, 4, 5, 6, 7, 8)
-	add(ns3Name, chainTCP, 1, 0, ns3Retries, 1, 2, 4, 8)
-	add(ns3Name, chainCBR, saturatedUs, 0, ns3Retries, 3, 5, 8)
+	add(ns3Name, chainCBR, saturatedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4)
+	add(ns3Name, chainTCP, 1, 0, ns3Retries, 1, 2, 4)
 	return all
 }
 
@@ -264,20 +261,20 @@ var chainRows = once(func(t *testing.T) (all []chainRow) {
 // by the last bit of its clock, and does here. That makes 2.4 % with five hops of datagrams, where the second node's
 // collisions decide, and less than 1 % elsewhere. With TCP it makes 0.1 %.
 //
-// Beside ns-3 it is the 5 % for more datagrams than the chain carries, and else 1 %: chance makes 0.3 %, and
-// with two segments under way some frames collide.
+// Beside ns-3 chance makes up to 0.5 %. ns-3 waits for DIFS when the channel was idle for longer, too: that is 1.6 % of
+// the time of a single datagram over one hop. Of more datagrams than the chain carries some collide.
 func (s chainScenario) tolerance(standards bool) float64 {
 	switch {
 	case s.simulator == ns2Name:
 		return 0.03
 	case s.pauseUs == 0: // relays without backoff
 		return 0
-	case s.kind == chainTCP && s.n == 1, s.n == pacedUs && standards:
+	case s.n == pacedUs && !standards: // its first frame backs off
+		return 0
+	case s.kind == chainTCP && s.n == 1:
 		return 0.01
-	case s.kind == chainTCP && standards:
-		return 0.01
-	case s.hops <= 3:
-		return 0.05
+	case s.n == pacedUs, s.hops <= 3, s.hops == 4 && standards:
+		return 0.02
 	}
 	return 0
 }
