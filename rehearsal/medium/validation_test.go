@@ -80,7 +80,7 @@ func validationPage(t *testing.T) []byte {
 	fmt.Fprintf(&b, `# The emulated radio against theory and other simulators
 
 May you believe it? The largest deviations of all that this page lists: one hop %s from the standard's
-arithmetic, A-MPDUs %s; collisions of up to 20 stations %s from a simulation of the standard's slots, and
+arithmetic, A-MPDUs %s; collisions of up to 20 stations %s from a simulation of the standard's slots, by chance, and
 %s from Bianchi's formula, which simplifies them; chains of up to 8 hops with ns-2's radio %s from ns-2;
 with the standard's channel access, TCP over such chains %s from ns-3, the time of single datagrams %s, and
 more datagrams than a chain of up to 4 hops carries %s. How real antennas, receivers and drivers behave, no page
@@ -197,8 +197,8 @@ func chainTables(t *testing.T, b *strings.Builder) {
 ## Chains beside ns-2
 
 Nodes 200 m apart, 2 Mbit/s, RTS before every frame, 512 bytes, `+"`radio: ns2_wavelan`"+`, beside Debian's ns-2, whose
-script is chain.tcl in rehearsal/medium/testdata. Tolerance: 3 %%, for what is drawn differently when two frames begin at
-once (`+"`TestE2ENS2sChainsCarryAsMuchHere`"+`).
+script is chain.tcl in rehearsal/medium/testdata. Tolerance: 3 %%, for what is drawn differently when two frames begin
+at once (`+"`TestE2ENS2sChainsCarryAsMuchHere`"+`).
 
 | hops | flow | here, kbit/s | ns-2 | deviation |
 |---|---|---|---|---|
@@ -215,19 +215,20 @@ once (`+"`TestE2ENS2sChainsCarryAsMuchHere`"+`).
 
 The same chains beside ns-3.44 (ns3chain.cc in rehearsal/medium/testdata). What is compared is channel access, so
 ranges and capture were made those of ns-2's card: reception to 250 m, carrier sense to 550 m; a frame survives one that
-is 10 dB weaker, and no other. Control frames go at 2 Mbit/s on both sides, for ns-3 lets a mandatory rate answer that is
-not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own (`+"`ns2_wavelan`"+`).
+is 10 dB weaker, and no other. Control frames go at 2 Mbit/s on both sides, for ns-3 lets a mandatory rate answer that
+is not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own (`+"`ns2_wavelan`"+`).
 
 What ns-3.44 does that the standard does not, and what was done about it:
 
-- *It relays without backoff*: a packet that comes to the sender's queue between the data's end and the own ACK finds the
+- *It relays without backoff*: a packet that comes to the queue between the data's end and the own ACK finds the
   channel idle, for SIFS, and goes DIFS after the ACK. In the table IP gets packets %d µs after their reception, while
   the ACK is sent: then they back off. "At once" is ns-3 as it comes.
 - *No EIFS follows frames that begin in the same slot with equal power*: none is noticed. Here the receiver notices one.
 - *The contention window is reset at every eighth failure in a row, and not when a frame is given up at the seventh.*
   This bears where many frames collide, with more datagrams than a chain of five hops and more carries. That is not
   compared.
-- *DIFS is waited for after a frame is queued*, also when the channel was idle before: 50 µs of a single datagram's time.
+- *DIFS is waited for after a frame is queued*, also when the channel was idle before: 50 µs of a single datagram's
+  time.
 - *Its own error rates of DSSS* let one of two frames of equal power through, and half of the ACKs from 400 m. They
   are not used.
 
