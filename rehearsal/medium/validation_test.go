@@ -81,7 +81,8 @@ func validationPage(t *testing.T) []byte {
 
 May you believe it? The largest deviations of all that this page lists: one hop %s from the standard's
 arithmetic, A-MPDUs %s; collisions of up to 20 stations %s from a simulation of the standard's slots, by
-chance, and %s from Bianchi's formula, which simplifies them; chains of up to 8 hops with ns-2's radio %s from ns-2;
+chance, and %s from Bianchi's formula, which simplifies them; chains of up to 8 hops with ns-2's radio
+%s from ns-2;
 with the standard's channel access, TCP over such chains %s from ns-3, the time of single datagrams %s, and
 more datagrams than a chain of up to 4 hops carries %s. How real antennas, receivers and drivers behave, no page
 says: that is for [the road](calibration.md).
