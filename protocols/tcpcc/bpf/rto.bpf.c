@@ -52,7 +52,8 @@ INLINE void on_rto(struct sock_ops *ctx)
 
 		bound(ctx, cause == CAUSE_CONGESTION ? STANDARD_MS : rto_ms);
 		callbacks(ctx, WANT_RTO | WANT_RTT);
-	} else if (!ctx->args[0]) { /* no retransmission before this one */
+	} else if (!ctx->args[0] || !(ctx->cb_flags & WANT_RTT)) {
+		/* The first time-out, or the first since a round trip was measured: a SACK tells one within an outage. */
 		bound(ctx, 2 * rto_ms);
 		callbacks(ctx, WANT_RTO | WANT_RTT);
 	}
