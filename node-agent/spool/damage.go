@@ -1,9 +1,12 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -15,9 +18,10 @@ type Damage struct {
 	Lines int         // how many; a damaged line feed makes one of two
 }
 
+const areLost = "are lost: the spool's lines that are damaged on the disk"
+
 func (d Damage) String() string {
-	return fmt.Sprintf("records after %d and before %d are lost: the spool's lines that are damaged on the disk: %d",
-		d.After, d.Next.Seq, d.Lines)
+	return fmt.Sprintf("records after %d and before %d %s: %d", d.After, d.Next.Seq, areLost, d.Lines)
 }
 
 // damage is what lies between a good record and the next, whose line is given.
@@ -29,25 +33,50 @@ func damage(after uint64, lines int, next []byte) Damage {
 	return d
 }
 
-// tell has records made that report damage for the first time in this life, one for each attempt that it comes before.
-// Of what is confirmed, none is made.
+// report is a record of an earlier life that reports damage.
+type report struct {
+	wire.Header
+	text string
+}
+
+// reportIn takes from a line the record that reports damage; nil: it has none.
+func reportIn(line []byte) *report {
+	var r wire.Record
+	if !bytes.Contains(line, []byte(areLost)) || json.Unmarshal(line, &r) != nil {
+		return nil
+	}
+	if e, is := r.Body.(*wire.Event); is {
+		return &report{r.Header, e.Text}
+	}
+	return nil
+}
+
+// tell has records made that report damage which no record in the newest segment reports, one for each attempt that it
+// comes before. Of what is confirmed, none is made.
 func (s *Spool) tell(found []Damage) {
 	if s.opt.Damaged == nil || len(found) == 0 {
 		return
 	}
 	for _, d := range s.news(found) {
+		i := slices.IndexFunc(s.reports, func(r report) bool { return strings.HasSuffix(r.text, d.String()) })
+		if i >= 0 {
+			s.mu.Lock()
+			s.keep(d, s.reports[i].Header)
+			s.mu.Unlock()
+			continue
+		}
 		h, b := s.opt.Damaged(d)
 		s.record(d, h, b)
 	}
 }
 
-// news leaves out what was told, and joins what comes before the same attempt.
+// news leaves out what was told or is confirmed, and joins what comes before the same attempt.
 func (s *Spool) news(found []Damage) []Damage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Damage
 	for _, d := range found {
-		if s.told[d.Next.Seq] {
+		if s.told[d.Next.Seq] || s.confirmed.has(d.Next.Run, d.Next.Seq) {
 			continue
 		}
 		s.told[d.Next.Seq] = true
@@ -69,7 +98,7 @@ func (d Damage) subject() subject {
 func (s *Spool) record(d Damage, h wire.Header, b wire.Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.confirmed.has(d.Next.Run, d.Next.Seq) {
+	if s.closed {
 		return
 	}
 	h, line, err := s.take(h, b)
@@ -80,9 +109,14 @@ func (s *Spool) record(d Damage, h wire.Header, b wire.Body) {
 	if s.opt.Sign != nil {
 		s.sign(s.toSign(h, line))
 	}
+	s.keep(d, h)
+}
+
+// keep keeps the segments with damage until the record that reports it is confirmed. mu is held.
+func (s *Spool) keep(d Damage, h wire.Header) {
 	for i, g := range s.segments {
 		endsBefore := i+1 < len(s.segments) && s.segments[i+1].first <= d.After+1
-		if g.first < d.Next.Seq && !endsBefore {
+		if g.first < d.Next.Seq && !endsBefore && (g.told == nil || g.told.Seq < h.Seq) {
 			g.told = &h
 		}
 	}

@@ -80,6 +80,19 @@ func TestDamageThatOpenFindsIsRecorded(t *testing.T) {
 		t.Errorf("recorded is\n%s\nwant\n%s\nwas asked for %d records", strings.Join(got, "\n"),
 			strings.Join(want, "\n"), len(told))
 	}
+	for range 2 { // starts without a controller
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, dir, telling(noFloor, &told))
+		seqs(t, s, 0, 1000)
+		if got := errorsIn(t, s); !slices.Equal(got, want) || len(told) != 2 {
+			t.Errorf("after another start recorded is\n%s\nwas asked for %d records", strings.Join(got, "\n"), len(told))
+		}
+		if g := s.segments[0]; g.told == nil || g.told.Seq != 10 {
+			t.Errorf("the damaged segment is kept until %+v is confirmed, want record 10", g.told)
+		}
+	}
 	if err := s.Confirm(wire.Confirmation{Run: "r", Seq: s.Position().Seq, Over: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +101,7 @@ func TestDamageThatOpenFindsIsRecorded(t *testing.T) {
 	}
 	told = nil
 	s = mustOpen(t, dir, telling(noFloor, &told))
-	if seq := s.Position().Seq; len(told) != 2 || seq != 10 || len(s.Status().UnconfirmedRuns) > 0 {
+	if seq := s.Position().Seq; len(told) != 0 || seq != 10 || len(s.Status().UnconfirmedRuns) > 0 {
 		t.Errorf("after everything is confirmed %d are reported; the newest record is %d", len(told), seq)
 	}
 }

@@ -210,6 +210,9 @@ func (s *Spool) resume(g *segment) error {
 		if at.damaged > 0 {
 			s.recovery.Damaged = append(s.recovery.Damaged, damage(newest, at.damaged, json))
 		}
+		if r := reportIn(json); r != nil {
+			s.reports = append(s.reports, *r)
+		}
 		newest = max(newest, seq)
 		g.runs[runOf(json)] = seq
 		g.note(seq, at.offset)

@@ -122,6 +122,7 @@ type Spool struct {
 	changed   chan struct{}
 	closed    bool
 	told      map[uint64]bool // the records before which damage was reported
+	reports   []report        // in the newest segment, when it was opened
 	unsigned  map[subject]*unsigned
 	signed    map[string]uint64 // run → seq of its newest signature
 }
