@@ -49,6 +49,8 @@ func (f *rehearseFlags) parts(file string) (*parts.Parts, error) {
 		return nil, misused("--retry: run %s is still in parts; resume it first", p.Name)
 	case p == nil && f.virtual.jobs > 0:
 		return nil, misused("--jobs %d: run %s was not begun in parts; leave --jobs out", f.virtual.jobs, f.resume)
+	case p == nil:
+		return nil, parts.RemoveLeft(runFolder(f.runs, f.resume))
 	}
 	return p, nil
 }
@@ -131,11 +133,12 @@ func (p inParts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel,
 			return errors.Join(err, eerr)
 		case empty && p.Begun && !errors.Is(err, virtual.ErrKilled): // the run's name is free again
 			return errors.Join(err, p.Remove())
-		case errors.Is(err, virtual.ErrCut):
-			return fmt.Errorf("%w; `fieldmesh rehearse --resume %s --jobs %d` goes on", err, p.Whole,
-				max(f.virtual.jobs, 1))
 		}
-		return err
+		jobs := max(f.virtual.jobs, 1)
+		if jobs > 1 && errors.Is(err, errKilledTwice) {
+			err = fmt.Errorf("%w, or by fewer --jobs", err)
+		}
+		return goesOn(err, fmt.Sprintf("%s --jobs %d", p.Whole, jobs))
 	}
 	return p.conclude(out, shown)
 }
@@ -170,7 +173,7 @@ func (p inParts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, ou
 	}
 	heard := &relay.Tally{Begun: time.Now(), Total: total.Trials, Decided: total.Decided}
 	if _, err := fmt.Fprintf(out, "virtual time: Linux %s, %d parts of %d left, %d at a time, each on one processor "+
-		"with at most %d MB\n", k.Version, len(left), len(p.Shards), jobs, memory); err != nil {
+		"with at most %d MB in %s\n", k.Version, len(left), len(p.Shards), jobs, memory, f.virtual.memoryDir); err != nil {
 		return err
 	}
 	lanes := make([]string, jobs)

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/parts"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
 
 const shippedVelocity = "../../campaigns/velocity.yaml"
@@ -132,6 +134,24 @@ func TestAPartThatIsMissing(t *testing.T) {
 	}
 }
 
+// begunToJoin leaves what a process leaves that is killed while it puts parts together.
+func begunToJoin(t *testing.T, p *parts.Parts) {
+	t.Helper()
+	part, err := archive.Read(p.Shards[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := part.Info()
+	info.Merged, info.Shard = info.Shard.Of, nil
+	whole, err := archive.Create(filepath.Join(p.Dir, ".merged.new"), info)
+	if err == nil {
+		err = whole.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A run in parts becomes one run, wherever it is ended meanwhile; what is finished
 // is not driven again.
 func TestPartsBecomeOneRun(t *testing.T) {
@@ -154,6 +174,7 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	if _, err := openRun(runs, "wide"); err == nil || !strings.Contains(err.Error(), "rehearse --resume wide") {
 		t.Errorf("read before it is whole: %v", err)
 	}
+	begunToJoin(t, p)
 	release(t, p)
 	f = jobsFlags(runs, 1)
 	f.name, f.resume = "", "wide"
@@ -198,6 +219,79 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	}
 	if err := s.archive.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What kills a part's kernel each time is told with the way to resume the whole.
+func TestAPartWhoseKernelIsKilledAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "linux")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nkill -KILL $$\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	f.agent = shippedVelocity // there is such a file
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", "wide"
+	said := ""
+	for range 3 { // of the two that begin, either may be the one that is killed first
+		release(t, p)
+		if p, err = f.parts(""); err != nil {
+			t.Fatal(err)
+		}
+		err = inParts{p}.rehearse(t.Context(), f, kernel.Kernel{Path: path, Version: "7"}, io.Discard, io.Discard)
+		if said = err.Error(); !errors.Is(err, virtual.ErrCut) {
+			break
+		}
+	}
+	resume := "`fieldmesh rehearse --resume " + p.Whole + " --jobs 2`"
+	if !strings.Contains(said, "killed twice") || !strings.Contains(said, resume) ||
+		!strings.Contains(said, "fewer --jobs") || strings.Count(said, "--resume") != 1 {
+		t.Errorf("killed twice, it says %s", said)
+	}
+}
+
+// One --start repeats a run in parts, so all of them begin at the same, whenever each is driven.
+func TestAllPartsBeginAtTheSame(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	f.agent = shippedVelocity // there is such a file
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, p)
+	for _, shard := range p.Shards[:2] {
+		absent := kernel.Kernel{Path: "/absent", Version: "7"}
+		if err := drivePart(t.Context(), f, absent, shard, nil); err == nil {
+			t.Fatal("there was a kernel")
+		}
+		a, err := archive.Read(shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := a.Journal()
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%+v, %v", entries, err)
+		}
+		_, noted, _ := strings.Cut(entries[0].Text, " --start ")
+		if at, err := time.Parse(time.RFC3339, noted); err != nil || !at.Equal(a.Info().CreatedWall) {
+			t.Errorf("%s: it begins at %q, created %v", shard, noted, a.Info().CreatedWall)
+		}
+	}
+}
+
+// What a process that was killed left of parts that it took away, goes when the run is resumed.
+func TestPartsThatWereNotAllTakenAway(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 0)
+	left := filepath.Join(f.runs, ".wide-parts.old", "wide-1")
+	if err := os.MkdirAll(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", "wide"
+	if p, err := f.parts(""); p != nil || err != nil || isDir(filepath.Dir(left)) {
+		t.Errorf("%+v, %v; it is there: %v", p, err, isDir(filepath.Dir(left)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,8 +190,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,
-		CallNs: callNs}
+	f.clock = new(virtualClock(k))
 	p, err := f.parts(file)
 	if err != nil {
 		return err
@@ -208,18 +208,29 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 		s.announce(shown, 1)
 		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
-	if errors.Is(err, virtual.ErrCut) && !s.refused() {
-		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
+	if !s.refused() {
+		err = goesOn(err, s.archive.Dir())
 	}
 	return errors.Join(err, s.conclude(out), s.close())
+}
+
+// goesOn adds how a run is resumed to an error after which it can be.
+func goesOn(err error, resume string) error {
+	switch {
+	case errors.Is(err, virtual.ErrCut):
+		return fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, resume)
+	case errors.Is(err, errKilledTwice):
+		return fmt.Errorf("%w; then `fieldmesh rehearse --resume %s` goes on", err, resume)
+	}
+	return err
 }
 
 // launch drives the run inside a kernel, which it announces on out, and then reads
 // what it has become.
 func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, heard *relay.Hearer,
 	out io.Writer) error {
-	if c := s.archive.Info().Clock; *c != *f.clock {
-		return anotherKernel(s.plan.Run, *c, *f.clock)
+	if err := sameKernel(s.plan.Run, *s.archive.Info().Clock, *f.clock, k.Path); err != nil {
+		return err
 	}
 	o, err := s.launchOptions(f, k)
 	if err != nil {
@@ -233,7 +244,7 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		o.MemoryMB, o.Log); err != nil {
 		return err
 	}
-	if err := s.archive.Note(fmt.Sprintf("virtual time: Linux %s, configuration %s, --start %s", k.Version,
+	if err := s.archive.Note(fmt.Sprintf("%sLinux %s, configuration %s, --start %s", bootNote, k.Version,
 		k.Configuration, o.Start.Format(time.RFC3339Nano))); err != nil {
 		return err
 	}
@@ -257,11 +268,17 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	return err
 }
 
+// bootNote begins the journal's note of a boot.
+const bootNote = "virtual time: "
+
 // killedNote stands in the journal of a run whose kernel was killed.
 const killedNote = "the kernel in virtual time was killed from outside"
 
+// errKilledTwice is in place of ErrCut when resuming alone does not help.
+var errKilledTwice = errors.New("its kernel was killed twice, and no attempt was accepted or rejected in between")
+
 // killed notes that the kernel was killed, as happens where memory is scarce. When it was before, and no
-// attempt has been decided since, resuming alone does not help, and the error is no ErrCut.
+// attempt has been accepted or rejected since, the error is errKilledTwice.
 func (s *session) killed(err error, mb int) error {
 	entries, jerr := s.archive.Journal()
 	if jerr != nil {
@@ -273,12 +290,29 @@ func (s *session) killed(err error, mb int) error {
 			break
 		}
 		if e.Text == killedNote {
-			return fmt.Errorf("run %s: its kernel was killed twice, and no attempt was decided between (%v); whatever "+
-				"bounds memory or processor time here must allow more than %d MB, or give it less with --memory-mb; "+
-				"then `fieldmesh rehearse --resume %s` goes on", s.plan.Run, err, mb, s.archive.Dir())
+			return fmt.Errorf("run %s: %w (%v); whatever bounds memory or processor time here must allow more than "+
+				"%d MB for each kernel, or it must take less, by --memory-mb", s.plan.Run, errKilledTwice, err, mb)
 		}
 	}
 	return errors.Join(err, s.archive.Note(killedNote))
+}
+
+// virtualClock is the clock of a run in a kernel.
+func virtualClock(k kernel.Kernel) archive.Clock {
+	return archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration, CallNs: callNs}
+}
+
+// sameKernel refuses a kernel that is not the one that a run was begun with. A run may know a kernel by its file's
+// hash: formerly that was so wherever the file was.
+func sameKernel(run string, begun, this archive.Clock, path string) error {
+	if begun == this {
+		return nil
+	}
+	byFile, err := this, error(nil)
+	if byFile.Configuration, err = kernel.FileHash(path); err == nil && begun == byFile {
+		return nil
+	}
+	return anotherKernel(run, begun, this)
 }
 
 // anotherKernel says why a run cannot be resumed by this clock, and how it can.
@@ -336,12 +370,10 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		return virtual.Options{}, err
 	}
 	start := f.start
-	switch {
-	case !start.IsZero():
-	case s.runs != "": // what is new begins when it was made, so that one --start repeats both
-		start = s.archive.Info().CreatedWall
-	default:
-		start = time.Now()
+	if start.IsZero() {
+		if start, err = s.start(); err != nil {
+			return virtual.Options{}, err
+		}
 	}
 	return virtual.Options{
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
@@ -351,6 +383,19 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		Start: start.UTC(), Seed: seed,
 		Log: filepath.Join(dir, consoleFile),
 	}, nil
+}
+
+// start is what the wall clock shows at a boot when nobody has said it. At the first it is when the run was made, which
+// is the same for all its parts, so that one --start repeats it.
+func (s *session) start() (time.Time, error) {
+	entries, err := s.archive.Journal()
+	if err != nil {
+		return time.Time{}, err
+	}
+	if slices.ContainsFunc(entries, func(e archive.JournalEntry) bool { return strings.HasPrefix(e.Text, bootNote) }) {
+		return time.Now(), nil
+	}
+	return s.archive.Info().CreatedWall, nil
 }
 
 // memory is the most that a kernel may take for a plan, in MB: its disk has room for

@@ -55,6 +55,40 @@ func TestARunOfAFormerKernelIsResumedWithIt(t *testing.T) {
 	}
 }
 
+// A run that knows its kernel by the file's hash goes on with that file, wherever it lies.
+func TestARunThatKnowsItsKernelByTheFileGoesOnWithIt(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	path := filepath.Join(cache, "fieldmesh/kernel/0123456789abcdef/linux")
+	aside := filepath.Join(t.TempDir(), "linux")
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	for _, file := range []string{path, aside} {
+		if err == nil {
+			err = os.WriteFile(file, []byte("#!/bin/sh\necho 7.0\n"), 0o755)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFile, err := kernel.At(aside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kernel.At(path)
+	if err != nil || k.Configuration == byFile.Configuration {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	for _, c := range []struct {
+		begun string
+		same  bool
+	}{{k.Configuration, true}, {byFile.Configuration, true}, {"fedcba9876543210", false}} {
+		begun := archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.0", Configuration: c.begun, CallNs: callNs}
+		if err := sameKernel("r", begun, virtualClock(k), k.Path); (err == nil) != c.same {
+			t.Errorf("begun with %s: %v", c.begun, err)
+		}
+	}
+}
+
 // A batch system ends processes in any order: then the rehearsal asks to be run again.
 func TestAKernelThatIsEndedBeforeItBootsAsksToBeRunAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "linux")

@@ -90,12 +90,21 @@ func At(path string) (Kernel, error) {
 	if dir = filepath.Clean(dir); err == nil && name == file && slices.Contains(dirs, filepath.Dir(dir)) {
 		return at(path, filepath.Base(dir))
 	}
+	hash, err := FileHash(path)
+	if err != nil {
+		return Kernel{}, err
+	}
+	return at(path, hash)
+}
+
+// FileHash is the hash of a kernel's file.
+func FileHash(path string) (string, error) {
 	body, err := os.ReadFile(path)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("find kernel: %w; `make kernel` builds one, and --kernel names its file", err)
+		return "", fmt.Errorf("find kernel: %w; `make kernel` builds one, and --kernel names its file", err)
 	}
 	sum := sha256.Sum256(body)
-	return at(path, hex.EncodeToString(sum[:])[:hashDigits])
+	return hex.EncodeToString(sum[:])[:hashDigits], nil
 }
 
 func at(path, hash string) (Kernel, error) {

@@ -47,8 +47,12 @@ func Find(whole string) (*Parts, error) {
 		return nil, fmt.Errorf("find the parts of run %s: %w", p.Name, err)
 	}
 	for _, e := range entries {
+		// A name that begins with a dot is that of a run that was not made whole: no run is named so.
+		if e.Name() == mergedDir || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
 		shard := filepath.Join(p.Dir, e.Name())
-		if _, err := os.Stat(filepath.Join(shard, "run.json")); err == nil && e.Name() != mergedDir {
+		if _, err := os.Stat(filepath.Join(shard, "run.json")); err == nil {
 			p.Shards = append(p.Shards, shard)
 		}
 	}
@@ -266,12 +270,25 @@ func (p *Parts) putTogether() error {
 // Remove takes the parts away. They are renamed first: a folder that lacks some is
 // never taken for the run's.
 func (p *Parts) Remove() error {
-	old := filepath.Join(filepath.Dir(p.Dir), "."+filepath.Base(p.Dir)+".old")
-	if err := os.RemoveAll(old); err != nil { // of one that was ended meanwhile
+	if err := RemoveLeft(p.Whole); err != nil {
 		return err
 	}
-	if err := os.Rename(p.Dir, old); err != nil {
+	if err := os.Rename(p.Dir, old(p.Whole)); err != nil {
 		return err
 	}
-	return os.RemoveAll(old)
+	return RemoveLeft(p.Whole)
+}
+
+// RemoveLeft takes away what a Remove that was ended meanwhile left of the parts of the run in a folder.
+func RemoveLeft(whole string) error {
+	if err := os.RemoveAll(old(whole)); err != nil {
+		return fmt.Errorf("take away what is left of the parts of a run: %w", err)
+	}
+	return nil
+}
+
+// old is what the folder of parts is renamed to.
+func old(whole string) string {
+	dir := Dir(whole)
+	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old")
 }
