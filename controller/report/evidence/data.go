@@ -245,7 +245,8 @@ func (d *Run) add(r *reading) {
 	d.Attempts = append(d.Attempts, at)
 }
 
-// gps takes from an attempt's fixes when it was, and how sure its speed is.
+// gps takes from an attempt's fixes when it was, and how sure its speed is. It lasted at least until its window was
+// closed, also when no fix came any more.
 func (a *Attempt) gps(records []wire.Record) {
 	w := verdict.WindowOf(a.Trial.Car, records)
 	var sum, n float64
@@ -254,16 +255,19 @@ func (a *Attempt) gps(records []wire.Record) {
 		if !ok {
 			continue
 		}
+		inWindow := r.Node == a.Trial.Car && w != nil && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs
 		if at, err := time.Parse(time.RFC3339Nano, b.TimeUTC); err == nil { // gpsd's form; all else is not a time
 			if a.began.IsZero() {
 				a.began = at
+			}
+			if inWindow {
+				at = at.Add(time.Duration(w.CloseBootNs - r.TBootNs))
 			}
 			if at.After(a.ended) {
 				a.ended = at
 			}
 		}
-		if r.Node == a.Trial.Car && b.SpeedErrMps != nil && w != nil && r.TBootNs >= w.OpenBootNs &&
-			r.TBootNs <= w.CloseBootNs {
+		if inWindow && b.SpeedErrMps != nil {
 			sum, n = sum+*b.SpeedErrMps, n+1
 		}
 	}

@@ -40,3 +40,21 @@ func TestTheErrorOfSpeedIsThatOfTheWindow(t *testing.T) {
 		t.Errorf("without a window: %g", *none.SpeedErr)
 	}
 }
+
+// A window whose receiver fell silent lasted until it was closed, and no longer where it was closed early.
+func TestAnAttemptLastsItsWindowWhenTheGPSIsSilent(t *testing.T) {
+	const open, minute = 1_000_000_000_000, 60_000_000_000
+	for _, lasts := range []int64{180, 20, 5} {
+		a := Attempt{Trial: wire.Trial{Car: "car", DurationS: 180 * 60}}
+		fix := func(node string, m int64) wire.Record {
+			at := morning.Add(time.Duration(m * minute))
+			return wire.Record{Header: wire.Header{Node: node, TBootNs: open + m*minute},
+				Body: &wire.GPS{TimeUTC: at.Format(time.RFC3339Nano)}}
+		}
+		a.gps([]wire.Record{fix("car", -1), fix("car", 10), {Header: wire.Header{Node: "car"},
+			Body: &wire.Window{OpenBootNs: open, CloseBootNs: open + lasts*minute}}, fix("roadside", 1)})
+		if ended := int64(a.ended.Sub(morning).Minutes()); ended != max(lasts, 10) {
+			t.Errorf("with a window of %d min and the last fix after 10 min it ended after %d min", lasts, ended)
+		}
+	}
+}
