@@ -17,7 +17,8 @@ import (
 )
 
 // A reader's questions over several runs get the answers that were put into them: neither a rehearsal nor another
-// campaign is pooled with a campaign's runs on the road, and a shard does not count beside its merge.
+// campaign is pooled with a campaign's runs on the road, and a shard does not count beside its merge. Exports of former
+// versions are named.
 func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 	const venv = "../../.tools/venv/bin/python"
 	testnet.Need(t, venv)
@@ -82,14 +83,17 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 			queries = append(queries, s.text)
 		}
 	}
-	if len(queries) != 6 {
-		t.Fatalf("%d statements, want one and five questions", len(queries))
+	if len(queries) != 7 {
+		t.Fatalf("%d statements, want one and six questions", len(queries))
 	}
 	said, err := json.Marshal(queries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(python, "-c", "import duckdb, json, sys\n"+
+	c := exec.Command(python, "-c", "import duckdb, json, os, sys\n"+
+		"former = \"(SELECT * EXCLUDE (campaign, place, scale, shard, begun) FROM 'runs/1/export/results.parquet')\"\n"+
+		"os.makedirs('runs/former/export')\n"+
+		"duckdb.execute('COPY ' + former + \" TO 'runs/former/export/results.parquet'\")\n"+
 		"print(json.dumps([duckdb.execute(q).fetchall() for q in json.loads(sys.argv[1])]))", string(said))
 	c.Dir = dir
 	out, err := c.Output()
@@ -100,23 +104,24 @@ func TestQuestionsOverAllRunsAreAnswered(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "the runs", got[1], `[["another","full","synthetic-4",4,32],["shared","full","synthetic-5",4,2],`+
+	want(t, "the exports of former versions", got[1], `[["runs/former/export/results.parquet"]]`)
+	want(t, "the runs", got[2], `[["another","full","synthetic-4",4,32],["shared","full","synthetic-5",4,2],`+
 		`["velocity","full","synthetic-1",4,16],["velocity","full","synthetic-2",4,6]]`)
-	if len(got[2]) != 12 {
-		t.Errorf("by speed and section: %v", got[2])
+	if len(got[3]) != 12 {
+		t.Errorf("by speed and section: %v", got[3])
 	}
-	for _, cell := range got[2] {
+	for _, cell := range got[3] {
 		if cell[0] == "velocity" && (cell[4] != 2.0 || cell[5] != 2.0 || cell[6] != 12.0 && cell[6] != 8.0) {
 			t.Errorf("a cell of two trials in two runs, of 16 and of 8 or 0 Mbit/s: %v", cell)
 		}
 	}
-	want(t, "the change", got[3], `[["another","full","synthetic-4",32,null],["shared","full","synthetic-5",2,null],`+
+	want(t, "the change", got[4], `[["another","full","synthetic-4",32,null],["shared","full","synthetic-5",2,null],`+
 		`["velocity","full","synthetic-2",6,null],["velocity","full","synthetic-1",16,10]]`)
-	if len(got[4]) != 3 || got[4][2][0] != "velocity" || got[4][2][2] != 8.0 || got[4][2][3] == nil {
-		t.Errorf("by distance: %v", got[4])
+	if len(got[5]) != 3 || got[5][2][0] != "velocity" || got[5][2][2] != 8.0 || got[5][2][3] == nil {
+		t.Errorf("by distance: %v", got[5])
 	}
-	if len(got[5]) != 1 || got[5][0][0] != "synthetic-2" || got[5][0][1] != 3.0 {
-		t.Errorf("without a connection: %v", got[5])
+	if len(got[6]) != 1 || got[6][0][0] != "synthetic-2" || got[6][0][1] != 3.0 {
+		t.Errorf("without a connection: %v", got[6])
 	}
 }
 

@@ -25,6 +25,7 @@ var snippets = []struct{ page, language string }{
 	{"duckdb.md", "duckdb"},
 	{"duckdb.md", "duckdb"},
 	{"duckdb.md", "duckdb"},
+	{"duckdb.md", "duckdb"},
 	{"README.md", "influxql"}, // of the dashboards
 }
 
