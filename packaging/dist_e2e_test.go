@@ -407,8 +407,8 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 	}
 }
 
-// A service that was enabled is still so after an upgrade; one that was installed only is not enabled yet. As for
-// Debian's package, on a throwaway overlay of this system.
+// A service that was enabled is still so after an upgrade; one that was installed only is not enabled yet, also by a
+// package of before, which had the file `down` in it. As for Debian's package, on a throwaway overlay of this system.
 func TestE2ETermuxServiceStaysEnabled(t *testing.T) {
 	needDist(t)
 	testnet.Need(t, "unshare", "dpkg")
@@ -419,15 +419,23 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$d/up,workdir=$d/work" "$d/root
 mount -t tmpfs tmpfs "$d/root/run"; mount -t proc proc "$d/root/proc"; mount --rbind /dev "$d/root/dev"
 mkdir "$d/root/run/dist"; mount --bind "$dist" "$d/root/run/dist"
 mkdir -p "$d/root$prefix/bin"; ln -s /bin/sh "$d/root$prefix/bin/sh"
-install() { chroot "$d/root" dpkg --force-architecture --force-depends --install /run/dist/fieldmesh-termux_0.1.0_aarch64.deb; }
+install() { chroot "$d/root" dpkg --force-architecture --force-depends --install "${1:-/run/dist/fieldmesh-termux_0.1.0_aarch64.deb}"; }
 is() { [ -x "$d/root$prefix/var/service/fieldmesh/run" ]; [ -e "$d/root$prefix/var/service/fieldmesh/down" ] && echo "$1: down" || echo "$1: enabled"; }
 install; is first
 install; is second
 rm "$d/root$prefix/var/service/fieldmesh/down"; install; is third
+dpkg-deb --raw-extract "$dist/fieldmesh-termux_0.1.0_aarch64.deb" "$d/root/run/before"
+: >"$d/root/run/before$prefix/var/service/fieldmesh/down"; rm "$d/root/run/before/DEBIAN/"*inst
+sed -i 's/^Version: .*/Version: 0.0.9/' "$d/root/run/before/DEBIAN/control"
+chroot "$d/root" dpkg-deb --build /run/before /run/before.deb
+before() { chroot "$d/root" dpkg --purge fieldmesh; rm -rf "$d/root$prefix/var/service/fieldmesh"; install /run/before.deb; }
+before; install; is fourth
+before; rm "$d/root$prefix/var/service/fieldmesh/down"; install; is fifth
 `
 	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), dist)
 	t.Log(out)
-	for _, want := range []string{"first: down\n", "second: down\n", "third: enabled\n"} {
+	for _, want := range []string{"first: down\n", "second: down\n", "third: enabled\n", "fourth: down\n",
+		"fifth: enabled\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q", want)
 		}
