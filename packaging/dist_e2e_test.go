@@ -287,7 +287,7 @@ mv "$d/root/var/lib/fieldmesh/host" "$d/root/srv/host"
 echo 'state_dir: "/srv" # a bigger disk' >>"$d/root/etc/fieldmesh/agent.yaml"
 alone dpkg --remove fieldmesh-agent 2>&1 || echo "not put back elsewhere: $(inside dpkg-query -W -f '${Status}' fieldmesh-agent)"
 mkdir "$d/root/var/lib/fieldmesh/host"; mv "$d/root/srv/host/"journal.damaged-* "$d/root/var/lib/fieldmesh/host"; rm -r "$d/root/srv/host"
-mkdir -p "$d/root/var/lib/fieldmesh/face"; echo '[]' >"$d/root/var/lib/fieldmesh/face/apps.json"; : >"$d/root/var/lib/fieldmesh/face/records"
+mkdir -p "$d/root/var/lib/fieldmesh/face"; echo '[]' | tee "$d/root/var/lib/fieldmesh/face/"apps.json "$d/root/var/lib/fieldmesh/face/apps-by.json"; : >"$d/root/var/lib/fieldmesh/face/records"
 inside dpkg --remove fieldmesh fieldmesh-agent
 echo "kept: $(inside ls /etc/fieldmesh)"
 inside dpkg --purge fieldmesh-agent

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,39 +18,56 @@ import (
 // ownApp is what the app that starts this agent is called.
 const ownApp = "own-app"
 
-// ownNode is what this node is called where the apps are kept that it was told about.
+// ownNode is what this node is called in the file that says by whom it was told of apps.
 const ownNode = "own-node"
 
 // letIn is who may talk to the node of a key: those of its folder of keys, the app that starts it, and in place
 // of that folder's apps those that its controller has told it of since. The latter are kept apart, because
 // this process faces the network: what it writes never lets in more than an app.
-func letIn(cfg config.Config, own string) (*keys.Authorized, error) {
+func letIn(cfg config.Config, own string, log *slog.Logger) (*keys.Authorized, error) {
 	authorized, err := keys.LoadAuthorized(filepath.Join(cfg.KeysDir, "authorized.json"))
 	if err != nil {
 		return nil, err
 	}
-	path := appsFile(cfg)
-	told, err := keys.LoadAuthorized(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, toldError(err, path)
+	told, err := kept(appsFile(cfg))
+	if err != nil {
+		return nil, err
+	}
+	by, err := kept(byFile(cfg))
+	if err != nil {
+		return nil, err
 	}
 	list := byRole(authorized, wire.RoleApp)
-	if err == nil && !ofAnotherPairing(told, authorized, own) {
-		if err := authorized.SetRole(wire.RoleApp, withOwn(cfg, toldOf(told, list))); err != nil {
-			return nil, toldError(err, path)
-		}
-		return authorized, nil
+	apps := list
+	switch {
+	case told == nil:
+	case by == nil: // an older agent did not keep it
+		apps = slices.DeleteFunc(byRole(told, wire.RoleApp), func(p keys.Peer) bool { return !slices.Contains(list, p) })
+	case !ofAnotherPairing(by, authorized, own):
+		apps = byRole(told, wire.RoleApp)
 	}
-	if err := authorized.SetRole(wire.RoleApp, withOwn(cfg, list)); err != nil {
-		return nil, fmt.Errorf("let in the app of app_key: %w; correct app_key, or authorized.json in %q", err,
-			cfg.KeysDir)
+	if out := leftOut(told, apps); len(out) > 0 {
+		log.Warn("apps of which this node was told in an earlier pairing, or by nobody knows whom, are not let in; "+
+			"to have them told again, on the controller: fieldmesh keys tell", "apps", out)
+	}
+	if err := authorized.SetRole(wire.RoleApp, withOwn(cfg, apps)); err != nil {
+		return nil, fmt.Errorf("let in the apps: %w; correct app_key, or authorized.json in %q; or delete %q and have "+
+			"the controller tell the apps again: fieldmesh keys tell", err, cfg.KeysDir, appsFile(cfg))
 	}
 	return authorized, nil
 }
 
-func toldError(err error, path string) error {
-	return fmt.Errorf("load the apps that the controller reported: %w; delete %q and have it tell them again: "+
-		"fieldmesh keys tell", err, path)
+// kept is a list that the face wrote; nil: it wrote none.
+func kept(path string) (*keys.Authorized, error) {
+	list, err := keys.LoadAuthorized(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("load the apps that the controller reported: %w; delete %q and have it tell them again: "+
+			"fieldmesh keys tell", err, path)
+	}
+	return list, nil
 }
 
 func byRole(a *keys.Authorized, role string) []keys.Peer {
@@ -69,14 +87,17 @@ func ofAnotherPairing(told, authorized *keys.Authorized, own string) bool {
 	return false
 }
 
-// toldOf are the apps that were told. An older agent did not keep by whom, nor to which key: of its apps only those
-// stay that the folder of keys lets in, too.
-func toldOf(told *keys.Authorized, list []keys.Peer) []keys.Peer {
-	out := byRole(told, wire.RoleApp)
-	if len(byRole(told, wire.RoleController)) == 0 {
-		out = slices.DeleteFunc(out, func(p keys.Peer) bool { return !slices.Contains(list, p) })
+// leftOut are the names of the apps that were told and are not let in.
+func leftOut(told *keys.Authorized, apps []keys.Peer) (names []string) {
+	if told == nil {
+		return nil
 	}
-	return out
+	for _, p := range byRole(told, wire.RoleApp) {
+		if !slices.ContainsFunc(apps, func(in keys.Peer) bool { return in.Pin == p.Pin }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // withOwn is a list of apps with the one that starts this agent.
@@ -89,6 +110,10 @@ func withOwn(cfg config.Config, apps []keys.Peer) []keys.Peer {
 }
 
 func appsFile(cfg config.Config) string { return filepath.Join(cfg.FaceDir(), "apps.json") }
+
+// byFile says by whom the apps were told, and to which key of this node. It is a file of its own because an older
+// agent reads apps.json as a list of apps alone.
+func byFile(cfg config.Config) string { return filepath.Join(cfg.FaceDir(), "apps-by.json") }
 
 // LetIn takes over whom of the apps to let in, durably.
 func (f *Face) LetIn(p api.Peer, apps wire.Apps) (wire.Apps, error) {
@@ -109,16 +134,24 @@ func (f *Face) LetIn(p api.Peer, apps wire.Apps) (wire.Apps, error) {
 	if err != nil {
 		return wire.Apps{}, wire.Errorf(wire.CodeConflict, "%v", err)
 	}
-	told, err := keys.NewAuthorized(append(peers, keys.Peer{Name: p.Name, Role: p.Role, Pin: p.Pin},
-		keys.Peer{Name: ownNode, Role: wire.RoleNode, Pin: f.pin})...)
+	by, err := keys.NewAuthorized(keys.Peer{Name: p.Name, Role: p.Role, Pin: p.Pin},
+		keys.Peer{Name: ownNode, Role: wire.RoleNode, Pin: f.pin})
+	if err != nil {
+		return wire.Apps{}, wire.Errorf(wire.CodeBadRequest, "%v", err)
+	}
+	told, err := keys.NewAuthorized(peers...)
 	if err != nil {
 		return wire.Apps{}, wire.Errorf(wire.CodeBadRequest, "%v", err)
 	}
 	if err := os.MkdirAll(f.cfg.FaceDir(), 0o700); err != nil {
 		return wire.Apps{}, fmt.Errorf("keep apps: %w", err)
 	}
+	// In this order a crash between the two never has apps of an earlier pairing pass for this one's.
 	if err := told.Save(appsFile(f.cfg)); err != nil {
 		return wire.Apps{}, fmt.Errorf("keep apps: %w", err)
+	}
+	if err := by.Save(byFile(f.cfg)); err != nil {
+		return wire.Apps{}, fmt.Errorf("keep by whom apps were told: %w", err)
 	}
 	if err := f.authorized.SetRole(wire.RoleApp, withOwn(f.cfg, peers)); err != nil {
 		return wire.Apps{}, wire.Errorf(wire.CodeConflict, "%v", err)

@@ -13,6 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func pinOf(digit string) string { return strings.Repeat(digit, 64) }
@@ -46,7 +47,7 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 	if err := list.Save(filepath.Join(cfg.KeysDir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	authorized, err := letIn(cfg, pinOf("f"))
+	authorized, err := letIn(cfg, pinOf("f"), slog.New(slog.DiscardHandler))
 	if err != nil || apps(authorized) != "by-hand own-app " {
 		t.Fatalf("let in are %q (%v)", apps(authorized), err)
 	}
@@ -66,7 +67,7 @@ func TestTheAppThatStartsTheAgentIsLetIn(t *testing.T) {
 		if got := apps(f.authorized); got != c.want {
 			t.Errorf("told %v: let in are %q", c.told, got)
 		}
-		again, err := letIn(cfg, pinOf("f"))
+		again, err := letIn(cfg, pinOf("f"), slog.New(slog.DiscardHandler))
 		if err != nil || apps(again) != c.want {
 			t.Errorf("told %v, and begun again: let in are %q (%v)", c.told, apps(again), err)
 		}
@@ -125,13 +126,25 @@ func TestAppsOfAnEarlierPairingAreNotLetIn(t *testing.T) {
 		if _, err := f.LetIn(api.Peer(desk), told); err != nil {
 			t.Fatal(err)
 		}
+		kept, err := keys.LoadAuthorized(appsFile(cfg)) // as an older agent does
+		if err != nil || before.SetRole(wire.RoleApp, kept.Peers()) != nil {
+			t.Errorf("%s: an older agent cannot let in %v (%v)", name, kept.Peers(), err)
+		}
 		if c.older != nil {
 			save(appsFile(cfg), c.older)
+			if err := os.Remove(byFile(cfg)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		save(filepath.Join(cfg.KeysDir, "authorized.json"), c.paired)
-		list, err := letIn(cfg, c.own)
+		var log testnet.Output
+		list, err := letIn(cfg, c.own, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil || apps(list) != c.want {
 			t.Errorf("%s: let in are %q (%v), want %q", name, apps(list), err, c.want)
+		}
+		out := strings.Contains(log.String(), "fieldmesh keys tell") && strings.Contains(log.String(), "apps=[phone]")
+		if shut := c.want != "phone " && (c.older == nil || len(c.older) > 0); out != shut {
+			t.Errorf("%s: that the phone is shut out is said: %v\n%s", name, out, &log)
 		}
 	}
 }
@@ -147,7 +160,7 @@ func TestAnAppOfItsNameInTheListIsTold(t *testing.T) {
 	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := letIn(cfg, pinOf("f")); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized."+
+	if _, err := letIn(cfg, pinOf("f"), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized."+
 		"json in") {
 		t.Errorf("it says %v", err)
 	}

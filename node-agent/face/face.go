@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg config.Config, confined confine.Confined, log 
 	if err != nil {
 		return err
 	}
-	authorized, err := letIn(cfg, identity.Pin)
+	authorized, err := letIn(cfg, identity.Pin, log)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (f *Face) readList() error {
 	defer f.listed.Unlock()
 	if err == nil {
 		var read *keys.Authorized
-		if read, err = letIn(f.cfg, f.pin); err == nil {
+		if read, err = letIn(f.cfg, f.pin, f.log); err == nil {
 			list = read
 		}
 	}

@@ -78,7 +78,7 @@ func TestKeysThatAreDeletedLetNobodyIn(t *testing.T) {
 			state := t.TempDir()
 			cfg := config.Config{StateDir: state, KeysDir: filepath.Join(state, "keys")}
 			pin := issued(t, cfg.KeysDir, desk)
-			authorized, err := letIn(cfg, pin)
+			authorized, err := letIn(cfg, pin, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
