@@ -2,6 +2,8 @@ package packaging
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +30,44 @@ func TestTheUnitNamesItsDevices(t *testing.T) {
 		"DeviceAllow=/dev/rfkill r"} {
 		if slices.Contains(lines, "ProtectClock=yes") && !slices.Contains(lines, want) {
 			t.Errorf("the unit has no line %s", want)
+		}
+	}
+}
+
+// A removal that does not put the machine back leaves the node as it was at boot: only then does a reboot put it back.
+func TestARefusedRemovalDisablesNothing(t *testing.T) {
+	text, err := os.ReadFile("debian/fieldmesh-agent.prerm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for restored, want := range map[string]string{
+		"true": "systemctl stop fieldmesh-face.service fieldmesh-host.service\nrestore\n" +
+			"systemctl disable fieldmesh-face.service fieldmesh-host.service\n",
+		"false": "systemctl stop fieldmesh-face.service fieldmesh-host.service\nrestore\n",
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{
+			"prerm": strings.NewReplacer("/run/systemd/system", dir, "/etc/fieldmesh", dir, "/var/lib/fieldmesh", dir).
+				Replace(string(text)),
+			"systemctl":       "#!/bin/sh\necho systemctl $* >>" + dir + "/said\n",
+			"fieldmesh-agent": "#!/bin/sh\necho $* >>" + dir + "/said\n" + restored + "\n",
+			"host/journal":    "not put back\n",
+		} {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove := exec.Command("sh", filepath.Join(dir, "prerm"), "remove")
+		remove.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		if out, err := remove.CombinedOutput(); (err == nil) != (restored == "true") {
+			t.Errorf("restore says %s, the removal %v\n%s", restored, err, out)
+		}
+		if said, err := os.ReadFile(filepath.Join(dir, "said")); err != nil || string(said) != want {
+			t.Errorf("restore says %s, and it runs\n%swant\n%s%v", restored, said, want, err)
 		}
 	}
 }
