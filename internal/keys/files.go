@@ -85,7 +85,19 @@ func readOf(path string, most fs.FileMode) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&0o077&^most != 0 {
 		return nil, fmt.Errorf("read %q: mode %04o lets other users at it; run: chmod %o %s", path, mode, most, path)
 	}
-	return os.ReadFile(path)
+	data, err := os.ReadFile(path)
+	return data, unreadable(err, path, most)
+}
+
+// unreadable adds to an error of a file that this user may not read what to do as root.
+func unreadable(err error, path string, most fs.FileMode) error {
+	switch {
+	case !errors.Is(err, fs.ErrPermission):
+		return err
+	case most&0o040 != 0:
+		return fmt.Errorf("%w; run as root: chgrp %d %s && chmod %o %[3]s", err, os.Getgid(), path, most)
+	}
+	return fmt.Errorf("%w; run as root: chown %d %s && chmod %o %[3]s", err, os.Getuid(), path, most)
 }
 
 // ErrShared says that a folder of keys holds other files, too, as /etc does.

@@ -31,16 +31,19 @@ func keyFilesIn(dir string) (files keyFiles) {
 }
 
 // watchKeys has a change of the list on disk come into force. When the node's key is another one, or is gone, nobody is
-// let in any more, and the face ends as soon as no attempt is under way: whoever started it starts it again.
+// let in any more, and the face ends as soon as no attempt is under way: whoever started it starts it again. While
+// something is wrong they are read each time: a mode or an owner that is put right changes nothing else.
 func (f *Face) watchKeys(ctx context.Context, every time.Duration, underWay func() bool) error {
 	var fault error
 	for pause.For(ctx, every) == nil {
-		if now := keyFilesIn(f.cfg.KeysDir); now != f.keyFiles {
+		if now := keyFilesIn(f.cfg.KeysDir); now != f.keyFiles || fault != nil {
 			f.keyFiles = now
-			if fault = f.readList(); fault != nil {
-				f.log.Warn("nobody is let in", "error", fault)
-			} else {
+			before := fault
+			switch fault = f.readList(); {
+			case fault == nil:
 				f.log.Info("whom to let in is read again")
+			case before == nil || before.Error() != fault.Error():
+				f.log.Warn("nobody is let in", "error", fault)
 			}
 		}
 		if fault != nil && !underWay() {

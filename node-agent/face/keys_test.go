@@ -96,6 +96,23 @@ func TestKeysThatAreDeletedLetNobodyIn(t *testing.T) {
 				_, in := f.authorized.Find(phone.Pin)
 				return in
 			})
+			// A list that others can read lets nobody in until its mode is right, which no other property shows.
+			path := filepath.Join(cfg.KeysDir, "authorized.json")
+			if err := os.Chmod(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "nobody is let in by a list that others can read", func() bool {
+				return len(f.authorized.Peers()) == 0
+			})
+			if err := os.Chmod(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "a list whose mode was corrected is read again", func() bool {
+				return len(f.authorized.Peers()) == 2
+			})
 			if err := change(cfg.KeysDir); err != nil {
 				t.Fatal(err)
 			}
