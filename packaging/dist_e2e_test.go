@@ -466,13 +466,16 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("sh", path, "pair; reboot").CombinedOutput(); err == nil {
-		t.Errorf("a word that is none of its own is handed to root:\n%s", out)
+	for _, words := range [][]string{{"pair; reboot"}, {"pair", "$(reboot)"}, {"pair", "--bundle", "/sdcard/alpha"}} {
+		if out, err := exec.Command("sh", append([]string{path}, words...)...).CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), "pair --bundle DIR --config") {
+			t.Errorf("%v, which it does not know, is not refused: %v\n%s", words, err, out)
+		}
 	}
 	if given, err := os.ReadFile(said); err == nil {
 		t.Fatalf("root was given %s", given)
 	}
-	run(t, "sh", path, "pair", "$(reboot)") // what follows a word is not passed on
+	run(t, "sh", path, "pair")
 	run(t, "sh", path, "up")
 	given, err := os.ReadFile(said)
 	if err != nil {
