@@ -3,11 +3,18 @@
 package tcp
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mdlayher/genetlink"
+	vnetlink "github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -49,12 +56,59 @@ func TestWhatWasLearnedOfPeersIsForgotten(t *testing.T) {
 			}
 		}
 		known(peers...)
-		if err := Forget(netip.MustParsePrefix("127.0.0.0/16")); err != nil {
-			return err
+		for _, prefix := range []string{"127.0.0.0/16", "10.0.0.0/8"} { // of the second nothing is known
+			if kept, err := Forget(netip.MustParsePrefix(prefix)); err != nil || len(kept) > 0 {
+				return fmt.Errorf("of %s are kept %v (%v)", prefix, kept, err)
+			}
 		}
 		known(peers[1])
-		return Forget(netip.MustParsePrefix("10.0.0.0/8")) // of whom nothing is known
+		return nil
 	})
+}
+
+// Root of a container may not have the kernel forget anything. A trial there goes on with remembered round trips, and
+// not with a remembered reordering, by which a connection would take a loss for none.
+func TestWhatAContainerMayNotForget(t *testing.T) {
+	const inside = "FIELDMESH_TEST_CONTAINER"
+	if os.Getenv(inside) == "" {
+		testnet.Need(t)
+		c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), inside+"=1")
+		root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET, UidMappings: root,
+			GidMappings: root}
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	lo, err := vnetlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vnetlink.LinkSetUp(lo); err != nil {
+		t.Fatal(err)
+	}
+	measured, reordered := netip.MustParsePrefix("127.0.0.2/32"), netip.MustParsePrefix("127.0.0.3/32")
+	if err := exchange(measured.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := Forget(measured); err != nil || len(kept) != 1 || kept[0] != measured.Addr() {
+		t.Errorf("of round trips are kept %v, %v", kept, err)
+	}
+	// A route's metrics are what the kernel begins with (tcpm_suck_dst in net/ipv4/tcp_metrics.c).
+	dst := &net.IPNet{IP: reordered.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}
+	if err := vnetlink.RouteAdd(&vnetlink.Route{Dst: dst, LinkIndex: lo.Attrs().Index, Type: unix.RTN_LOCAL,
+		Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST, Reordering: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if err := exchange(reordered.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := Forget(reordered); err == nil || !strings.Contains(err.Error(), "ip tcp_metrics flush") {
+		t.Errorf("with a reordering are kept %v, %v", kept, err)
+	}
 }
 
 // exchange has one connection to an address of this host, which both ends close.

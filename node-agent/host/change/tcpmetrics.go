@@ -25,7 +25,14 @@ func (m TCPMetrics) check(p Policy) (reason, cure string) {
 
 func (TCPMetrics) prepare(*Kernel, uint64) (*tcpMetricsUndo, error) { return &tcpMetricsUndo{}, nil }
 
-func (m TCPMetrics) apply(*Kernel, *tcpMetricsUndo) error { return tcp.Forget(m.Peers) }
+func (m TCPMetrics) apply(k *Kernel, _ *tcpMetricsUndo) error {
+	kept, err := tcp.Forget(m.Peers)
+	if len(kept) > 0 {
+		k.log.Warn("the kernel goes on remembering round trips to peers, as only the machine's root may have it forget "+
+			"them, and this agent runs in a container", "peers", kept)
+	}
+	return err
+}
 
 // tcpMetricsUndo takes nothing back.
 type tcpMetricsUndo struct{ placed }
