@@ -47,7 +47,8 @@ func TestTheModuleKeepsTheLogOfTheLifeBefore(t *testing.T) {
 	}
 }
 
-// Termux that was installed again is another user: the agent's configuration follows it, and what the agent keeps.
+// Termux that was installed again is another user: the agent's configuration follows it, and what the agent keeps,
+// wherever. A user that was chosen by hand stays: one that is no app's, or of an app that is there.
 func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
@@ -66,6 +67,7 @@ func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 	write("bin/su", "#!/bin/sh\nexec sh -c \"$2\"\n")
 	write("bin/env", "#!/bin/sh\nshift 2; PATH="+dir+"/bin:$PATH exec \"$@\"\n")
 	write("bin/stat", "#!/bin/sh\necho 10234\n")
+	write("packages.list", "com.termux 10234 0 /data\nanother.app 10150 0 /data\n")
 	write("termux/files/usr/bin/fieldmesh-agent", "the agent")
 	write("termux/files/usr/bin/iperf3", "")
 	write("module/fieldmesh-agent", "the agent")
@@ -74,17 +76,19 @@ func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.NewReplacer("/data/local/fieldmesh", home, "/data/data/com.termux", dir+"/termux",
+		return strings.NewReplacer("/data/local/fieldmesh", home, "/data/data/com.termux", dir+"/termux", "/data/system", dir,
 			"/system/bin/env", dir+"/bin/env").Replace(string(text))
 	}
 	write("fieldmesh-root", script("termux/fieldmesh-root"))
 	write("customize.sh", "ARCH=arm64 MODPATH="+dir+"/module\nui_print() { echo \"$1\"; }\n"+
 		"abort() { echo \"$1\"; exit 1; }\nset_perm() { :; }\n"+script("module/customize.sh"))
 	for _, install := range [][]string{{"fieldmesh-root", "install"}, {"customize.sh"}} {
-		for _, user := range []string{"10123", "10234"} {
-			write("home/agent.yaml", "node: alpha\nface_user: \""+user+":3003\"\nbinaries: {}\n")
+		for user, want := range map[string]string{"10123": "10234", "10234": "10234", "2000": "2000", "10150": "10150"} {
+			const rest = ":3003\"\nbinaries: {}\n"
+			before := "node: alpha\nstate_dir: '" + dir + "/card' # bigger\nkeys_dir: " + home + "/keys\nface_user: \""
+			write("home/agent.yaml", before+user+rest)
 			write("home/keys/node.key", "key")
-			write("home/state/face/spool", "records")
+			write("card/face/spool", "records")
 			write("said", "")
 			install := append([]string{filepath.Join(dir, install[0])}, install[1:]...)
 			run := exec.Command("sh", install...)
@@ -94,14 +98,17 @@ func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 				t.Fatalf("%v: %v\n%s", install, err, out)
 			}
 			config, err := os.ReadFile(filepath.Join(home, "agent.yaml"))
-			if want := "node: alpha\nface_user: \"10234:3003\"\nbinaries: {}\n"; err != nil || string(config) != want {
+			if err != nil || string(config) != before+want+rest {
 				t.Errorf("%v: the configuration is %s (%v)", install, config, err)
 			}
 			said, err := os.ReadFile(filepath.Join(dir, "said"))
-			given := strings.Contains(string(said), "chown -hR 10234:3003 "+home+"/state/face\n") &&
+			given := strings.Contains(string(said), "chown -hR 10234:3003 "+dir+"/card/face\n") &&
 				strings.Contains(string(said), "chown -hR 10234:3003 "+home+"/keys/node.key\n")
-			if err != nil || given != (user != "10234") {
+			if err != nil || given != (user != want) {
 				t.Errorf("%v: of user %s, given to Termux's: %v\n%s%s", install, user, given, said, out)
+			}
+			if strings.Contains(string(out), "face_user stays "+user) != (want != "10234") {
+				t.Errorf("%v: that user %s stays is not told rightly:\n%s", install, user, out)
 			}
 		}
 	}
