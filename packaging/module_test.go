@@ -76,14 +76,16 @@ func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.NewReplacer("/data/local/fieldmesh", home, "/data/data/com.termux", dir+"/termux", "/data/system", dir,
+		return strings.NewReplacer("/data/local/fieldmesh", home, "/data/data/com.termux", dir+"/termux",
+			"/data/system", dir,
 			"/system/bin/env", dir+"/bin/env").Replace(string(text))
 	}
 	write("fieldmesh-root", script("termux/fieldmesh-root"))
 	write("customize.sh", "ARCH=arm64 MODPATH="+dir+"/module\nui_print() { echo \"$1\"; }\n"+
 		"abort() { echo \"$1\"; exit 1; }\nset_perm() { :; }\n"+script("module/customize.sh"))
 	for _, install := range [][]string{{"fieldmesh-root", "install"}, {"customize.sh"}} {
-		for user, want := range map[string]string{"10123": "10234", "10234": "10234", "2000": "2000", "10150": "10150"} {
+		for user, want := range map[string]string{"10123": "10234", "10234": "10234", "2000": "2000",
+			"10150": "10150"} {
 			const rest = ":3003\"\nbinaries: {}\n"
 			before := "node: alpha\nstate_dir: '" + dir + "/card' # bigger\nkeys_dir: " + home + "/keys\nface_user: \""
 			write("home/agent.yaml", before+user+rest)

@@ -20,24 +20,25 @@ func TestAFixedRTOThatBacksOffFailsItsTrial(t *testing.T) {
 		rttUs  uint32
 		state  string
 	}
+	const syn, up = "SYN_SENT", "ESTABLISHED"
 	const doubled = "had an RTO of 1100000 µs after time-out 1 in a row and of 4400000 µs after time-out 3"
 	for name, c := range map[string]struct {
 		samples []seen
 		want    string
 	}{
-		"held": {[]seen{{0, 550, 9, 50, ""}, {1, 1100, 9, 50, ""}, {2, 1100, 9, 50, ""}, {9, 1100, 9, 50, ""}}, ""},
-		"it doubles": {[]seen{{0, 550, 9, 50, ""}, {1, 1100, 9, 50, ""}, {2, 2200, 9, 50, ""}, {3, 4400, 9, 50, ""}},
+		"held": {[]seen{{0, 550, 9, 50, up}, {1, 1100, 9, 50, up}, {2, 1100, 9, 50, up}, {9, 1100, 9, 50, up}}, ""},
+		"it doubles": {[]seen{{0, 550, 9, 50, up}, {1, 1100, 9, 50, up}, {2, 2200, 9, 50, up}, {3, 4400, 9, 50, up}},
 			doubled},
-		"two seen only":         {[]seen{{1, 1100, 9, 50, ""}, {3, 4400, 9, 50, ""}}, doubled},
-		"once that did not go":  {[]seen{{1, 550, 9, 50, ""}, {2, 550, 9, 50, ""}, {3, 1100, 9, 50, ""}, {4, 1100, 9, 50, ""}}, ""},
-		"one outage after one":  {[]seen{{1, 1100, 9, 50, ""}, {0, 2000, 99, 50, ""}, {3, 4400, 99, 50, ""}}, ""},
-		"an ACK between":        {[]seen{{1, 1100, 9, 50, ""}, {3, 4400, 99, 50, ""}}, ""},
-		"a round trip measured": {[]seen{{1, 1100, 9, 50, ""}, {3, 4400, 9, 900, ""}}, ""},
-		"ticks":                 {[]seen{{1, 1100, 9, 50, ""}, {3, 2209, 9, 50, ""}}, ""},
-		"a SYN unanswered": {[]seen{{1, 2000, 0, 0, "SYN_SENT"}, {2, 4000, 0, 0, "SYN_SENT"}, {3, 8000, 0, 0, "SYN_SENT"},
-			{0, 8000, 0, 0, "ESTABLISHED"}, {1, 8000, 0, 0, "ESTABLISHED"}, {4, 8000, 0, 0, "ESTABLISHED"}}, ""},
-		"after a SYN": {[]seen{{3, 8000, 0, 0, "SYN_SENT"}, {1, 1100, 9, 50, "ESTABLISHED"},
-			{3, 4400, 9, 50, "ESTABLISHED"}}, doubled},
+		"two seen only":         {[]seen{{1, 1100, 9, 50, up}, {3, 4400, 9, 50, up}}, doubled},
+		"once that did not go":  {[]seen{{1, 550, 9, 50, up}, {2, 550, 9, 50, up}, {3, 1100, 9, 50, up}, {4, 1100, 9, 50, up}}, ""},
+		"one outage after one":  {[]seen{{1, 1100, 9, 50, up}, {0, 2000, 99, 50, up}, {3, 4400, 99, 50, up}}, ""},
+		"an ACK between":        {[]seen{{1, 1100, 9, 50, up}, {3, 4400, 99, 50, up}}, ""},
+		"a round trip measured": {[]seen{{1, 1100, 9, 50, up}, {3, 4400, 9, 900, up}}, ""},
+		"ticks":                 {[]seen{{1, 1100, 9, 50, up}, {3, 2209, 9, 50, up}}, ""},
+		"a SYN unanswered": {[]seen{{1, 2000, 0, 0, syn}, {2, 4000, 0, 0, syn}, {3, 8000, 0, 0, syn},
+			{0, 8000, 0, 0, up}, {1, 8000, 0, 0, up}, {4, 8000, 0, 0, up}}, ""},
+		"after a SYN": {[]seen{{3, 8000, 0, 0, syn}, {1, 1100, 9, 50, up},
+			{3, 4400, 9, 50, up}}, doubled},
 	} {
 		records := append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno",
 			FixedRTO: true}}),

@@ -18,7 +18,7 @@ import (
 // ownApp is what the app that starts this agent is called.
 const ownApp = "own-app"
 
-// ownNode is what this node is called in the file that says by whom it was told of apps.
+// ownNode is what this node is called in the file that says who told it about apps.
 const ownNode = "own-node"
 
 // letIn is who may talk to the node of a key: those of its folder of keys, the app that starts it, and in place
@@ -42,7 +42,9 @@ func letIn(cfg config.Config, own string, log *slog.Logger) (*keys.Authorized, e
 	switch {
 	case told == nil:
 	case by == nil: // an older agent did not keep it
-		apps = slices.DeleteFunc(byRole(told, wire.RoleApp), func(p keys.Peer) bool { return !slices.Contains(list, p) })
+		apps = slices.DeleteFunc(byRole(told, wire.RoleApp), func(p keys.Peer) bool {
+			return !slices.Contains(list, p)
+		})
 	case !ofAnotherPairing(by, authorized, own):
 		apps = byRole(told, wire.RoleApp)
 	}
@@ -64,8 +66,8 @@ func kept(path string) (*keys.Authorized, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("load the apps that the controller reported: %w; delete %q and have it tell them again: "+
-			"fieldmesh keys tell", err, path)
+		return nil, fmt.Errorf("load the apps that the controller reported: %w; delete %q and have it tell them "+
+			"again: fieldmesh keys tell", err, path)
 	}
 	return list, nil
 }

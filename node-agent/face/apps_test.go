@@ -160,8 +160,8 @@ func TestAnAppOfItsNameInTheListIsTold(t *testing.T) {
 	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := letIn(cfg, pinOf("f"), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized."+
-		"json in") {
+	_, err = letIn(cfg, pinOf("f"), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "correct app_key, or authorized.json in") {
 		t.Errorf("it says %v", err)
 	}
 }

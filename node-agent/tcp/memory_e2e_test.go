@@ -66,7 +66,7 @@ func TestWhatWasLearnedOfPeersIsForgotten(t *testing.T) {
 	})
 }
 
-// Root of a container may not have the kernel forget anything. A trial there goes on with remembered round trips, and
+// Root of a container may not have the kernel forget anything. A trial there begins with remembered round trips, but
 // not with a remembered reordering, by which a connection would take a loss for none.
 func TestWhatAContainerMayNotForget(t *testing.T) {
 	const inside = "FIELDMESH_TEST_CONTAINER"

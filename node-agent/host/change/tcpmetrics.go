@@ -28,8 +28,8 @@ func (TCPMetrics) prepare(*Kernel, uint64) (*tcpMetricsUndo, error) { return &tc
 func (m TCPMetrics) apply(k *Kernel, _ *tcpMetricsUndo) error {
 	kept, err := tcp.Forget(m.Peers)
 	if len(kept) > 0 {
-		k.log.Warn("the kernel goes on remembering round trips to peers, as only the machine's root may have it forget "+
-			"them, and this agent runs in a container", "peers", kept)
+		k.log.Warn("the kernel goes on remembering round trips to peers, as only the machine's root may have it "+
+			"forget them, and this agent runs in a container", "peers", kept)
 	}
 	return err
 }
