@@ -173,7 +173,8 @@ func (p inParts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, ou
 	}
 	heard := &relay.Tally{Begun: time.Now(), Total: total.Trials, Decided: total.Decided}
 	if _, err := fmt.Fprintf(out, "virtual time: Linux %s, %d parts of %d left, %d at a time, each on one processor "+
-		"with at most %d MB in %s\n", k.Version, len(left), len(p.Shards), jobs, memory, f.virtual.memoryDir); err != nil {
+		"with at most %d MB in %s\n",
+		k.Version, len(left), len(p.Shards), jobs, memory, f.virtual.memoryDir); err != nil {
 		return err
 	}
 	lanes := make([]string, jobs)

@@ -55,8 +55,8 @@ func TestARunOfAFormerKernelIsResumedWithIt(t *testing.T) {
 	}
 }
 
-// A run that knows its kernel by the file's hash goes on with that file, wherever it lies.
-func TestARunThatKnowsItsKernelByTheFileGoesOnWithIt(t *testing.T) {
+// A run that knows its kernel by the file's hash is resumed with that file, wherever it lies.
+func TestARunThatKnowsItsKernelByTheFileIsResumedWithIt(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	path := filepath.Join(cache, "fieldmesh/kernel/0123456789abcdef/linux")

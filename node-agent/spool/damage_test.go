@@ -87,7 +87,8 @@ func TestDamageThatOpenFindsIsRecorded(t *testing.T) {
 		s = mustOpen(t, dir, telling(noFloor, &told))
 		seqs(t, s, 0, 1000)
 		if got := errorsIn(t, s); !slices.Equal(got, want) || len(told) != 2 {
-			t.Errorf("after another start recorded is\n%s\nwas asked for %d records", strings.Join(got, "\n"), len(told))
+			t.Errorf("after another start recorded is\n%s\nwas asked for %d records", strings.Join(got, "\n"),
+				len(told))
 		}
 		if g := s.segments[0]; g.told == nil || g.told.Seq != 10 {
 			t.Errorf("the damaged segment is kept until %+v is confirmed, want record 10", g.told)
