@@ -91,6 +91,9 @@ func (f *field) startPhone(t *testing.T) {
 	t.Helper()
 	f.phone.must(t, termuxs, termux+"/bin/fieldmesh-root", "install")
 	f.namePhone(t)
+	if err := os.Remove(f.phone.path(termux + "/var/service/fieldmesh/down")); err != nil { // sv-enable does that
+		t.Fatal(err)
+	}
 	f.service = testnet.Start(t, f.phone.command(termuxs, termux+"/bin/runsv", termux+"/var/service/fieldmesh"))
 	f.service.Says(t, "node is ready")
 }

@@ -100,7 +100,7 @@ func newPhoneOnAir(t *testing.T, ns *testnet.NS, su manner, air string) phone {
 // put is a line by which packaging/build lays out the package for Termux.
 var put = regexp.MustCompile(`put (\d+) \$here/termux/(\S+) "\$root" \$prefix(\S+)`)
 
-// unpack puts the package's scripts where it has them.
+// unpack puts the package's scripts where it has them, and has it do what comes before a first installation.
 func (p phone) unpack(t *testing.T) {
 	t.Helper()
 	packaging := filepath.Join("..", "..", "packaging")
@@ -123,6 +123,11 @@ func (p phone) unpack(t *testing.T) {
 		}
 		p.write(t, termux+line[3], string(text), mode)
 	}
+	preinst, err := os.ReadFile(filepath.Join(packaging, "termux", "fieldmesh.preinst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, nil, "/system/bin/sh", "-c", string(preinst), "preinst", "install")
 }
 
 // path is where a file of the phone's is seen from here.

@@ -41,6 +41,7 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh compare `, "a run on the road", "TestWhatCannotBeComparedIsAbsent"},
 	{`^fieldmesh-agent (?:up|probe) --config FILE`, "a user without root", "TestE2EWhatAnOrdinaryNodeCanDoIsTold"},
 	{`^fieldmesh keys pair [\w-]+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
+	{`^fieldmesh-agent pair --bundle `, "a stick", "TestKeysFromAStickAreTheReaders"},
 }
 
 // provedBy is the place of a command in proved, below 0 for none.
