@@ -47,8 +47,8 @@ func TestTheModuleKeepsTheLogOfTheLifeBefore(t *testing.T) {
 	}
 }
 
-// Termux that was installed again is another user: the agent's configuration follows it, and what the agent keeps,
-// wherever. A user that was chosen by hand stays: one that is no app's, or of an app that is there.
+// When Termux is installed again Android gives it another user. The agent's configuration and files become that
+// user's, in whichever folders they lie. A face_user that belongs to no app, or to one that is installed, stays.
 func TestTheAgentFollowsTermuxsUser(t *testing.T) {
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
