@@ -27,6 +27,8 @@ const (
 	chainCBR, chainTCP     = "cbr", "tcp"
 	ns3PauseUs, ns3Retries = 11, 7
 
+	withoutEnd = 1000 // retries: no frame is given up
+
 	saturatedUs = 2048    // between two datagrams: more than a chain carries
 	pacedUs     = 100_000 // one is there before the next comes
 )
@@ -54,6 +56,7 @@ func chainScenarios() (all []chainScenario) {
 	add(ns3Name, chainCBR, pacedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 8)
 	add(ns3Name, chainTCP, 1, ns3PauseUs, ns3Retries, 1, 2, 3, 4, 5, 6, 7, 8)
 	add(ns3Name, chainCBR, saturatedUs, ns3PauseUs, ns3Retries, 1, 2, 3, 4)
+	add(ns3Name, chainCBR, saturatedUs, ns3PauseUs, withoutEnd, 5, 6, 7, 8)
 	add(ns3Name, chainTCP, 1, 0, ns3Retries, 1, 2, 4)
 	return all
 }
@@ -101,14 +104,14 @@ func otherChains(t *testing.T) map[chainScenario]chainResult {
 // ranges. ns-3 answers a frame of 2 Mbit/s at 2 Mbit/s.
 func (s chainScenario) here(t *testing.T, standards bool) chainResult {
 	t.Helper()
-	cfg, frames, seeds := ns2Config(2, s.hops+1), [3]int{ns2DatagramBytes, ns2DataBytes, ns2ACKBytes}, 3
+	cfg, frames := ns2Config(2, s.hops+1), [3]int{ns2DatagramBytes, ns2DataBytes, ns2ACKBytes}
 	if standards {
 		cfg = waveLAN(t, testConfig(phy.Standard80211b, 2, s.hops+1))
 	}
 	if s.simulator == ns3Name {
 		cfg.BasicRatesMbps = []float64{1, 2}
 		cfg.ShortRetryLimit, cfg.LongRetryLimit = s.retries, s.retries
-		frames, seeds = [3]int{segmentBytes + 28, segmentBytes + 40, 40}, 1
+		frames = [3]int{segmentBytes + 28, segmentBytes + 40, 40}
 	}
 	cfg.RTSThresholdBytes, cfg.QueueFrames = 1, 50
 	switch {
@@ -117,10 +120,11 @@ func (s chainScenario) here(t *testing.T, standards bool) chainResult {
 	case s.n == pacedUs:
 		return chainResult{delayUs: pacedChain(t, cfg, s.hops, frames[0])}
 	}
+	const seeds = 3
 	carried := 0.0
 	for seed := range seeds {
 		cfg.Seed = uint64(seed)
-		carried += 1000 * chain(t, cfg, s.hops, frames[0]-28, 100*time.Second) / float64(seeds) *
+		carried += 1000 * chain(t, cfg, s.hops, frames[0]-28, 100*time.Second) / seeds *
 			segmentBytes / float64(frames[0]-28)
 	}
 	return chainResult{kbitS: carried}
@@ -261,7 +265,8 @@ var chainRows = once(func(t *testing.T) (all []chainRow) {
 // collisions decide, and less than 1 % elsewhere. With TCP it makes 0.1 %.
 //
 // Beside ns-3 chance makes up to 0.5 %. ns-3 waits for DIFS when the channel was idle for longer, too: that is 1.6 % of
-// the time of a single datagram over one hop. Of more datagrams than the chain carries some collide.
+// the time of a single datagram over one hop. Of more datagrams than the chain carries some collide, and of those over
+// five hops and more many: what a receiver survives in a part of a frame is not the same here and there.
 func (s chainScenario) tolerance(standards bool) float64 {
 	switch {
 	case s.simulator == ns2Name:
@@ -274,6 +279,8 @@ func (s chainScenario) tolerance(standards bool) float64 {
 		return 0.01
 	case s.n == pacedUs, s.hops <= 3, s.hops == 4 && standards:
 		return 0.02
+	case standards:
+		return 0.03
 	}
 	return 0
 }

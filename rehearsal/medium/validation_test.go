@@ -88,8 +88,8 @@ May you believe it? The largest deviations of what is held here to theory or ano
 standard's arithmetic, A-MPDUs %s; collisions of up to 20 stations %s from a simulation of the standard's slots,
 by chance, and %s from Bianchi's formula, which simplifies them; chains of up to 8 hops with ns-2's radio %s from
 ns-2; with the standard's channel access, TCP over such chains %s from ns-3, the time of single datagrams %s, and
-more datagrams than a chain of up to 4 hops carries %s. Listed, and not held: TCP is up to %s off ns-3
-as it comes, which relays without backoff, and some chains with ns-2's radio are up to %s off ns-3.
+more datagrams than they carry %s. Listed, and not held: TCP is up to %s off ns-3 as it comes, which relays
+without backoff, and some chains with ns-2's radio, whose channel access is ns-2's, are up to %s off ns-3.
 How real antennas, receivers and drivers behave, no page says: that is for [the road](calibration.md).
 
 The tests of rehearsal/medium make this page. [What a rehearsal is made of](rehearsal-field.md) says what is emulated.
@@ -220,9 +220,10 @@ at once (`+"`TestE2ENS2sChainsCarryAsMuchHere`"+`).
 ## Chains beside ns-3
 
 The same chains beside ns-3.44 (ns3chain.cc in rehearsal/medium/testdata). What is compared is channel access, so
-ranges and capture were made those of ns-2's card: reception to 250 m, carrier sense to 550 m; a frame survives one that
-is 10 dB weaker, and no other. Control frames go at 2 Mbit/s on both sides, for ns-3 lets a mandatory rate answer that
-is not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own (`+"`ns2_wavelan`"+`).
+ranges were made those of ns-2's card: reception to 250 m, carrier sense to 550 m. A frame survives one from the next
+but one, which is 12 dB weaker. None that is as strong is survived there; here the error rate decides, and a frame of
+which such a one meets a few bits may live. Control frames go at 2 Mbit/s on both sides, for ns-3 lets a mandatory rate
+answer that is not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own (`+"`ns2_wavelan`"+`).
 
 What ns-3.44 does that the standard does not, and what was done about it:
 
@@ -231,16 +232,21 @@ What ns-3.44 does that the standard does not, and what was done about it:
   the ACK is sent: then they back off. "At once" is ns-3 as it comes.
 - *No EIFS follows frames that begin in the same slot with equal power*: none is noticed. Here the receiver notices one.
 - *The contention window is reset at every eighth failure in a row, and not when a frame is given up at the seventh.*
-  This bears where many frames collide, with more datagrams than a chain of five hops and more carries. That is not
-  compared.
+  This bears where many frames collide, with more datagrams than a chain of five hops and more carries. There no frame
+  is given up on either side, and no window reset.
+- *The MAC forgets that the channel is busy*: the last indication of its PHY counts, and not the longest. When a header
+  begins, that is 48 µs, also where a frame of 2.5 ms is on the air as well. The MAC then sends into that frame, while
+  its own PHY says "CCA busy". A sender of a chain of six hops lost 4 %% of its data so, after a CTS. In the table
+  the MAC is told until when the channel is busy. Without that six hops carry 5 %% less, and eight 3 %%.
 - *DIFS is waited for after a frame is queued*, also when the channel was idle before: 50 µs of a single datagram's
   time.
 - *Its own error rates of DSSS* let one of two frames of equal power through, and half of the ACKs from 400 m. They
   are not used.
 
 Tolerance: 1 %% for TCP with one segment under way, for chance; 2 %% for the others that are held, for those 50 µs and
-the collisions of datagrams. "Not held" are those that go at once. `+"`ns2_wavelan`"+` is not held where every frame's
-backoff shows, in the time of a single datagram, nor where frames collide, with more datagrams than four hops carry
+the collisions of datagrams, and 3 %% where those are many, in five hops and more: by chance alone two runs there differ
+by 1 %%. "Not held" are those that go at once. `+"`ns2_wavelan`"+` is not held where every frame's backoff shows, in the time
+of a single datagram, nor where frames collide, with more datagrams than four hops carry
 (`+"`TestChainsCarryWhatOtherSimulatorsCarry`"+`, `+"`TestE2ENS3sChainsCarryAsMuchHere`"+`).
 
 | hops | flow | ns-3 | DCF here | deviation | `+"`ns2_wavelan`"+` here | deviation | held to |
@@ -280,8 +286,11 @@ func (s chainScenario) flow() string {
 	case s.n == pacedUs:
 		name = "ten datagrams a second: the time that one takes"
 	}
-	if s.simulator == ns3Name && s.pauseUs == 0 {
+	switch {
+	case s.simulator == ns3Name && s.pauseUs == 0:
 		name += ", at once"
+	case s.retries == withoutEnd:
+		name += ", none given up"
 	}
 	return name
 }

@@ -41,6 +41,8 @@ ReceivedDbm(double metres)
     return 10 * std::log10(281.83815 * std::pow(1.5 / metres, 4));
 }
 
+const double sensedDbm = ReceivedDbm(550.1);
+
 struct Transmission
 {
     int node;
@@ -59,7 +61,8 @@ struct Transmission
     }
 };
 
-std::deque<Transmission> air; // the last ones
+const int64_t longest = 5000000; // ns, more than a frame and light's way
+std::deque<Transmission> air;     // those of the last `longest`, and what is on the air
 
 // Receiver loses what ns-2's thresholds lose: what comes from farther than the next node, and what another frame
 // meets that is not 10 dB weaker, as one from the next but one is. ns-3's error rates of DSSS are not in it: they let
@@ -108,14 +111,69 @@ class Receiver : public ErrorModel
     int m_node;
 };
 
+NetDeviceContainer devices;
+
+// Busy reports whether a node senses at a time, from now on, what is on the air there now.
+bool
+Busy(int node, int64_t at)
+{
+    static double ofHops[64]; // what comes from so far, by what is sensed
+    double sum = 0;
+    for (const auto& t : air)
+    {
+        int hops = t.Hops(node);
+        if (hops > 0 && t.begins + t.Light(node) <= Now() && t.ends + t.Light(node) > at)
+        {
+            if (ofHops[hops] == 0)
+            {
+                ofHops[hops] = std::pow(10, (ReceivedDbm(hops * spacingM) - sensedDbm) / 10);
+            }
+            sum += ofHops[hops];
+        }
+    }
+    return sum >= 1;
+}
+
+// TellBusy tells a node's MAC until when its channel is busy. ns-3.44 forgets it: the last word of its PHY counts, and
+// that is 48 us of a header where a frame of 2.5 ms is on the air as well. The MAC then sends, while the PHY knows
+// better.
+void
+TellBusy(int node)
+{
+    int64_t until = Now();
+    for (const auto& t : air)
+    {
+        int64_t ends = t.ends + t.Light(node);
+        if (ends > until && Busy(node, ends - 1))
+        {
+            until = ends;
+        }
+    }
+    if (until > Now())
+    {
+        DynamicCast<WifiNetDevice>(devices.Get(node))
+            ->GetMac()
+            ->GetChannelAccessManager()
+            ->NotifyCcaBusyStartNow(NanoSeconds(until - Now()), WIFI_CHANLIST_PRIMARY, {});
+    }
+}
+
 void
 Sent(int node, WifiConstPsduMap psdus, WifiTxVector vector, double)
 {
-    auto lasts = WifiPhy::CalculateTxDuration(psdus.begin()->second, vector, WIFI_PHY_BAND_2_4GHZ);
-    air.push_back({node, Now(), Now() + lasts.GetNanoSeconds()});
-    if (air.size() > 64)
+    auto lasts = WifiPhy::CalculateTxDuration(psdus.begin()->second, vector, WIFI_PHY_BAND_2_4GHZ).GetNanoSeconds();
+    air.push_back({node, Now(), Now() + lasts});
+    while (air.front().ends < Now() - longest)
     {
         air.pop_front();
+    }
+    // The PHY's words come with the frame, when its preamble is found, before and after its header, and with its end.
+    for (int i = 0; i < int(devices.GetN()); i++)
+    {
+        for (int64_t ns : {int64_t(0), int64_t(4000), int64_t(144000), int64_t(192000), lasts})
+        {
+            Simulator::Schedule(NanoSeconds(ns + air.back().Light(i) + 1), &TellBusy, i);
+        }
     }
 }
 
@@ -178,7 +236,6 @@ main(int argc, char** argv)
     phy.Set("TxPowerEnd", DoubleValue(powerDbm));
     // What is sensed is noticed, too, so that EIFS follows what cannot be read. Of frames that begin at once the
     // strongest is noticed, also if another is as strong: by ns-3's own 4 dB none would be, and no EIFS would follow.
-    const double sensedDbm = ReceivedDbm(550.1);
     for (const auto* key : {"RxSensitivity", "CcaEdThreshold", "CcaSensitivity"})
     {
         phy.Set(key, DoubleValue(sensedDbm));
@@ -193,7 +250,7 @@ main(int argc, char** argv)
                                  "ControlMode", StringValue("DsssRate2Mbps"), "RtsCtsThreshold", UintegerValue(0));
     WifiMacHelper mac;
     mac.SetType("ns3::AdhocWifiMac", "QosSupported", BooleanValue(false));
-    auto devices = wifi.Install(phy, mac, nodes);
+    devices = wifi.Install(phy, mac, nodes);
     InternetStackHelper().Install(nodes);
     auto addresses = Ipv4AddressHelper("10.0.0.0", "255.255.0.0").Assign(devices);
     TrafficControlHelper().Uninstall(devices);
