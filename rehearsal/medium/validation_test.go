@@ -223,7 +223,8 @@ The same chains beside ns-3.44 (ns3chain.cc in rehearsal/medium/testdata). What 
 ranges were made those of ns-2's card: reception to 250 m, carrier sense to 550 m. A frame survives one from the next
 but one, which is 12 dB weaker. None that is as strong is survived there; here the error rate decides, and a frame of
 which such a one meets a few bits may live. Control frames go at 2 Mbit/s on both sides, for ns-3 lets a mandatory rate
-answer that is not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own (`+"`ns2_wavelan`"+`).
+answer that is not basic. Here it is the standard's channel access (DCF) with these ranges, and ns-2's own
+(`+"`ns2_wavelan`"+`).
 
 What ns-3.44 does that the standard does not, and what was done about it:
 
@@ -245,8 +246,8 @@ What ns-3.44 does that the standard does not, and what was done about it:
 
 Tolerance: 1 %% for TCP with one segment under way, for chance; 2 %% for the others that are held, for those 50 µs and
 the collisions of datagrams, and 3 %% where those are many, in five hops and more: by chance alone two runs there differ
-by 1 %%. "Not held" are those that go at once. `+"`ns2_wavelan`"+` is not held where every frame's backoff shows, in the time
-of a single datagram, nor where frames collide, with more datagrams than four hops carry
+by 1 %%. "Not held" are those that go at once. `+"`ns2_wavelan`"+` is not held where every frame's
+backoff shows, in the time of a single datagram, nor where frames collide, with more datagrams than four hops carry
 (`+"`TestChainsCarryWhatOtherSimulatorsCarry`"+`, `+"`TestE2ENS3sChainsCarryAsMuchHere`"+`).
 
 | hops | flow | ns-3 | DCF here | deviation | `+"`ns2_wavelan`"+` here | deviation | held to |
