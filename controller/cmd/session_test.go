@@ -194,6 +194,27 @@ func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
 	onlyRehearsed(t, c, preflight.ErrEmulated)
 }
 
+// Two levels of such a factor would be one treatment on a road, and be compared as two.
+func TestConditionsOfAnEmulatedFieldAreNotForTheRoad(t *testing.T) {
+	text, err := os.ReadFile(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, factor := range []string{"queue: {key: conditions.queue_frames, levels: [5, 50]}",
+		"motion: {key: still, levels: [true, false]}"} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		changed := bytes.Replace(text, []byte("\nfactors:\n"), []byte("\nfactors:\n  "+factor+"\n"), 1)
+		if err := os.WriteFile(file, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := scene.Read(file, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		onlyRehearsed(t, c, preflight.ErrConditions)
+	}
+}
+
 // A rehearsal that was begun before each repetition drew its channel goes on as it was.
 func TestAResumedRehearsalKeepsItsDraws(t *testing.T) {
 	for draws, want := range map[string]string{"": environment.DrawsPerCampaign,

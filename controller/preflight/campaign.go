@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
@@ -37,6 +38,9 @@ func campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not " +
 			"say where the roadside node stands",
 			Cure: "give course.site_lat_deg and course.site_lon_deg"})
+	}
+	if err := Drivable(c); err != nil && !errors.Is(err, ErrNoSite) {
+		out = append(out, Item{Need: "campaign", State: Unmet, Found: err.Error(), Cure: "choose another campaign"})
 	}
 	return out
 }

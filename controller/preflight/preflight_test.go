@@ -441,6 +441,12 @@ func TestTimeAndRoad(t *testing.T) {
 	if got := states(Given{RoadM: 400}); e.LongestM > 400 || got["road"] != Unmet {
 		t.Errorf("a road for one side: %v", got)
 	}
+	if c, err = plan.Load("../../campaigns/variants-grid.yaml"); err != nil { // its nodes are still, or move
+		t.Fatal(err)
+	}
+	if got := states(Given{}); got["campaign"] != Unmet {
+		t.Errorf("a campaign that is for rehearsals only: %v", got)
+	}
 	if items := campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
 		t.Errorf("rehearsed: %+v", items)
 	}

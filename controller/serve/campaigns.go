@@ -242,10 +242,6 @@ func (s *Server) check(c *call, want campaigns.Choice) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := preflight.Drivable(ch.campaign); err != nil && !errors.Is(err, preflight.ErrNoSite) { // it is a need
-		report.Add(preflight.Item{Need: "campaign", State: preflight.Unmet, Found: err.Error(),
-			Cure: "choose another campaign"})
-	}
 	out := campaigns.Preflight{Ready: report.Pass, Needs: []campaigns.Need{}}
 	for _, i := range report.Items {
 		if i.State != preflight.Unneeded {
