@@ -82,8 +82,9 @@ type session struct {
 	campaign *plan.Campaign
 	plan     wire.RunPlan
 	log      *slog.Logger
-	runs     string // the folder of runs, for a new run; "" for one that is resumed
-	complete bool   // every trial is accepted or given up, and the archive closed
+	runs     string         // the folder of runs, for a new run; "" for one that is resumed
+	reopened []wire.Verdict // reopen trials that were given up; decided when they can be driven
+	complete bool           // every trial is accepted or given up, and the archive closed
 }
 
 // openSession begins a run, or resumes one.
@@ -91,7 +92,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	f.place = place
 	if f.resume != "" {
 		s, err := resumeSession(f)
-		if err == nil && f.runs != "" && !s.archive.Finished() { // in virtual time it is checked outside
+		if err == nil && f.runs != "" && (!s.archive.Finished() || len(s.reopened) > 0) { // in virtual time it is checked outside
 			err = preflight.Room(s.archive.Dir())
 		}
 		if err != nil && s != nil {
@@ -287,13 +288,25 @@ func resumeSession(f runFlags) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err = run.Retry(a, f.retry, person(), f.why); err == nil {
+	reopened, err := run.Reopening(a, f.retry, person(), f.why)
+	if err == nil {
 		err = a.ContinuedBy(version.String())
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
+	return &session{archive: a, campaign: c, plan: p, reopened: reopened, log: logger()}, nil
+}
+
+// again reopens the trials that are to be driven again. Before it a complete run stays complete, whatever refuses to
+// drive them.
+func (s *session) again() error {
+	for _, v := range s.reopened {
+		if err := s.archive.Decide(v); err != nil {
+			return fmt.Errorf("retry trial %d: %w", v.Trial, err)
+		}
+	}
+	return s.archive.ContinuedBy(version.String())
 }
 
 // person is who uses this program, by the name of the login: with sudo that of
@@ -328,9 +341,9 @@ func (s *session) announce(shown *progress.Display, lanes int) {
 	if !s.archive.Info().Clock.Virtual() {
 		each = s.campaign.Estimate().Each(s.archive.Info().Place == archive.PlaceRehearsal) / time.Duration(lanes)
 	}
-	total := accepted + givenUp + left
+	total, decided := accepted+givenUp+left, accepted+givenUp-len(s.reopened)
 	shown.Say(fmt.Sprintf("run %s in %s: %s%s\nwatch: fieldmesh live %[2]s", s.plan.Run, s.archive.Dir(),
-		words.Count(total, "trial"), shown.Expect(each, run.Progress{Decided: accepted + givenUp, Total: total})))
+		words.Count(total, "trial"), shown.Expect(each, run.Progress{Decided: decided, Total: total})))
 }
 
 // drive runs the schedule over the lanes, and has each step watched.
@@ -352,7 +365,9 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 		return err
 	}
 	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: watch, Log: s.log}
-	err = r.Run(ctx)
+	if err = s.again(); err == nil {
+		err = r.Run(ctx)
+	}
 	if err == nil {
 		err = s.archive.Finish()
 		s.complete = err == nil

@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +12,14 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/archive/runkey"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/progress"
+	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -289,6 +293,60 @@ func TestAnotherVersionThatContinuesIsNamed(t *testing.T) {
 	if got := a.Info().Version; got != "0.0.9 and "+version.String() {
 		t.Errorf("its version is %q", got)
 	}
+}
+
+// A complete run stays so until the nodes can drive its trial again: what refuses that may last for ever.
+func TestARetryThatIsRefusedLeavesTheRunComplete(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0).runFlags
+	f.locate = func(*wire.RunPlan) error { return nil }
+	s, err := openSession(f, shippedVelocity, archive.PlaceRoad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	finishPart(t, s.archive.Dir(), 7)
+	for _, fleetFile := range []string{"/nowhere/fleet.yaml", refusingFleet(t, s.plan.Nodes)} {
+		c := RunCommand()
+		c.SilenceErrors, c.SilenceUsage = true, true
+		c.SetArgs([]string{"--resume", s.archive.Dir(), "--retry", "7", "--fleet", fleetFile, "--patience", "0s"})
+		if err := c.ExecuteContext(t.Context()); err == nil {
+			t.Errorf("driven with %s", fleetFile)
+		}
+		findings, err := archive.Verify(s.archive.Dir())
+		if err != nil || len(findings) > 0 {
+			t.Errorf("after a refusal with %s: %v, %v", fleetFile, findings, err)
+		}
+	}
+	f.resume, f.retry = s.archive.Dir(), []int{7}
+	if s, err = openSession(f, "", archive.PlaceRoad); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.again(); err != nil {
+		t.Fatal(err)
+	}
+	if _, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts(); givenUp != 0 || left != 1 {
+		t.Errorf("retried: %d given up, %d left", givenUp, left)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusingFleet is a fleet file of nodes where nobody listens.
+func refusingFleet(t *testing.T, nodes []wire.PlanNode) string {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := fleet.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range nodes {
+		if _, err := fleet.Issue(dir, n.Name, fmt.Sprintf("127.0.0.%d:1", i+1), fleet.IssueOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, fleet.FileName)
 }
 
 // A run that lost its power before it had a key may be begun again.

@@ -244,6 +244,9 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		o.MemoryMB, o.Log); err != nil {
 		return err
 	}
+	if err := s.again(); err != nil {
+		return err
+	}
 	if err := s.archive.Note(fmt.Sprintf("%sLinux %s, configuration %s, --start %s", bootNote, k.Version,
 		k.Configuration, o.Start.Format(time.RFC3339Nano))); err != nil {
 		return err

@@ -10,11 +10,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Retry reopens trials that were given up: each gets as many attempts as the
-// plan gives one, beside those that it had. The journal keeps the decision, as a
-// person's word on the trial's newest attempt. Nothing is decided unless every
-// trial can be reopened; one that has attempts left is open already.
-func Retry(a *archive.Archive, trials []int, by, why string) error {
+// Reopening returns the verdicts that reopen trials that were given up, and writes nothing. Once they are decided, each
+// trial gets as many attempts as the plan gives one, beside those that it had, and the journal has a person's word on
+// its newest attempt. It is an error unless every trial can be reopened; one that has attempts left is open already.
+func Reopening(a *archive.Archive, trials []int, by, why string) ([]wire.Verdict, error) {
 	verdicts := map[int][]wire.Verdict{}
 	for _, v := range a.Decisions() {
 		verdicts[v.Trial] = append(verdicts[v.Trial], v)
@@ -25,30 +24,25 @@ func Retry(a *archive.Archive, trials []int, by, why string) error {
 		_, more := verdict.Next(a.Info().Plan.AttemptsMax, verdicts[n])
 		switch {
 		case !planned:
-			return fmt.Errorf("retry trial %d: the run has trials 1 to %d", n, len(a.Info().Plan.Trials))
+			return nil, fmt.Errorf("retry trial %d: the run has trials 1 to %d", n, len(a.Info().Plan.Trials))
 		case !a.Drives(t):
-			return fmt.Errorf("retry trial %d: this run does not drive it: it is another shard's, or of a block after "+
-				"that which was enough", n)
+			return nil, fmt.Errorf("retry trial %d: this run does not drive it: it is another shard's, or of a block "+
+				"after that which was enough", n)
 		case more:
 			continue
 		}
 		if isAccepted(verdicts[n]) {
-			return fmt.Errorf("retry trial %d: it was accepted, and only a trial that was given up is driven again; "+
-				"the phone app can repeat an accepted one", n)
+			return nil, fmt.Errorf("retry trial %d: it was accepted, and only a trial that was given up is driven "+
+				"again; the phone app can repeat an accepted one", n)
 		}
 		newest := slices.MaxFunc(verdicts[n], func(x, y wire.Verdict) int { return x.Attempt - y.Attempt })
 		if newest.Attempt >= wire.MaxAttempts {
-			return fmt.Errorf("retry trial %d: it has had %d attempts, and no trial has more", n, newest.Attempt)
+			return nil, fmt.Errorf("retry trial %d: it has had %d attempts, and no trial has more", n, newest.Attempt)
 		}
 		v, _ := verdict.ApplyOverride(newest, wire.Noted{Note: verdict.Retry, By: by, Text: why})
 		reopened = append(reopened, v)
 	}
-	for _, v := range reopened {
-		if err := a.Decide(v); err != nil {
-			return fmt.Errorf("retry trial %d: %w", v.Trial, err)
-		}
-	}
-	return nil
+	return reopened, nil
 }
 
 // GivenUp says which trials have no accepted attempt and get no further one, and

@@ -38,7 +38,11 @@ func TestATrialThatWasGivenUpIsRetried(t *testing.T) {
 		t.Errorf("given up: %q", told)
 	}
 	before := time.Now()
-	if err := Retry(r.Archive, []int{3, 3}, "ada", "the battery was flat"); err != nil {
+	again, err := Reopening(r.Archive, []int{3, 3}, "ada", "the battery was flat")
+	if err != nil || len(again) != 1 || !r.Archive.Finished() {
+		t.Fatalf("reopening %+v, %v; complete: %v", again, err, r.Archive.Finished())
+	}
+	if err := r.Archive.Decide(again[0]); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Run(within(t)); err != nil {
@@ -84,7 +88,8 @@ func TestWhatCannotBeRetriedIsRefused(t *testing.T) {
 	decide(t, r, 2, "rejected", "accepted")
 	decide(t, r, 3, "failed")
 	for trial, want := range map[int]string{0: "trials 1 to 3", 4: "trials 1 to 3", 2: "it was accepted, and only"} {
-		if err := Retry(r.Archive, []int{1, trial}, "ada", ""); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Reopening(r.Archive, []int{1, trial}, "ada", "")
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("trial %d: %v, want %q", trial, err, want)
 		}
 	}
@@ -93,8 +98,8 @@ func TestWhatCannotBeRetriedIsRefused(t *testing.T) {
 			t.Errorf("decided all the same: %+v", v)
 		}
 	}
-	if err := Retry(r.Archive, []int{3}, "ada", ""); err != nil {
-		t.Errorf("a trial that is open: %v", err)
+	if again, err := Reopening(r.Archive, []int{3}, "ada", ""); err != nil || again != nil {
+		t.Errorf("a trial that is open: %+v, %v", again, err)
 	}
 }
 
