@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -602,6 +603,54 @@ func TestSamePlanMayComeWithOtherControlAddresses(t *testing.T) {
 	moved.Trials[0].DurationS = 7
 	_, err = car.Load(ctx, holder, moved)
 	wantCode(t, err, wire.CodeConflict)
+}
+
+// The shards of a run bear one name, and may be driven on the same nodes, one after the other.
+func TestAShardThatIsDoneGivesWayToAnother(t *testing.T) {
+	car, _, plan := pair(t, 2)
+	plan.Shard = &wire.Shard{Number: 1, Of: 2}
+	load := func(p wire.RunPlan) error { _, err := car.Load(ctx, holder, p); return err }
+	if err := load(plan); err != nil {
+		t.Fatal(err)
+	}
+	other := plan
+	other.Shard, other.Key = &wire.Shard{Number: 2, Of: 2}, bytes.Repeat([]byte{7}, 32)
+	decide := func(o wire.Outcome) {
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: o}
+		if _, err := car.Verdicts(ctx, holder, plan.Run, []wire.Verdict{v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func() {
+		if _, err := car.End(ctx, holder, plan.Run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide(wire.Rejected)
+	end()
+	wantCode(t, load(other), wire.CodeConflict) // its trial has attempts left
+	decide(wire.Accepted)
+	if err := load(plan); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, load(other), wire.CodeConflict) // it has not ended
+	end()
+	car.verdicts[1][0].Final = false
+	wantCode(t, load(other), wire.CodeConflict) // its controller has not heard of it
+	car.verdicts[1][0].Final = true
+	changed := other
+	changed.Seed++
+	wantCode(t, load(changed), wire.CodeConflict)
+	changed = plan
+	changed.Key = other.Key
+	wantCode(t, load(changed), wire.CodeConflict) // the same shard, begun again
+	if err := load(other); err != nil {
+		t.Fatal(err)
+	}
+	again := newRig(t, "car", car.dir, testnet.FreePort(t))
+	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 0 || again.plan.Shard.Number != 2 {
+		t.Errorf("it holds %+v, %v", v, err)
+	}
 }
 
 // Alone, a node uses up no attempt that it could not even arm for.

@@ -76,7 +76,7 @@ func (e *Engine) drives(holder, run string) error {
 }
 
 // Load takes a run's plan. The same plan again does nothing but take up a run that had ended; another plan is refused
-// while an attempt is under way, and under the name of a run in which something has happened.
+// while an attempt is under way, and under the name of a run in which something has happened, but for its next shard.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
 	_ = e.endIfRestoredByHand(ctx) // the controller takes the run up; a host process that is away says so below
 	e.mu.Lock()
@@ -93,9 +93,9 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 			err = cmp.Or(e.deps.Spool.Reopen(plan.Run), e.readdress(plan))
 			e.ended = e.ended && err != nil
 			return e.view(), err
-		case !e.untouched():
-			return wire.CampaignView{}, refuse(wire.CodeConflict,
-				fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
+		case !e.untouched() && !(e.ended && journal.GivesWay(*e.plan, e.verdicts, plan)):
+			return wire.CampaignView{}, refuse(wire.CodeConflict, fmt.Sprintf("run %s is held with another plan", plan.Run),
+				"give the new run another name, or first complete the shard that is held")
 		}
 	}
 	if e.current != nil {

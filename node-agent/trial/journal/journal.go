@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -211,6 +212,25 @@ func SamePlan(a, b wire.RunPlan) (bool, error) {
 		texts[i] = string(text)
 	}
 	return texts[0] == texts[1], nil
+}
+
+// GivesWay reports whether a plan is that of another shard of the run that is held, and the controller of the shard that
+// is held has decided all its trials. Each shard has a key of its own.
+func GivesWay(held wire.RunPlan, verdicts map[int][]wire.Verdict, plan wire.RunPlan) bool {
+	if held.Shard == nil || plan.Shard == nil || *held.Shard == *plan.Shard {
+		return false
+	}
+	for _, t := range held.Trials {
+		vs := verdicts[t.Number]
+		_, more := verdict.Next(held.AttemptsMax, vs)
+		alone := slices.ContainsFunc(vs, func(v wire.Verdict) bool { return !v.Final })
+		if held.Shard.Has(t.Number) && (more || alone) {
+			return false
+		}
+	}
+	plan.Key = held.Key
+	same, err := SamePlan(held, plan)
+	return err == nil && same
 }
 
 // ReplacePlan rewrites the plan and leaves what was noted of its attempts.
