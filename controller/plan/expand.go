@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -211,19 +212,20 @@ func (c *check) decodeFlow(e tree.Entry) wire.Flow {
 	return f
 }
 
-// assignClientPorts gives every attempt of every trial client ports that no
-// attempt shortly before it had: those may still be in TIME_WAIT (60 s in
-// Linux). A flow owns Streams × attempts_max consecutive ports, of which
-// attempt a uses those from ClientPort + (a−1) × Streams on; trials follow
-// each other through 20000–29999 and then begin again.
+// assignClientPorts gives every attempt of every trial client ports that no attempt shortly before it had: those may
+// still be in TIME_WAIT (60 s in Linux). A flow owns Streams × attempts_max consecutive ports, of which attempt a uses
+// those from ClientPort + (a−1) × Streams on; trials follow each other through 20000–29999 and then begin again. Flows
+// with more streams come after those with fewer, and meet them in no attempt: interrupted ones are beyond attempts_max.
 func (p *parse) assignClientPorts(root *tree.Node, trials []wire.Trial) {
 	const room = clientPortLast - clientPortFirst + 1
 	attempts := max(1, p.attemptsMax)
 	next := 0
 	for i := range trials {
 		need := 0
-		for _, f := range trials[i].Traffic {
-			need += f.Streams * attempts
+		var flows []*wire.Flow
+		for j := range trials[i].Traffic {
+			flows = append(flows, &trials[i].Traffic[j])
+			need += flows[j].Streams * attempts
 		}
 		if need > room/4 {
 			p.findings.Add(root.Lookup("trial").Home, "trial: %d streams and %d attempts need %d client ports in a "+
@@ -233,8 +235,8 @@ func (p *parse) assignClientPorts(root *tree.Node, trials []wire.Trial) {
 		if next+need > room {
 			next = 0
 		}
-		for j := range trials[i].Traffic {
-			f := &trials[i].Traffic[j]
+		slices.SortStableFunc(flows, func(x, y *wire.Flow) int { return x.Streams - y.Streams })
+		for _, f := range flows {
 			f.ClientPort = clientPortFirst + next
 			next += f.Streams * attempts
 		}

@@ -255,6 +255,27 @@ func TestClientPortsComeBackLate(t *testing.T) {
 	}
 }
 
+// Interrupted attempts use up none of attempts_max: flows of one client keep apart in any attempt that there may be.
+func TestFlowsShareNoClientPortInAnyAttempt(t *testing.T) {
+	flow := func(streams int) wire.Flow { return wire.Flow{Streams: streams} }
+	for _, flows := range [][]wire.Flow{{flow(4), flow(1)}, {flow(1), flow(4)}, {flow(2), flow(8), flow(1), flow(2)}} {
+		trials := []wire.Trial{{Traffic: flows}}
+		(&parse{attemptsMax: 3}).assignClientPorts(nil, trials)
+		for attempt := 1; attempt <= 1000; attempt++ {
+			taken := map[int]bool{}
+			for _, f := range trials[0].Traffic {
+				for s := range f.Streams {
+					port := f.ClientPort + (attempt-1)*f.Streams + s
+					if taken[port] {
+						t.Fatalf("%+v: two flows use port %d in attempt %d", flows, port, attempt)
+					}
+					taken[port] = true
+				}
+			}
+		}
+	}
+}
+
 func TestLoadNamesTheFile(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil ||
 		!strings.Contains(err.Error(), "none.yaml") {
