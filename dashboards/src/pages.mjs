@@ -22,7 +22,7 @@ function live() {
       target(newest("fm_target", "speed_low_mps", []).replace("fill(null)", "fill(previous)"), { alias: "band from", refId: "C" }),
       target(newest("fm_target", "speed_high_mps", []).replace("fill(null)", "fill(previous)"), { alias: "band to", refId: "D" }),
     ], { w: 8, h: 10, min: 0, band: ["band from", "band to"], description: "Over ground, by GPS; a fix shows once. In a rehearsal the emulated field's truth beside it. Shaded: the band by which the trial is judged." }))
-    .withPanel(curves("Round-trip time", "µs", [target(mean("fm_tcp", "rtt_us", ["node", "flow"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
+    .withPanel(curves("Round-trip time", "µs", [target(mean("fm_tcp", "rtt_us", ["node", "flow"], { where: `${dataOnly} AND ${tested} AND "rtt_us" > 0` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0, description: "As the kernel smooths it. Before its handshake is over a socket has none." }))
     .withPanel(curves("Congestion window", "segments", [target(newest("fm_tcp", "cwnd_segments", ["node", "flow", "stream"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow/$tag_stream at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Retransmissions", "segments/s", [target(rate("fm_tcp", "retransmits_total", ["node", "flow"], ["stream", "trial", "attempt"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Signal", "suffix: dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: `${tested} AND ${heard}` }), { alias: "$tag_peer at $tag_node" })], { w: 8, description: "Of peers that were heard within 300 ms." }))
@@ -150,12 +150,12 @@ function compare() {
   const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
   d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: counted }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
   d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
-  const signal = newest("fm_station", "signal_dbm", ["node"], { where: heard });
+  const signal = newest("fm_station", "signal_dbm", ["node", "peer"], { where: heard });
   const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: dataOnly });
   for (const [title, unit, query, alias] of [
     ["Throughput", "bps", throughput, "$tag_flow at $tag_node"],
     ["Speed", "velocityms", newest("fm_gps", "speed_mps", ["node"]), "$tag_node"],
-    ["Signal", "suffix: dBm", signal, "$tag_node"],
+    ["Signal", "suffix: dBm", signal, "$tag_peer at $tag_node"],
     ["Retransmissions", "segments/s", retransmitted, "$tag_node"],
   ])
     for (const name of ["run", "other"])

@@ -4,7 +4,9 @@ package journeys
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/dashboards"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -119,6 +122,56 @@ func columnsOf(t *testing.T, what string, q dashboards.Query, rows []map[string]
 	for _, n := range names {
 		if _, ok := rows[0][n[1]]; !ok {
 			t.Errorf("%s: no column %q in %v", what, n[1], rows[0])
+		}
+	}
+}
+
+// What a panel draws of points that a rehearsal seldom has: sockets before their handshake, whose round-trip time is 0
+// and none, and a relay that hears two peers at once.
+func TestPanelsDrawWhatWasMeasured(t *testing.T) {
+	db := testnet.NewInfluxd(t)
+	w, err := influx.Open(influx.Target{URL: db.URL, Database: "fieldmesh", User: testnet.InfluxAdmin}, db.PasswordFile,
+		slog.Default())
+	if err == nil {
+		err = w.Prepare(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := w.Write(t.Context(), []byte(
+		`fm_tcp,run=r,trial=1,attempt=1,node=a,flow=bulk,stream=1 rtt_us=0i 1000000001
+fm_tcp,run=r,trial=1,attempt=1,node=a,flow=bulk,stream=1 rtt_us=40000i 1000000002
+fm_station,run=r,trial=1,attempt=1,node=relay,peer=a signal_dbm=-50,inactive_ms=10i 1000000001
+fm_station,run=r,trial=1,attempt=1,node=relay,peer=b signal_dbm=-80,inactive_ms=10i 1000000001
+`))
+	if err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	all, err := dashboards.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := dashboards.Macros(map[string]string{"run": "r", "other": "r"}, "1000000000", "1999999999", "1s")
+	for panel, want := range map[string]string{"live/Round-trip time A": "[40000]", "live/Signal A": "[-50 -80]",
+		"compare/Signal, $run A": "[-50 -80]", "compare/Signal, $other A": "[-50 -80]"} {
+		name, title, _ := strings.Cut(panel, "/")
+		var got []string
+		for _, d := range all {
+			at := slices.IndexFunc(d.Panels, func(q dashboards.Query) bool { return d.Name == name && q.Name == title })
+			if at < 0 {
+				continue
+			}
+			for _, row := range db.Query("fieldmesh", fill.Replace(d.Panels[at].Text)) {
+				for _, column := range []string{"last", "mean"} {
+					if n, is := row[column].(json.Number); is {
+						got = append(got, n.String())
+					}
+				}
+			}
+		}
+		slices.Sort(got)
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s draws %v, want %s", panel, got, want)
 		}
 	}
 }
