@@ -51,7 +51,10 @@ func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (f
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, err := influx.Tail(ctx, dir, w.Target, w, done, log)
+		sent, err := influx.Tail(ctx, dir, w.Target, w, done, log)
+		if sent.RefusedN > 0 {
+			log.Warn("influxdb refused records, which its panels lack", "run", dir, "records", sent.RefusedN)
+		}
 		if err != nil { // an interrupt is one, too: the run may be complete, and waiting for the database only
 			log.Warn("influxdb does not have everything; `fieldmesh publish` brings the rest", "run", dir, "error", err)
 		}

@@ -46,7 +46,13 @@ func publish(ctx context.Context, runs, given string, db influxFlags, patience t
 		return err
 	}
 	s, err := influx.Publish(ctx, runFolder(runs, given), w)
-	return errors.Join(explainRun(runs, given, err), printPublished(out, s, w.Target.String()))
+	if err = errors.Join(explainRun(runs, given, err), printPublished(out, s, w.Target.String())); err != nil {
+		return err
+	}
+	if s.RefusedN+s.Damaged+s.Unreckoned > 0 {
+		return unmet{fmt.Errorf("publish %s: %s has not all of it; what it lacks is named above", given, w.Target)}
+	}
+	return nil
 }
 
 // printPublished says how many records are there now, and what is not and why.

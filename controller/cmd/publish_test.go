@@ -2,11 +2,51 @@ package cmd
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
+
+// Panels of a database that refused records are poorer: whoever publishes by a script learns it by the status.
+func TestPublishTellsThatRecordsWereRefused(t *testing.T) {
+	dir := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1}).Dir()
+	for refused, want := range map[string]error{"fm_result,": errUnmet, "fm_none,": nil} {
+		db := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/write" {
+				return
+			}
+			body, err := gzip.NewReader(r.Body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			text, err := io.ReadAll(body)
+			if err != nil {
+				t.Error(err)
+			}
+			if bytes.Contains(text, []byte(refused)) {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"error": "field type conflict"}`)
+			}
+		}))
+		defer db.Close()
+		root := Root()
+		var out bytes.Buffer
+		root.SetArgs([]string{"publish", dir, "--influx", db.URL})
+		root.SetOut(&out)
+		if err := root.ExecuteContext(t.Context()); !errors.Is(err, want) {
+			t.Errorf("where %q are refused: %v, want %v; it says\n%s", refused, err, want, &out)
+		}
+	}
+}
 
 // What publish says when it cannot begin; the writing itself is tested in
 // controller/influx against a real server.

@@ -51,6 +51,9 @@ type Summary struct {
 	KeptWhy error
 }
 
+// sent is how many lines the server has answered.
+func (s Summary) sent() int64 { return s.Points + s.Results + s.Targets + s.RefusedN }
+
 // Writer is what Publish and Tail send with, Publish from several goroutines;
 // *influx.Writer is one.
 type Writer interface {
@@ -89,8 +92,8 @@ func (f *follower) run(ctx context.Context, n int, send, read func(context.Conte
 // Tail sends the run in dir to the target as it grows, beginning where the
 // last Tail to the same target ended, until done is closed; then it sends the
 // rest and returns. While the server is away it waits, and the run's records
-// wait on disk. When the server is still away some seconds after done, the
-// summary is given with influx.ErrAway: a later Tail or Publish brings the rest.
+// wait on disk. Some seconds after done it ends with an error, influx.ErrAway if
+// the server takes nothing: a later Tail or Publish brings the rest.
 // A cancelled ctx ends it at once; what was acknowledged is noted.
 func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary,
 	error) {
@@ -140,11 +143,16 @@ func (f *follower) sendUntil(ctx context.Context, done <-chan struct{}) error {
 		case <-stopped:
 			return
 		}
+		before := f.summary()
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			giveUp(fmt.Errorf("%w: it did not come back within %v of the end", influx.ErrAway, grace))
+			if f.summary().sent() > before.sent() {
+				giveUp(fmt.Errorf("influxdb takes records, but had not all within %v of the end", grace))
+			} else {
+				giveUp(fmt.Errorf("%w: it did not come back within %v of the end", influx.ErrAway, grace))
+			}
 		case <-stopped:
 		}
 	}()

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -326,6 +329,39 @@ func TestReboot(t *testing.T) {
 		if got != c.want || state != c.state {
 			t.Errorf("%s: offset %d (%d), want %d (%d)", c.name, got, state, c.want, c.state)
 		}
+	}
+}
+
+// slow takes so long for a batch.
+type slow time.Duration
+
+func (s slow) Write(ctx context.Context, _ []byte) ([]influx.Refusal, error) {
+	select {
+	case <-time.After(time.Duration(s)):
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (slow) Forget(context.Context, string, map[string]string, time.Time) error { return nil }
+
+// At the end a database that is slow is told apart from one that is away.
+func TestADatabaseThatIsBehindAtTheEnd(t *testing.T) {
+	a := newRun(t, 3)
+	for _, s := range script(3) {
+		s(t, a)
+	}
+	for takes, away := range map[time.Duration]bool{15 * time.Second: false, time.Hour: true} {
+		synctest.Test(t, func(t *testing.T) {
+			done := make(chan struct{})
+			close(done)
+			target := influx.Target{URL: "http://" + takes.String(), Database: "d"}
+			_, err := Tail(t.Context(), a.Dir(), target, slow(takes), done, slog.New(slog.DiscardHandler))
+			if err == nil || errors.Is(err, influx.ErrAway) != away || !strings.Contains(err.Error(), "within 20s of the end") {
+				t.Errorf("of one that takes %v for a batch: %v", takes, err)
+			}
+		})
 	}
 }
 
