@@ -92,7 +92,8 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	f.place = place
 	if f.resume != "" {
 		s, err := resumeSession(f)
-		if err == nil && f.runs != "" && (!s.archive.Finished() || len(s.reopened) > 0) { // in virtual time it is checked outside
+		// In virtual time it is checked outside.
+		if err == nil && f.runs != "" && (!s.archive.Finished() || len(s.reopened) > 0) {
 			err = preflight.Room(s.archive.Dir())
 		}
 		if err != nil && s != nil {

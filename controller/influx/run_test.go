@@ -358,7 +358,8 @@ func TestADatabaseThatIsBehindAtTheEnd(t *testing.T) {
 			close(done)
 			target := influx.Target{URL: "http://" + takes.String(), Database: "d"}
 			_, err := Tail(t.Context(), a.Dir(), target, slow(takes), done, slog.New(slog.DiscardHandler))
-			if err == nil || errors.Is(err, influx.ErrAway) != away || !strings.Contains(err.Error(), "within 20s of the end") {
+			if err == nil || errors.Is(err, influx.ErrAway) != away ||
+				!strings.Contains(err.Error(), "within 20s of the end") {
 				t.Errorf("of one that takes %v for a batch: %v", takes, err)
 			}
 		})

@@ -94,8 +94,8 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 			e.ended = e.ended && err != nil
 			return e.view(), err
 		case !e.untouched() && !(e.ended && journal.GivesWay(*e.plan, e.verdicts, plan)):
-			return wire.CampaignView{}, refuse(wire.CodeConflict, fmt.Sprintf("run %s is held with another plan", plan.Run),
-				"give the new run another name, or first complete the shard that is held")
+			return wire.CampaignView{}, refuse(wire.CodeConflict,
+				"run "+plan.Run+" is held with another plan", "complete its shard, or give the new run another name")
 		}
 	}
 	if e.current != nil {

@@ -214,8 +214,8 @@ func SamePlan(a, b wire.RunPlan) (bool, error) {
 	return texts[0] == texts[1], nil
 }
 
-// GivesWay reports whether a plan is that of another shard of the run that is held, and the controller of the shard that
-// is held has decided all its trials. Each shard has a key of its own.
+// GivesWay reports whether a plan is that of another shard of the run that is held, and the controller of the shard
+// that is held has decided all its trials. Each shard has a key of its own.
 func GivesWay(held wire.RunPlan, verdicts map[int][]wire.Verdict, plan wire.RunPlan) bool {
 	if held.Shard == nil || plan.Shard == nil || *held.Shard == *plan.Shard {
 		return false
