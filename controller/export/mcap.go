@@ -108,37 +108,53 @@ func (l lines) lacks(undated int) (text string) {
 
 // clocks bring the boot clocks of an attempt's nodes to the controller's wall clock.
 type clocks struct {
-	ownWallNs *int64 // the controller's wall clock minus its boot clock
-	fits      map[string]clockfit.Fit
+	ownWallNs *int64             // the controller's wall clock minus its boot clock
+	fits      map[string]aligned // by node
+}
+
+// aligned is a node's clock against a boot of the controller.
+type aligned struct {
+	clockfit.Fit
+	ownWallNs int64
 }
 
 // clocksOf goes by an attempt's comparisons. Each node's hold from its first to its last
-// record.
+// record. Of a controller that was rebooted the boot in which it compared most nodes counts,
+// and another for those that it did not compare then.
 func clocksOf(records []wire.Record) clocks {
-	c := clocks{fits: map[string]clockfit.Fit{}}
-	points, spans := map[string][]clockfit.Point{}, map[string][2]int64{}
+	spans := map[string][2]int64{}
 	for _, r := range records {
 		span, seen := spans[r.Node]
 		if !seen {
 			span = [2]int64{r.TBootNs, r.TBootNs}
 		}
 		spans[r.Node] = [2]int64{min(span[0], r.TBootNs), max(span[1], r.TBootNs)}
-		b, ok := r.Body.(*wire.Clock)
-		if !ok || r.Node != controllerNode {
+	}
+	var boots []clocks
+	for _, o := range clockfit.Observers(records) {
+		if o.Node != controllerNode || o.OwnWallNs == nil {
 			continue
 		}
-		points[b.Peer] = append(points[b.Peer], clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs,
-			UncertaintyNs: b.UncertaintyNs})
-		if c.ownWallNs == nil {
-			c.ownWallNs = b.OwnWallOffsetNs
+		c := clocks{o.OwnWallNs, map[string]aligned{}}
+		for node, span := range spans {
+			if f, ok := o.Fit(node, span[0], span[1]); ok {
+				c.fits[node] = aligned{f, *o.OwnWallNs}
+			}
+		}
+		boots = append(boots, c)
+	}
+	if len(boots) == 0 {
+		return clocks{}
+	}
+	slices.SortStableFunc(boots, func(a, b clocks) int { return cmp.Compare(len(b.fits), len(a.fits)) })
+	for _, other := range boots[1:] {
+		for node, f := range other.fits {
+			if _, known := boots[0].fits[node]; !known {
+				boots[0].fits[node] = f
+			}
 		}
 	}
-	for node, span := range spans {
-		if f, ok := clockfit.Over(points[node], span[0], span[1]); ok {
-			c.fits[node] = f
-		}
-	}
-	return c
+	return boots[0]
 }
 
 // wall is a moment of a node's boot clock in nanoseconds since 1970; false when its
@@ -147,15 +163,16 @@ func (c clocks) wall(node string, bootNs int64) (uint64, bool) {
 	if c.ownWallNs == nil {
 		return 0, false
 	}
+	ownWallNs := *c.ownWallNs
 	if node != controllerNode && node != archive.FieldNode {
 		f, ok := c.fits[node]
 		if !ok {
 			return 0, false
 		}
-		bootNs = f.Common(bootNs)
+		bootNs, ownWallNs = f.Common(bootNs), f.ownWallNs
 	}
-	at := bootNs + *c.ownWallNs
-	overflow := *c.ownWallNs > 0 && at < bootNs || *c.ownWallNs < 0 && at > bootNs
+	at := bootNs + ownWallNs
+	overflow := ownWallNs > 0 && at < bootNs || ownWallNs < 0 && at > bootNs
 	return uint64(at), at > 0 && !overflow
 }
 

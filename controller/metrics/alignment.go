@@ -8,48 +8,29 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// alignment puts one node's times on an axis that all nodes share: the
-// controller's boot clock where it compared the clocks, else the time since the
-// window's opening, which GO made one for all.
+// alignment puts one node's times on an axis that it shares with a peer: the boot
+// clock of a controller that compared both, else the time since the window's
+// opening, which GO made one for all.
 type alignment struct {
 	capture    wire.Capture
-	fit        *clockfit.Fit // nil: nobody compared
+	fit        *clockfit.Fit // nil: nobody compared both, or it was long ago
 	openBootNs int64         // of the window, for lack of a comparison
 	apartNs    float64       // by how much times of two nodes may be wrong then
 }
 
-func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {
+func (at Attempt) align(node, peer string, told wire.Capture, w wire.Window) *alignment {
 	out := &alignment{capture: told, openBootNs: w.OpenBootNs, apartNs: verdict.ApartNs(at.trial, w, at.records)}
-	if f, ok := clockfit.Over(at.comparisons(node), w.OpenBootNs, w.CloseBootNs); ok {
-		out.fit = &f
+	if c, ok := at.Clocks(node, peer); ok {
+		out.fit = new(c.Fits[node])
 	}
 	return out
 }
 
-// comparisons are those of a node's clock with the controller's.
-func (at Attempt) comparisons(node string) []clockfit.Point {
-	var out []clockfit.Point
-	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Clock); ok && b.Peer == node {
-			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs,
-				UncertaintyNs: b.UncertaintyNs})
-		}
-	}
-	return out
-}
-
-// ClockOf converts moments of a node's window from its boot clock to the controller's, within
-// ± uncertaintyNs; false when they were not compared or there was no window.
-func (at Attempt) ClockOf(node string) (common func(bootNs int64) int64, uncertaintyNs float64, ok bool) {
-	w := verdict.WindowOf(node, at.records)
-	if w == nil {
-		return nil, 0, false
-	}
-	k := at.align(node, wire.Capture{}, *w)
-	if k.fit == nil {
-		return nil, 0, false
-	}
-	return k.of, k.fit.UncertaintyNs, true
+// Clocks are two nodes' boot clocks throughout their windows; false when nobody compared
+// both, or so long ago that GO says more of the two.
+func (at Attempt) Clocks(a, b string) (verdict.Clocks, bool) {
+	c, ok := verdict.ClocksOf([]string{a, b}, at.records)
+	return c, ok && !c.Stale
 }
 
 // together is the uncertainty of the times of two nodes' packets against each other;

@@ -19,25 +19,30 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 	// The car's boot clock is an hour ahead of the controller's and gains 2 ms
 	// between the comparisons before and after the trial, 100 s apart.
 	const hour, start = 3600 * second, 500 * second
+	carOpen, roadsideOpen := start+hour+25*second, start-hour+25*second
+	windows := map[string]wire.Window{"car": {OpenBootNs: carOpen, CloseBootNs: carOpen + 50*second},
+		"roadside": {OpenBootNs: roadsideOpen, CloseBootNs: roadsideOpen + 50*second}}
 	at := Attempt{records: []wire.Record{
 		clockOf("car", start+100*second, hour+2_000_000, 300_000),
 		clockOf("car", start, hour, 200_000),
-		clockOf("roadside", start, -hour, 100_000),
+		clockOf("roadside", start+40*second, -hour, 100_000),
 	}}
+	for node, w := range windows {
+		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node}, Body: &w})
+	}
 	// Its wall clock is put forward by 1 ms during the capture's 50 s, nobody knows when.
 	const wall = 1_700_000_000 * second
-	open := start + hour + 25*second
-	told := wire.Capture{OpenBootNs: open, CloseBootNs: open + 50*second, WallOffsetOpen: wall, WallOffsetClose: wall +
-		1_000_000}
-	car := at.align("car", told, wire.Window{OpenBootNs: open, CloseBootNs: open + 50*second})
+	told := wire.Capture{OpenBootNs: carOpen, CloseBootNs: carOpen + 50*second, WallOffsetOpen: wall,
+		WallOffsetClose: wall + 1_000_000}
+	car := at.align("car", "roadside", told, windows["car"])
 	for _, c := range []struct {
 		what       string
 		boot, want int64
 		wallAhead  int64 // how far the wall clock was put forward by then
 	}{
-		{"at the capture's first moment", open, start + 25*second - 500_000, 0},
-		{"in its middle", open + 25*second, start + 50*second - 1_000_000, 500_000},
-		{"at its last", open + 50*second, start + 75*second - 1_500_000, 1_000_000},
+		{"at the capture's first moment", carOpen, start + 25*second - 500_000, 0},
+		{"in its middle", carOpen + 25*second, start + 50*second - 1_000_000, 500_000},
+		{"at its last", carOpen + 50*second, start + 75*second - 1_500_000, 1_000_000},
 	} {
 		near := func(name string, got int64) {
 			if d := got - c.want; d < -1000 || d > 1000 { // the two rates meet within a microsecond
@@ -51,12 +56,11 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 		t.Errorf("the car's uncertainty is %.0f ns, want that at the window's end, a quarter of the way "+
 			"from 300 to 200 µs", u)
 	}
-	// One comparison, 75 s before the window's end: the clocks may have drifted by 200 ppm.
-	roadside := at.align("roadside", wire.Capture{}, wire.Window{OpenBootNs: start - hour + 25*second,
-		CloseBootNs: start - hour + 75*second})
-	const want = 275_000 + 15_100_000 + 1_000_000
+	// One comparison, 35 s before the window's end: the clocks may have drifted by 200 ppm.
+	roadside := at.align("roadside", "car", wire.Capture{}, windows["roadside"])
+	const want = 275_000 + 7_100_000 + 1_000_000
 	if u := car.together(roadside); u == nil || *u < want-2000 || *u > want+2000 {
-		t.Errorf("uncertainty %v, want 275 µs, 15.1 ms, and the step of 1 ms", u)
+		t.Errorf("uncertainty %v, want 275 µs, 7.1 ms, and the step of 1 ms", u)
 	}
 	if u := roadside.together(car); u == nil || *u < want-2000 || *u > want+2000 {
 		t.Errorf("uncertainty the other way %v", u)
@@ -67,13 +71,66 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 // delay can be told.
 func TestWithoutComparisonWindowsMeet(t *testing.T) {
 	at := Attempt{records: []wire.Record{clockOf("car", 0, 0, 1000)}}
-	roadside := at.align("roadside", wire.Capture{WallOffsetOpen: 7 * second, WallOffsetClose: 7 * second},
+	roadside := at.align("roadside", "car", wire.Capture{WallOffsetOpen: 7 * second, WallOffsetClose: 7 * second},
 		wire.Window{OpenBootNs: 40 * second})
 	if got := roadside.common(49 * second); got != 2*second {
 		t.Errorf("2 s after the window's opening is %d", got)
 	}
-	if u := at.align("car", wire.Capture{}, wire.Window{}).together(roadside); u != nil {
+	if u := at.align("car", "roadside", wire.Capture{}, wire.Window{}).together(roadside); u != nil {
 		t.Errorf("uncertainty %v of clocks that were not compared", *u)
+	}
+}
+
+// The nodes drove alone, and the controller compared their clocks forty minutes later, when they had
+// drifted apart by 48 ms: the delays of 10 ms that would follow from that are not told.
+func TestOneWayDelaysWaitForAComparisonOfTheirTime(t *testing.T) {
+	const later, apart = 2400 * second, 24 * msNs
+	a, at := captured(t, "a", "b")
+	for _, r := range at.records {
+		if w, ok := r.Body.(*wire.Window); ok {
+			w.GoUncertaintyUs = new(1e3)
+		}
+		if c, ok := r.Body.(*wire.Clock); ok {
+			c.OffsetNs += map[string]int64{"a": apart, "b": -apart}[c.Peer]
+		}
+	}
+	for i, r := range at.records {
+		if _, ok := r.Body.(*wire.Clock); ok {
+			at.records[i].TBootNs += later
+		}
+	}
+	rows := at.Captured(a)
+	for _, name := range []string{OneWayMeanMs, OneWayUncertaintyMs} {
+		if v := Value(rows, "bulk", name); v != nil {
+			t.Errorf("%s is %g by clocks that were compared 40 min later", name, *v)
+		}
+	}
+	want(t, rows, "bulk", LinkLossPercent, 0)
+	if _, ok := at.Clocks("a", "b"); ok {
+		t.Error("their clocks are told, for the delays that the nodes' datagrams have")
+	}
+}
+
+// The controller's laptop went flat in the window. What it compared before that, and what it
+// compares after its start three hours later, are against two boot clocks.
+func TestAControllerThatWasRebootedIsAnotherAxis(t *testing.T) {
+	const hours = 3 * 3600 * second
+	a, at := captured(t, "a", "b")
+	for i, r := range at.records {
+		if c, ok := r.Body.(*wire.Clock); ok && r.TBootNs == 22*second {
+			at.records[i].Epoch = "two"
+			at.records[i].TBootNs, c.OffsetNs = r.TBootNs-hours, c.OffsetNs+hours
+		}
+	}
+	rows := at.Captured(a)
+	want(t, rows, "bulk", LinkLossPercent, 0)
+	want(t, rows, "bulk", OneWayMeanMs, 10)
+	// Compared 12 s before the window's close, or as long after its opening.
+	most := 2 * (comparedN/1e6 + 12*0.2 + 0.01)
+	if off := Value(rows, "bulk", OneWayUncertaintyMs); off == nil {
+		t.Error("no uncertainty is told")
+	} else if *off > most {
+		t.Errorf("the uncertainty is %g ms, want %g", *off, most)
 	}
 }
 

@@ -119,10 +119,7 @@ func (at Attempt) link(a *archive.Archive, node, peer string) (packets.End, *ali
 	if err != nil {
 		return packets.End{}, nil, nil, err
 	}
-	clock := at.align(node, *told, *w)
-	if len(at.comparisons(peer)) == 0 {
-		clock.fit = nil
-	}
+	clock := at.align(node, peer, *told, *w)
 	e := packets.End{Name: node, Capture: f, Common: clock.common, UncertaintyNs: int64(clock.uncertaintyNs()),
 		OpenNs: clock.of(w.OpenBootNs), CloseNs: clock.of(w.CloseBootNs)}
 	return e, clock, f, nil

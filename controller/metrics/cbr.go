@@ -31,10 +31,10 @@ func (s *set) constantRate() {
 		if !e.whole(f) || !s.at.reaches(f.To, last) {
 			return
 		}
-		from, fromOff, ok := s.at.ClockOf(f.From)
-		to, toOff, too := s.at.ClockOf(f.To)
-		if ok && too {
-			out.put(f.Name, oneWayError, milliseconds(fromOff+toOff))
+		clocks, compared := s.at.Clocks(f.From, f.To)
+		from, to := clocks.Fits[f.From].Common, clocks.Fits[f.To].Common
+		if compared {
+			out.put(f.Name, oneWayError, milliseconds(clocks.UncertaintyNs))
 		}
 		flows++
 		due += float64(len(e.sent))
@@ -44,7 +44,7 @@ func (s *set) constantRate() {
 			case b.HandedBootNs == nil:
 				unsent++
 			case a == nil || *a.ReceivedBootNs > last: // lost
-			case ok && too:
+			case compared:
 				ns := float64(to(*a.ReceivedBootNs) - from(*b.HandedBootNs))
 				timed++
 				delayedNs += ns

@@ -236,7 +236,8 @@ var (
 		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError = definition{OneWayUncertaintyMs, "ms",
 		"sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may " +
-			"be wrong by ± this"}
+			"be wrong by ± this; no such delay is told where a clock was compared on one side of the window only and " +
+			"may have drifted by over 10 ms, which takes 50 s"}
 	nodesCaptured = definition{"nodes_captured", "nodes",
 		"nodes of the trial whose captures are in the archive and can be read"}
 	captureDropped = definition{CaptureDropped, "packets",

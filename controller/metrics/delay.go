@@ -204,11 +204,11 @@ func (s *set) eachWay(f wire.Flow, e delayEnds) {
 	}
 	s.put(f.Name, datagramsTwice, new(float64(responder.Duplicates+e.ends[wire.DelaySender].Duplicates)))
 	s.put(f.Name, datagramsDisorder, new(outOfOrder(e.sent, e.arrived)))
-	from, fromOff, ok := s.at.ClockOf(f.From)
-	to, toOff, too := s.at.ClockOf(f.To)
-	if !ok || !too {
+	clocks, compared := s.at.Clocks(f.From, f.To)
+	if !compared {
 		return
 	}
+	from, to := clocks.Fits[f.From].Common, clocks.Fits[f.To].Common
 	var out, back []float64
 	for number, b := range e.sent {
 		if a := e.arrived[number]; a != nil {
@@ -221,7 +221,7 @@ func (s *set) eachWay(f wire.Flow, e delayEnds) {
 	s.percentiles(f.Name, "delay_out", delayOutText, out)
 	s.percentiles(f.Name, "delay_back", delayBackText, back)
 	if len(out)+len(back) > 0 {
-		s.put(f.Name, oneWayError, milliseconds(fromOff+toOff))
+		s.put(f.Name, oneWayError, milliseconds(clocks.UncertaintyNs))
 	}
 }
 

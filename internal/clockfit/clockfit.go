@@ -17,6 +17,11 @@ const DriftMaxPpm = 200
 // the span and those with the least uncertainty: the fit's work grows with their third power.
 const fitPoints = 24
 
+// staleNs is how much drift may add to the last comparison before a span, or the
+// first after it, for the comparison to say more than GO does by itself: 50 s of
+// 200 ppm.
+const staleNs = 10e6
+
 // Point is a comparison of a node's boot clock with the controller's: at
 // bootNs by the node's, it was ahead by offsetNs ± uncertaintyNs.
 type Point struct{ BootNs, OffsetNs, UncertaintyNs int64 }
@@ -36,6 +41,7 @@ type Fit struct {
 	offsetOpen, offsetClose float64
 	UncertaintyNs           float64
 	Steady                  bool // a steady rate explains what the fit goes by
+	Stale                   bool // compared on one side of the span only, and long ago: drift may be staleNs
 	driftPpm                float64
 	points                  int
 }
@@ -48,6 +54,18 @@ func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 	if len(points) == 0 {
 		return Fit{}, false
 	}
+	f := over(points, openNs, closeNs)
+	before, after := false, false
+	best := int64(math.MaxInt64)
+	for _, p := range points {
+		before, after = before || p.BootNs <= openNs, after || p.BootNs >= closeNs
+		best = min(best, p.UncertaintyNs)
+	}
+	f.Stale = !(before && after) && f.UncertaintyNs-float64(best) > staleNs
+	return f, true
+}
+
+func over(points []Point, openNs, closeNs int64) Fit {
 	if closeNs <= openNs {
 		closeNs = openNs + 1
 	}
@@ -67,12 +85,12 @@ func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 	points = points[:min(len(points), fitPoints)]
 	slices.SortFunc(points, inTime)
 	if f, ok := fitAll(points, openNs, closeNs); ok {
-		return f, true
+		return f
 	}
 	if f, ok := fitAll(next, openNs, closeNs); ok {
-		return f, true
+		return f
 	}
-	return unsteady(next, openNs, closeNs), true
+	return unsteady(next, openNs, closeNs)
 }
 
 // fitAll is false when no straight line passes every comparison.

@@ -36,3 +36,35 @@ func TestAnOldComparisonOfClocksIsLessSure(t *testing.T) {
 		}
 	}
 }
+
+// The controller's laptop went flat in the window. What it compares after its start, or another
+// laptop that resumes the run, is against a boot clock that began hours later.
+func TestAControllerThatWasRebootedIsAnotherObserver(t *testing.T) {
+	const hour = 3600e9
+	compared := func(epoch string, wallNs *int64, s float64, bootedNs int64) (out []wire.Record) {
+		for _, peer := range []string{"car", "roadside"} {
+			r := at("controller", s, &wire.Clock{Peer: peer, OffsetNs: bootedNs, UncertaintyNs: 1e6,
+				OwnWallOffsetNs: wallNs})
+			r.Epoch, r.TBootNs = epoch, r.TBootNs-bootedNs
+			out = append(out, r)
+		}
+		return out
+	}
+	const wallNs = 1_790_000_000e9
+	one := compared("one", new(int64(wallNs)), 0, 0)
+	for name, c := range map[string]struct {
+		after  []wire.Record
+		wantMs float64
+	}{
+		"rebooted":                       {compared("two", new(int64(wallNs+3*hour)), 12, 3*hour), 2*(1+10*0.2) + 0.9},
+		"rebooted, and nothing of walls": {compared("two", nil, 12, 3*hour), 2*(1+10*0.2) + 0.9},
+		"started again":                  {compared("two", new(int64(wallNs+5e6)), 10, 0), 2 + 0.9},
+		"the same process":               {compared("one", nil, 10, 0), 2 + 0.9},
+	} {
+		records := append(append(without(good(), isKind("clock")), one...), c.after...)
+		m := Measure(trial(), records)
+		if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-c.wantMs) > 0.02 {
+			t.Errorf("%s: %.3f (%s), want %g", name, *m.ClockErrorMs, m.ClockSource, c.wantMs)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -198,103 +197,6 @@ func ApartNs(t wire.Trial, w wire.Window, records []wire.Record) float64 {
 		apart = *told
 	}
 	return apart + float64(w.CloseBootNs-w.OpenBootNs)*clockfit.DriftMaxPpm/1e6
-}
-
-// clockError adds the uncertainty of the clocks' comparison to that of GO.
-// Either alone bounds the alignment when the other was not measured, or is stale.
-func clockError(t wire.Trial, records []wire.Record) (*float64, string) {
-	clock, stale := clockUncertaintyMs(t, records)
-	goMs := GoUncertaintyNs(records)
-	if goMs != nil {
-		*goMs /= 1e6
-	}
-	switch {
-	case stale && goMs != nil:
-		return goMs, "by GO alone; the clocks were not compared within the last minute"
-	case clock != nil && goMs != nil:
-		return new(*clock + *goMs), fmt.Sprintf("clocks ± %.3g ms, GO ± %.3g ms", *clock, *goMs)
-	case clock != nil:
-		return clock, "by clocks alone; GO not measured"
-	case goMs != nil:
-		return goMs, "by GO alone; clocks not compared"
-	}
-	return nil, ""
-}
-
-// staleNs is how much drift may add to the last comparison before a window, or the
-// first after it, for the comparison to say more than GO does by itself: 50 s of
-// 200 ppm.
-const staleNs = 10e6
-
-// clockUncertaintyMs is how well some observer's clock records tie the trial's
-// nodes together throughout their windows. An observer outside the trial ties two
-// of them with the sum of their uncertainties; one of the nodes ties each with its
-// own. stale tells that some clock was compared on one side of the window only, and
-// long ago.
-func clockUncertaintyMs(t wire.Trial, records []wire.Record) (least *float64, stale bool) {
-	compared := map[string]map[string][]clockfit.Point{} // observer → peer
-	for _, r := range records {
-		c, ok := r.Body.(*wire.Clock)
-		if !ok {
-			continue
-		}
-		if compared[r.Node] == nil {
-			compared[r.Node] = map[string][]clockfit.Point{}
-		}
-		p := clockfit.Point{BootNs: r.TBootNs + c.OffsetNs, OffsetNs: c.OffsetNs, UncertaintyNs: c.UncertaintyNs}
-		compared[r.Node][c.Peer] = append(compared[r.Node][c.Peer], p)
-	}
-	for observer, peers := range compared {
-		worst, old := map[string]float64{}, false // peer → ms
-		for _, peer := range t.Nodes() {
-			w := WindowOf(peer, records)
-			if w == nil {
-				continue
-			}
-			if f, ok := clockfit.Over(peers[peer], w.OpenBootNs, w.CloseBootNs); ok {
-				worst[peer] = f.UncertaintyNs / 1e6
-				old = old || isStale(f, peers[peer], *w)
-			}
-		}
-		if ms, ok := tie(observer, worst, t.Nodes()); ok && (least == nil || ms < *least) {
-			least, stale = &ms, old
-		}
-	}
-	return least, stale
-}
-
-// isStale reports whether a fit by comparisons on one side of the window owes its
-// uncertainty to their age.
-func isStale(f clockfit.Fit, points []clockfit.Point, w wire.Window) bool {
-	before, after := false, false
-	best := int64(math.MaxInt64)
-	for _, p := range points {
-		before, after = before || p.BootNs <= w.OpenBootNs, after || p.BootNs >= w.CloseBootNs
-		best = min(best, p.UncertaintyNs)
-	}
-	return !(before && after) && f.UncertaintyNs-float64(best) > staleNs
-}
-
-func tie(observer string, peers map[string]float64, nodes []string) (ms float64, ok bool) {
-	var all []float64
-	for _, n := range nodes {
-		if n == observer {
-			continue
-		}
-		u, known := peers[n]
-		if !known {
-			return 0, false
-		}
-		all = append(all, u)
-	}
-	slices.SortFunc(all, func(a, b float64) int { return cmp.Compare(b, a) })
-	if len(all) > 1 && !slices.Contains(nodes, observer) {
-		return all[0] + all[1], true
-	}
-	if len(all) == 0 {
-		return 0, false
-	}
-	return all[0], true
 }
 
 func latenessShare(records []wire.Record) *float64 {

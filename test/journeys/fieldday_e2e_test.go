@@ -386,14 +386,16 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range slices.Sorted(maps.Keys(skews)) {
-			common, uncertainty, ok := loaded.ClockOf(n)
+			clocks, ok := loaded.Clocks(n, n)
+			fit := clocks.Fits[n]
+			uncertainty := fit.UncertaintyNs
 			if !ok || uncertainty > limitNs {
 				t.Fatalf("trial %d: %s: aligned %v, within %.0f ns", at.Trial, n, ok, uncertainty)
 			}
 			w := windowOf(t, loaded.Records(), n)
 			worst := 0.0
 			for _, theirs := range []int64{w.OpenBootNs, (w.OpenBootNs + w.CloseBootNs) / 2, w.CloseBootNs} {
-				machine := common(theirs) // the controller goes by the machine's own clock
+				machine := fit.Common(theirs) // the controller goes by the machine's own clock
 				worst = max(worst, math.Abs(skews[n].of(machine)-float64(theirs)))
 			}
 			t.Logf("trial %d: %s is aligned within %.3f ms, off by %.3f ms at most", at.Trial, n, uncertainty/1e6,
