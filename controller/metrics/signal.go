@@ -45,6 +45,10 @@ func (at Attempt) Origin() (Origin, bool) {
 // Trial is the attempt's trial, as it was planned.
 func (at Attempt) Trial() wire.Trial { return at.trial }
 
+// tickS is how coarsely a driver may tell how long ago it heard a frame: a jiffy at the
+// kernel's lowest HZ, 100.
+const tickS = 0.01
+
 // Hears are the moments of the window, at most 10 a second, at which it is known
 // where both nodes were. Each frame counts once, at the moment at which it was
 // heard; the signal is absent at those at which nothing had been heard for 300 ms:
@@ -68,7 +72,7 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 			continue
 		}
 		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= wire.HeardMs/1e3 {
-			if signal.S[k] == newest {
+			if signal.S[k]-newest < tickS {
 				continue
 			}
 			newest = signal.S[k]
