@@ -53,7 +53,8 @@ func (r *Result) notes() []string {
 	}
 	if r.CutM != nil {
 		out = append(out, fmt.Sprintf("left out: all from %.0f m on, where more than 2 %% of the moments were "+
-			"silent; shadows deeper than those before it are not in these numbers", *r.CutM))
+			"silent; shadows deeper than those before it are not in these numbers; where signals fade, many frames "+
+			"are lost before that, and the exponent may be too low by more than its interval says", *r.CutM))
 	}
 	if len(r.PowerDb) > 0 {
 		out = append(out, "a unit's power holds what its receiver reads too little of others' signals: the two "+
