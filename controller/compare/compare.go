@@ -118,6 +118,7 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 	}
 	t.oneDraw(field != nil)
 	t.note()
+	t.noteDrops(passes)
 	return t, nil
 }
 
@@ -128,6 +129,7 @@ type pass struct {
 	speedMps   *float64
 	numbers    map[string]float64 // by name, in the unit that each is shown in
 	along      []spot             // absent if so
+	dropped    float64            // packets that the kernel dropped from captures
 }
 
 // collect gathers the accepted attempts' numbers, calibration passes too, but none
@@ -151,6 +153,9 @@ func collect(a *archive.Archive, along bool) ([]pass, error) {
 		rows, _ := loaded.AllRows(a)
 		p := pass{repetition: trial.Repetition, cell: cellOf(trial), speedMps: trial.SpeedMps,
 			numbers: map[string]float64{}}
+		if n := metrics.Value(rows, "", metrics.CaptureDropped); n != nil {
+			p.dropped = *n
+		}
 		for _, n := range Numbers() {
 			if v := n.of(trial, rows); v != nil {
 				p.numbers[n.Name] = *v / n.PerUnit
@@ -304,6 +309,22 @@ func (t *Table) note() {
 	}
 	if d, e := durations(t.A.Plan), durations(t.B.Plan); d != e {
 		say("their windows are of different lengths: %s and %s", d, e)
+	}
+}
+
+// noteDrops names what captures lack of the passes that are compared: it looks as if lost on the air.
+func (t *Table) noteDrops(passes [2][]pass) {
+	for i, run := range []archive.RunInfo{t.A, t.B} {
+		trials, packets := 0, 0.0
+		for _, p := range passes[i] {
+			if p.dropped > 0 {
+				trials, packets = trials+1, packets+p.dropped
+			}
+		}
+		if trials > 0 {
+			t.Notes = append(t.Notes, fmt.Sprintf("for lack of room the kernels dropped %.0f packets from captures of %s, "+
+				"in %d of %d trials: its packet loss may be too high by as much", packets, run.Run, trials, len(passes[i])))
+		}
 	}
 }
 

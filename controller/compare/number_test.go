@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"slices"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -28,5 +30,16 @@ func TestANumberIsOfAllItsFlows(t *testing.T) {
 		if v := n.of(trial, both); v == nil || *v != want {
 			t.Errorf("%s of both flows: %v, want %g", n.Name, v, want)
 		}
+	}
+}
+
+// What captures dropped is in the packet loss that they tell, and is said of the run whose they are.
+func TestDropsOfCapturesAreSaid(t *testing.T) {
+	table := Table{A: archive.RunInfo{Run: "road"}, B: archive.RunInfo{Run: "rehearsal"}}
+	table.noteDrops([2][]pass{{{dropped: 400}, {}, {dropped: 100}}, {{}, {}}})
+	want := []string{"for lack of room the kernels dropped 500 packets from captures of road, in 2 of 3 trials: its " +
+		"packet loss may be too high by as much"}
+	if !slices.Equal(table.Notes, want) {
+		t.Errorf("notes %q, want %q", table.Notes, want)
 	}
 }

@@ -163,12 +163,13 @@ var (
 			"packets_sent × 100; too high by what captures dropped"}
 	deliveryFraction = definition{"delivery_fraction", "1",
 		"packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which " +
-			"does not define it)"}
+			"does not define it); too low by what captures dropped"}
 	linkSent = definition{LinkSent, "packets",
 		"data packets of the flow that left by the sender's interface under test within its window: without what a " +
 			"routing daemon discarded, and those it held only when they were let go"}
 	linkLoss = definition{LinkLossPercent, "%",
-		"(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100"}
+		"(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100; too high by what " +
+			"captures dropped"}
 	linkDelay = definition{"link_one_way_delay_mean_ms", "ms",
 		"mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, " +
 			"over packets that arrived: without what a routing daemon held it for at the sender"}
@@ -177,7 +178,8 @@ var (
 			"route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a " +
 			"routing daemon holds and discards the field does not see; rehearsal only"}
 	goodput = definition{"goodput_ratio", "1",
-		"packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
+		"packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3); too " +
+			"low by what captures dropped"}
 	packetsRetransmitted = definition{"packets_retransmitted", "packets",
 		"of packets_sent, those with at least one byte that was sent before"}
 	capturedRetransMB = definition{"packets_retransmitted_mb", "MB",
