@@ -322,8 +322,9 @@ func (t *Table) noteDrops(passes [2][]pass) {
 			}
 		}
 		if trials > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("for lack of room the kernels dropped %.0f packets from captures of %s, "+
-				"in %d of %d trials: its packet loss may be too high by as much", packets, run.Run, trials, len(passes[i])))
+			t.Notes = append(t.Notes, fmt.Sprintf("for lack of room the kernels dropped %.0f packets from captures "+
+				"of %s, in %d of %d trials: its packet loss may be too high by as much", packets, run.Run, trials,
+				len(passes[i])))
 		}
 	}
 }
