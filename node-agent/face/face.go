@@ -29,6 +29,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/confine"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
@@ -258,7 +259,7 @@ func (f *Face) deps() trial.Deps {
 		Radio:      f.radio.Caps,
 		Transport:  f.transport,
 		Way:        f.way,
-		Attached:   provenance.Attached,
+		Link:       link.Look,
 		Provenance: f.provenance,
 		Log:        f.log,
 	}

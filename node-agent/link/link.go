@@ -32,6 +32,27 @@ func Flags(name string) (net.Flags, error) {
 	return flags, err
 }
 
+// State is what an interface has of all that packets to its network need.
+type State struct {
+	Up      bool // it was set up, and nobody has set it down
+	Carrier bool
+	Address bool // the one that was asked for
+}
+
+// Attached reports whether it has all of it: then packets to its network have a way,
+// unless somebody has taken it.
+func (s State) Attached() bool { return s.Up && s.Carrier && s.Address }
+
+// Look reads the state of an interface with an own address; an error is that of Flags.
+func Look(name string, own netip.Addr) (State, error) {
+	flags, err := Flags(name)
+	if err != nil {
+		return State{}, err
+	}
+	_, has := Has(name, own)
+	return State{Up: flags&net.FlagUp != 0, Carrier: flags&net.FlagRunning != 0, Address: has}, nil
+}
+
 // Has reports whether an interface has an address, and its prefix length there.
 func Has(name string, address netip.Addr) (bits int, has bool) {
 	if !address.Is4() {

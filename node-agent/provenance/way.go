@@ -52,17 +52,6 @@ func wayBySource(bound string, to netip.Addr) (iface string, err error) {
 	return iface, nil
 }
 
-// Attached reports whether an interface is up, has a carrier and its own address: then
-// packets to its network have a way, unless somebody has taken it.
-func Attached(iface string, own netip.Addr) bool {
-	flags, err := link.Flags(iface)
-	if err != nil || flags&net.FlagUp == 0 || flags&net.FlagRunning == 0 {
-		return false
-	}
-	_, has := link.Has(iface, own)
-	return has
-}
-
 // way is Way, with the entry of the kernel's tables.
 func way(to netip.Addr) (netlink.Route, string, error) {
 	found, err := netlink.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})

@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/presence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -74,7 +75,7 @@ type attempt struct {
 	sockets      Sockets
 	capture      Capture           // nil when none was asked for
 	routing      Routing           // nil when no daemon was started
-	presence     *presence         // nil when the radio is not set by this node
+	presence     *presence.Radio   // nil when the radio is not set by this node
 	looking      sync.WaitGroup    // those who check whether routing is ready
 	peersReady   bool              // all peers have said that they are
 	echo         *echo             // nil when this node answers no probes
@@ -545,10 +546,10 @@ func (a *attempt) measure(order goOrder) error {
 	if err = errors.Join(err, a.endFlows(append(clients, servers...))); err != nil {
 		return err
 	}
-	if err := a.awaitOthers(); err != nil || a.trial.Radio.Mode != wire.ModeHotspot {
+	if err := a.awaitOthers(); err != nil {
 		return err
 	}
-	return a.checkHotspot()
+	return a.checkRadio()
 }
 
 // awaitClose waits for the window to close, and samples the sockets before.

@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/challenge"
@@ -120,9 +121,8 @@ type Deps struct {
 	// Way returns the interface by which packets to an address leave; nil: it is not
 	// looked at.
 	Way func(to netip.Addr) (iface string, err error)
-	// Attached reports whether an interface has a carrier and its address; not nil where
-	// Way is not.
-	Attached func(iface string, own netip.Addr) bool
+	// Link reads the state of an interface with its own address; not nil where Way is not.
+	Link func(iface string, own netip.Addr) (link.State, error)
 	// Fit returns why no trial can run on the machine as it is; nil, or returning nil: it can.
 	Fit        func() error
 	Provenance func(ctx context.Context) wire.Provenance

@@ -1,39 +1,79 @@
 package trial
 
 import (
-	"net"
+	"net/netip"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// An attempt ends when its interface is not there any more, and when another one
-// bears its name: a radio that was plugged in again is not set up.
-func TestARadioThatIsTakenAwayEndsTheAttempt(t *testing.T) {
-	lo, err := net.InterfaceByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
+// A radio that goes in the window fails the attempt, whether it is this machine's agent that had it join or somebody
+// before it, though no packet has a way then, as in an outage. A station out of reach is an outage.
+func TestARadioThatGoesInTheWindowIsNoOutage(t *testing.T) {
+	cell := wire.Caps{Driver: realDriver, Mode: "adhoc", Channel: 6, SSID: "m"}
+	client := wire.Caps{Driver: realDriver, Mode: "managed", Channel: 6, SSID: "m"}
+	up := link.State{Up: true, Carrier: true, Address: true}
 	for name, c := range map[string]struct {
-		iface string
-		index int
-		ends  bool
+		mode    string
+		was, is wire.Caps // the radio, before the window and in it
+		state   link.State
+		want    string // empty: accepted
 	}{
-		"it is there":   {"lo", lo.Index, false},
-		"it is not":     {"absent0", lo.Index, true},
-		"it is another": {"lo", lo.Index + 1, true},
+		"flight mode":         {"adhoc", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
+		"joined by hand":      {"none", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
+		"its address is gone": {"adhoc", cell, cell, link.State{Up: true, Carrier: true}, "radio_gone: lo lost its address"},
+		"made managed": {"adhoc", cell, wire.Caps{Driver: realDriver, Mode: "managed"}, up,
+			"radio_gone: the mode of lo went from adhoc to managed"},
+		"a station out of reach": {"none", client, wire.Caps{Driver: realDriver, Mode: "managed"},
+			link.State{Up: true}, ""},
+		"a cable that was pulled": {"none", wire.Caps{}, wire.Caps{}, link.State{Up: true, Address: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ended error
-			p := &presence{iface: c.iface, index: c.index, gone: func(err error) { ended = err }}
-			if bodies, err := p.Sample(0); bodies != nil || err != nil {
-				t.Errorf("samples %v, error %v", bodies, err)
+			t.Parallel()
+			car, road, plan := pair(t, 1)
+			k := wire.TrialKey{Trial: 1, Attempt: 1}
+			plan.Trials[0].DurationS, plan.Trials[0].Traffic[0].DurationS = 0.3, 0.3
+			plan.Trials[0].Radio = wire.Radio{Mode: c.mode, Channel: 6, SSID: "m"}
+			opened := func() bool { return len(car.spool.kinds(k, "window")) > 0 }
+			car.cfg.Interface = "lo" // which is there
+			car.deps.Radio = func() (*wire.Caps, error) {
+				if opened() {
+					return &c.is, nil
+				}
+				return &c.was, nil
 			}
-			if (ended != nil) != c.ends {
-				t.Fatalf("ended with %v", ended)
+			car.deps.Link = func(string, netip.Addr) (link.State, error) {
+				if opened() {
+					return c.state, nil
+				}
+				return up, nil
 			}
-			if c.ends && reasonOf(ended).Code != wire.ReasonRadioGone {
-				t.Errorf("ended with %v", ended)
+			car.deps.Way = func(netip.Addr) (string, error) {
+				if opened() && c.state != up {
+					return "", unix.ENETUNREACH
+				}
+				return "lo", nil
+			}
+			road.cfg.Interface = "lo"
+			road.deps.Radio = func() (*wire.Caps, error) { return &c.was, nil }
+			for _, r := range []*rig{road, car} {
+				if _, err := r.Load(ctx, holder, plan); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keepFirst(t, car, road, plan)
+			v, err := car.View(ctx, plan.Run, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := v.Trials[0].Attempts[0]
+			if got := last.Reason.String(); (c.want == "") != (last.Outcome == wire.Accepted) ||
+				!strings.HasPrefix(got, c.want) {
+				t.Errorf("%s: %q, want %q", last.Outcome, got, c.want)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/presence"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -210,6 +212,42 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 		}
 	}
 	return &caps, nil
+}
+
+// watchPresence watches a radio that the attempt has set, and one that somebody has put into a
+// cell or a mesh: nothing but this machine takes it away, or out of there.
+func (a *attempt) watchPresence(radio *wire.Caps) (err error) {
+	e := a.engine
+	if !setByPlan(a.trial.Radio) {
+		radio, _ = e.deps.Radio() // what cannot be read is left as it is
+		if !setsRadio(radio) || radio.Channel == 0 || radio.Mode != "adhoc" && radio.Mode != "mesh" {
+			return nil
+		}
+	}
+	if !isReal(radio) {
+		return nil
+	}
+	a.presence, err = presence.Find(e.cfg.Interface, func(err error) { a.cancel(fault{wire.ReasonRadioGone, err}) })
+	if self, ok := e.planNode(e.cfg.Node); err == nil && ok && setsRadio(radio) && e.deps.Link != nil {
+		own, _ := netip.ParsePrefix(self.MeshPrefix)
+		a.presence.Hold(own.Addr(), e.deps.Link, radio, e.deps.Radio)
+	}
+	return err
+}
+
+// checkRadio looks at the radio for the last time once the window has closed.
+func (a *attempt) checkRadio() error {
+	if a.trial.Radio.Mode == wire.ModeHotspot {
+		return a.checkHotspot()
+	}
+	if a.presence == nil {
+		return nil
+	}
+	err := a.presence.Check(a.ctx)
+	if cause := context.Cause(a.ctx); err == nil || cause != nil {
+		return cause
+	}
+	return fault{wire.ReasonRadioGone, err}
 }
 
 // checkHotspot fails an attempt after whose window Android keeps the hotspot no more,

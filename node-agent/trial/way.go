@@ -65,14 +65,14 @@ func (a *attempt) waysLeave(nodes []string, daemon, outages bool) error {
 		iface, err := e.deps.Way(to)
 		if err != nil {
 			none := errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH)
-			if none && (daemon || outages && !e.deps.Attached(e.cfg.Interface, own.Addr())) {
+			if none && (daemon || outages && !e.attached(own.Addr())) {
 				continue
 			}
 			return fmt.Errorf("there is no way to %s at %s: %w; see the node's rules and routes: ip rule, ip "+
 				"route get %s", name, to, err, to)
 		}
 		if iface != e.cfg.Interface && outages && a.trial.Radio.Mode == wire.ModeHotspot &&
-			!e.deps.Attached(e.cfg.Interface, own.Addr()) {
+			!e.attached(own.Addr()) {
 			continue // Android takes the addresses of a station out of reach, and with them the way: an outage, too
 		}
 		if iface != e.cfg.Interface && !(daemon && ofDaemon(iface)) {
@@ -81,6 +81,11 @@ func (a *attempt) waysLeave(nodes []string, daemon, outages bool) error {
 		}
 	}
 	return nil
+}
+
+func (e *Engine) attached(own netip.Addr) bool {
+	is, err := e.deps.Link(e.cfg.Interface, own)
+	return err == nil && is.Attached()
 }
 
 // ofDaemon reports whether an interface is one that a routing daemon has made.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -107,7 +108,9 @@ func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
 				return wire.Caps{SSID: phone.network}, nil
 			}
 			var asked atomic.Int32
-			car.deps.Attached = func(string, netip.Addr) bool { return !c.away }
+			car.deps.Link = func(string, netip.Addr) (link.State, error) {
+				return link.State{Up: true, Address: true, Carrier: !c.away}, nil
+			}
 			car.deps.Way = func(netip.Addr) (string, error) {
 				opened := car.spool.kinds(k, "window")
 				if len(opened) == 0 {
