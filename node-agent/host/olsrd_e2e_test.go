@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -85,6 +86,7 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 	var hosts []*exec.Cmd
 	hello := 0.5
 	for i, f := range []*field{&a, &b} {
+		f.ns.Run(t, "ip", "-4", "addr", "flush", "dev", device) // olsrd takes the first address
 		befores = append(befores, f.snapshot(t))
 		f.cfg.Binaries = map[string]string{olsrd: binary}
 		c, cmd := f.start(t, true)
@@ -94,10 +96,9 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}
 	judgeFiles(t, a)
-	// The mesh's address is not the interface's first: olsrd takes the first.
-	awaitOutput(t, a, "192.168.7.2", "-4", "route", "show", "proto", fmt.Sprint(protocolOlsrd))
+	awaitOutput(t, a, "10.77.0.2", "-4", "route", "show", "proto", fmt.Sprint(protocolOlsrd))
 	w := a.watch(t, olsrd)
-	w.heard(t, a, "192.168.7.2")
+	w.heard(t, a, "10.77.0.2")
 	if pid := a.running(t, binary); pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
 		t.Fatalf("no olsrd to kill (pid %d)", pid)
 	}
@@ -113,6 +114,27 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		mustEqual(t, f.ns.Name, befores[i], f.snapshot(t))
 		terminate(t, hosts[i])
 	}
+}
+
+// olsrd would be known by an interface's first address, at which nobody in the mesh looks for it.
+func TestE2EOlsrdIsRefusedBehindAnotherAddress(t *testing.T) {
+	f, _ := newField(t)
+	binary, err := exec.LookPath("true") // it does not come to be started
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cfg.Binaries = map[string]string{olsrd: binary}
+	c, host := f.start(t, true)
+	apply(t, c, ScopeRun, []change.Change{address("10.77.0.1/24")})
+	_, err = c.Apply(t.Context(), ScopeTrial, []change.Change{change.Daemon{Name: olsrd, Interface: device,
+		Announce: netip.MustParsePrefix("10.77.0.0/24")}})
+	var refused *change.Refused
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "and that is 192.168.7.1, not one in 10.77.0.0/24") ||
+		!strings.Contains(refused.Cure, "ip address del 192.168.7.1/24 dev "+device) {
+		t.Errorf("olsrd behind another address: %v", err)
+	}
+	restoreAll(t, c)
+	terminate(t, host)
 }
 
 // hearsOfTheEnd waits until the end of what was killed is told.

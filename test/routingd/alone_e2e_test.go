@@ -101,6 +101,24 @@ func TestOneDatagramIsEnough(t *testing.T) {
 	}
 }
 
+// A node is known by its address in the mesh, though its interface had another one before, as of DHCP.
+func TestTheMeshsAddressIsTheNodes(t *testing.T) {
+	a := newAir(t, 2, chain(2)...)
+	for i, n := range a.nodes {
+		n.Run(t, "ip", "addr", "flush", "dev", "wlan0")
+		n.Run(t, "ip", "addr", "add", fmt.Sprintf("192.168.9.%d/24", i+1), "dev", "wlan0")
+		n.Run(t, "ip", "addr", "add", addr(i)+"/24", "dev", "wlan0")
+	}
+	for i, d := range a.everywhere(t, "aodv", "--network", "10.77.0.0/24") {
+		if s, err := d.state(); err != nil || s.Address != addr(i) {
+			t.Errorf("node %d calls itself %q, %v", i, s.Address, err)
+		}
+	}
+	if ask(t, a.nodes[0], echo(t, a.nodes[1], addr(1)), 1, patience) != 1 {
+		t.Error("nothing came through")
+	}
+}
+
 // A flow keeps its route for longer than a route lives without use.
 func TestARouteInUseStays(t *testing.T) {
 	a := newAir(t, 3, chain(3)...)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
@@ -98,6 +99,11 @@ func (d Daemon) prepare(k *Kernel, id uint64) (*daemonUndo, error) {
 			Cure: "use a kernel with IPv6, or a plan with routing: static",
 		}
 	}
+	if kind.first {
+		if err := d.checkFirst(link); err != nil {
+			return nil, err
+		}
+	}
 	u := &daemonUndo{Daemon: process.Daemon{
 		Name: d.Name, Binary: k.binaries[kind.binary], Interface: d.Interface, Index: link.Attrs().Index,
 		Dir:           filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, d.Name)),
@@ -113,6 +119,25 @@ func (d Daemon) prepare(k *Kernel, id uint64) (*daemonUndo, error) {
 	}
 	u.Sysctls, err = kind.settings(d.Interface)
 	return u, err
+}
+
+// checkFirst refuses a daemon that would know this node by an address outside the mesh.
+func (d Daemon) checkFirst(link netlink.Link) error {
+	has, err := netstack.Redump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	if err != nil {
+		return fmt.Errorf("list addresses of %q: %w", d.Interface, err)
+	}
+	if len(has) == 0 {
+		return nil // it waits for one
+	}
+	if first, _ := netip.AddrFromSlice(has[0].IP.To4()); !d.Announce.Contains(first) {
+		return &Refused{
+			Reason: fmt.Sprintf("%s takes the first address of %s for its own, and that is %s, not one in %s", d.Name,
+				d.Interface, first, d.Announce.Masked()),
+			Cure: fmt.Sprintf("take it off: ip address del %s dev %s; or plan another protocol", has[0].IPNet, d.Interface),
+		}
+	}
+	return nil
 }
 
 func (d Daemon) apply(k *Kernel, u *daemonUndo) error {

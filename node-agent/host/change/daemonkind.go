@@ -31,6 +31,7 @@ type daemonKind struct {
 	binary        string // name among the binaries
 	routeProtocol int    // that its routes have in the kernel
 	linkLocal     bool   // it speaks over IPv6 link-local addresses
+	first         bool   // it takes an interface's first address for its own
 	forward       bool   // the kernel forwards for it
 	mesh          bool   // of layer 2: the kernel's own, with a device of its own; the process only reads it
 	args          func(u process.Daemon) []string
@@ -44,7 +45,7 @@ func daemonKinds() map[string]daemonKind {
 		babeld: {binary: babeld, routeProtocol: protocolBabel, linkLocal: true, forward: true,
 			args:   func(u process.Daemon) []string { return []string{"-I", "", "-c", u.ConfigPath()} },
 			config: babeldConfig, answers: connects},
-		olsrd: {binary: olsrd, routeProtocol: protocolOlsrd, forward: true,
+		olsrd: {binary: olsrd, routeProtocol: protocolOlsrd, forward: true, first: true,
 			args:   func(u process.Daemon) []string { return []string{"-f", u.ConfigPath(), "-nofork", "-d", "0"} },
 			config: olsrdConfig, answers: olsrdAnswers},
 	}

@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -138,23 +139,41 @@ func (d *daemon) findInterface() error {
 	if err != nil {
 		return fmt.Errorf("read addresses of %q: %w", d.cfg.Interface, err)
 	}
-	if len(addrs) == 0 {
-		return fmt.Errorf("interface %q has no IPv4 address: give it one, for example `ip address add 10.77.0.1/24 "+
-			"dev %s`", d.cfg.Interface, d.cfg.Interface)
+	var has []netip.Prefix
+	for _, a := range addrs {
+		ip, _ := netip.AddrFromSlice(a.IP.To4())
+		bits, _ := a.Mask.Size()
+		has = append(has, netip.PrefixFrom(ip, bits))
 	}
-	own, _ := netip.AddrFromSlice(addrs[0].IP.To4())
-	bits, _ := addrs[0].Mask.Size()
-	d.network = netip.PrefixFrom(own, bits).Masked()
-	if d.cfg.Catch.IsValid() {
-		d.network = d.cfg.Catch.Masked()
+	own, network, err := ownAddress(d.cfg.Interface, has, d.cfg.Catch)
+	if err != nil {
+		return err
 	}
-	if !d.network.Addr().Is4() || d.network.IsSingleIP() {
-		return fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or "+
-			"name the network", d.network)
-	}
+	d.network = network
 	d.link = link
 	d.iface = manet.Interface{Name: d.cfg.Interface, Address: own, MTU: link.Attrs().MTU}
 	return nil
+}
+
+// ownAddress picks the address by which the node is known in the mesh. An interface may have had others before, as by
+// DHCP: the first is only taken where no network is named.
+func ownAddress(iface string, has []netip.Prefix, network netip.Prefix) (own netip.Addr, of netip.Prefix, err error) {
+	of = network.Masked()
+	at := slices.IndexFunc(has, func(p netip.Prefix) bool { return !of.IsValid() || of.Contains(p.Addr()) })
+	switch {
+	case at < 0 && of.IsValid():
+		return own, of, fmt.Errorf("interface %q has no IPv4 address in %s, the mesh's network: give it one", iface, of)
+	case at < 0:
+		return own, of, fmt.Errorf("interface %q has no IPv4 address: give it one, for example `ip address add "+
+			"10.77.0.1/24 dev %s`", iface, iface)
+	case !of.IsValid():
+		of = has[at].Masked()
+	}
+	if !of.Addr().Is4() || of.IsSingleIP() {
+		return own, of, fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or "+
+			"name the network", of)
+	}
+	return has[at].Addr(), of, nil
 }
 
 // lock keeps a second daemon off the interface. The name is abstract: it
