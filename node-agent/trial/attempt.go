@@ -154,7 +154,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		switch {
 		case a.ctx.Err() != nil:
 			err = context.Cause(a.ctx)
-		case errors.Is(ctx.Err(), context.Canceled): // the controller went away, or this agent is ending
+		case ctx.Err() != nil: // the controller went away, a peer waits no longer, or this agent is ending
 			err = verdict.Interruption{Code: wire.ReasonAborted,
 				Text: "who armed the node did not wait for the end of that"}
 		}

@@ -462,6 +462,26 @@ func TestNodesGoOnAlone(t *testing.T) {
 	}
 }
 
+// Alone, a peer takes its time to arm: it may have a network to join at each trial.
+func TestAPeerThatArmsSlowlyTakesPartAlone(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 2)
+	keepFirst(t, car, road, plan)
+	road.host.mu.Lock()
+	road.host.takes = lateArm * 3 / 4 // the changes of the run, and those of the trial
+	road.host.mu.Unlock()
+	for _, r := range []*rig{road, car} {
+		takeLease(t, r, 0) // the controller is gone
+	}
+	k := wire.TrialKey{Trial: 2, Attempt: 1}
+	await(t, "the trial", func() bool { return car.kept(k) && road.kept(k) })
+	for _, r := range []*rig{road, car} {
+		if outcome, reason := r.outcome(t, k); outcome != wire.Accepted {
+			t.Errorf("%s: %s, %s", r.cfg.Node, outcome, reason)
+		}
+	}
+}
+
 func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	car.plan.Trials[0].Gate.TimeoutS = 0.2

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
@@ -25,8 +26,9 @@ type fakeHost struct {
 	mu       sync.Mutex
 	applied  map[string][]string // scope → changes in words
 	fail     error
-	stays    error // nothing is put back
-	hangs    bool  // a call waits until it is given up
+	stays    error         // nothing is put back
+	hangs    bool          // a call waits until it is given up
+	takes    time.Duration // a change, which is not made when it is given up before
 	instance string
 	byHand   string
 	away     bool
@@ -55,6 +57,14 @@ func (h *fakeHost) Apply(ctx context.Context, scope string, cs []change.Change) 
 	if h.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
+	}
+	h.mu.Lock()
+	takes := h.takes
+	h.mu.Unlock()
+	if takes > 0 && len(cs) > 0 {
+		if err := pause.For(ctx, takes); err != nil {
+			return nil, err
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

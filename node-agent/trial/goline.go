@@ -30,8 +30,11 @@ const (
 	// goQuiet is how long before the window GO falls silent, so that nothing
 	// of it is in the air when the window opens.
 	goQuiet = 100 * time.Millisecond
-	// lateArm is what a peer may take to arm itself when no controller has.
-	lateArm = 2 * time.Second
+	// lateArm is what a peer may take to arm itself when GO finds that nobody had it do so. Asked to before the gate
+	// it has as long as who asks waits, up to lateJoin, which is what two calls to the host process may take: one may
+	// have it join a network, or give one up.
+	lateArm  = 2 * time.Second
+	lateJoin = 90 * time.Second
 	// meshAfter is how many unanswered GOs on the control link send the next
 	// ones over the mesh as well.
 	meshAfter = 3
@@ -143,7 +146,7 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		a.giveWay(k, state)
 		return nil // answered once this node is free, if that is soon enough
 	default:
-		if err := e.armLate(ctx, k); err != nil {
+		if err := e.armLate(ctx, k, mayTake(g)); err != nil {
 			ack.Ready, ack.Ended, ack.Reason = false, e.hasEnded(), clip(err.Error())
 			return ack
 		}
@@ -171,9 +174,17 @@ func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	}
 }
 
+// mayTake is how long arming on a GO may take.
+func mayTake(g wire.Go) time.Duration {
+	if g.Type != wire.GoArm {
+		return lateArm
+	}
+	return max(lateArm, min(time.Duration(g.StartInUs)*time.Microsecond, lateJoin))
+}
+
 // armLate arms for an attempt that no controller has armed here. An error says
 // at once that this node cannot take part.
-func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
+func (e *Engine) armLate(ctx context.Context, k wire.TrialKey, within time.Duration) error {
 	var a *attempt
 	looking, enough := context.WithTimeout(ctx, lateArm)
 	defer enough()
@@ -190,7 +201,7 @@ func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
 	e.work.Add(1)
 	go func() {
 		defer e.work.Done()
-		ctx, cancel := context.WithTimeout(ctx, lateArm)
+		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		if err := a.begin(ctx); err != nil {
 			e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)

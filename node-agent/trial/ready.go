@@ -142,6 +142,9 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !e.leaseHeld() { // the peers arm meanwhile
+		limit = max(limit, lateJoin)
+	}
 	until := e.deps.Clock.BootNs() + limit.Nanoseconds()
 	a.tellWait("waiting for routing", a.trial.Gate.AtStart)
 	if len(peers) > 0 {
