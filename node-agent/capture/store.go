@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Store is the folder of a node's captures: one folder a run, one file an
-// attempt. A file stays until its attempt is decided, or another run is loaded.
+// attempt. A file stays until its attempt is decided, or its run is given up.
 type Store struct{ dir string }
 
 // NewStore makes a store in a folder, which need not be there.
@@ -55,14 +56,23 @@ func (s Store) Remove(run string, k wire.TrialKey) error {
 	return nil
 }
 
-// KeepOnly forgets the captures of every run but one.
-func (s Store) KeepOnly(run string) error {
+// KeepOnly forgets the captures of every run but these.
+func (s Store) KeepOnly(runs ...string) error {
+	return s.forget(func(run string) bool { return !slices.Contains(runs, run) })
+}
+
+// Forget forgets the captures of a run.
+func (s Store) Forget(run string) error {
+	return s.forget(func(other string) bool { return other == run })
+}
+
+func (s Store) forget(which func(run string) bool) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove captures: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() == run {
+		if !which(e.Name()) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {

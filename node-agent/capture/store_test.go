@@ -42,6 +42,9 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 	if _, _, err := s.Read("one", k, 0, 1); !errors.As(err, &refused) {
 		t.Errorf("the other run's capture is still there: %v", err)
 	}
+	if err := s.Forget("one"); err != nil {
+		t.Errorf("forget a run without captures: %v", err)
+	}
 	for range 2 {
 		if err := s.Remove("two", k); err != nil {
 			t.Error(err)

@@ -238,13 +238,13 @@ func (f *Face) End(ctx context.Context, p api.Peer, run string) (wire.RestoreRep
 	return f.engine.End(ctx, p.Name, run)
 }
 
-// Forget passes on that nobody collects what was recorded of a run. Its photos and recordings go too, and those of no
-// run when no run is left whose controller would collect them beside its own.
+// Forget passes on that nobody collects what was recorded of a run. Its captures, photos and recordings go too, and
+// photos of no run when no run is left whose controller would collect them beside its own.
 func (f *Face) Forget(run string, drop func() error) error {
 	if err := f.engine.Forget(run, drop); err != nil {
 		return err
 	}
-	err := f.attachments.Forget(run)
+	err := errors.Join(f.stored.Forget(run), f.attachments.Forget(run))
 	if !f.engine.Busy() && len(f.spool.Status().UnconfirmedRuns) == 0 {
 		err = errors.Join(err, f.attachments.Forget(""))
 	}
