@@ -94,21 +94,65 @@ func (m Managers) findAndroid(iface *net.Interface) (*Held, error) {
 	if err != nil || own != iface.Name {
 		return nil, err
 	}
-	on, err := m.androidWifi()
-	if err != nil || !on {
+	on, status, err := m.wifiStatus()
+	scans := err == nil && scansAlways(status)
+	if err != nil || !on && !scans {
 		return nil, err
 	}
-	return &Held{Manager: Android, Interface: iface.Name, Lasting: true}, nil
+	return &Held{Manager: Android, Interface: iface.Name, Lasting: true, Scans: scans, Off: !on}, nil
 }
 
-func (m Managers) androidLetsGo(Held) error { return m.setAndroid(false) }
+// scansAlways reports whether Android scans with Wi-Fi off, too (printStatus of WifiShellCommand). Then it keeps the
+// radio, scans for any app that wants to know where it is, and may switch Wi-Fi on by itself near a network that it
+// knows: WakeupController runs in this mode only (ScanOnlyModeState of ConcreteClientModeManager).
+func scansAlways(status string) bool {
+	for line := range strings.Lines(status) {
+		if strings.TrimSpace(line) == "Wifi scanning is always available" {
+			return true
+		}
+	}
+	return false
+}
+
+// androidLetsGo ends scanning first, so that Wi-Fi that goes off does not go on with it.
+func (m Managers) androidLetsGo(h Held) error {
+	if h.Scans {
+		if err := m.setScans(false); err != nil {
+			return fmt.Errorf("%w; switch it off by hand: Settings, Location, Location services, Wi-Fi scanning", err)
+		}
+	}
+	if h.Off {
+		return nil
+	}
+	return m.setAndroid(false)
+}
 
 // androidTakesBack is also what an agent that starts at boot begins with, before Android is there.
-func (m Managers) androidTakesBack(Held) error {
-	if err := m.AwaitAndroid(); err != nil {
+func (m Managers) androidTakesBack(h Held) error {
+	err := m.AwaitAndroid()
+	if err == nil && h.Scans {
+		err = m.setScans(true)
+	}
+	if err == nil && !h.Off {
+		err = m.setAndroid(true)
+	}
+	if err == nil {
+		m.sleep(settingsLate)
+	}
+	return err
+}
+
+// setScans has Android scan with Wi-Fi off, or not, and waits until it says so.
+func (m Managers) setScans(always bool) error {
+	want := map[bool]string{true: "enabled", false: "disabled"}[always]
+	if _, err := m.runAndroid("cmd", "wifi", "set-scan-always-available", want); err != nil {
 		return err
 	}
-	return m.GiveBackWiFi(true)
+	return await(func() (bool, string, error) {
+		_, status, err := m.wifiStatus()
+		is := scansAlways(status)
+		return is == always, map[bool]string{true: "scanning with Wi-Fi off", false: "not scanning with Wi-Fi off"}[is], err
+	})
 }
 
 // settingsLate is longer than Android may take to have a setting on its disk: it writes 200 ms after a change, and no

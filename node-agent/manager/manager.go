@@ -22,6 +22,10 @@ type Held struct {
 	Connection string `json:"connection,omitempty"`
 	// Lasting: that the interface was let go outlives a reboot.
 	Lasting bool `json:"lasting,omitempty"`
+	// Scans: Android scans with Wi-Fi off, too.
+	Scans bool `json:"scans,omitempty"`
+	// Off: Android's Wi-Fi is off, and only scans.
+	Off bool `json:"off,omitempty"`
 }
 
 // The managers that are known.

@@ -129,7 +129,8 @@ func TestSupplicantIsToldToDisconnectAndToReconnect(t *testing.T) {
 }
 
 // fakeAndroid is a program in the place of Android's, which keeps its state in
-// a file, as a device keeps it over a reboot.
+// files, as a device keeps it over a reboot. It scans with Wi-Fi off where the second has
+// "enabled".
 func fakeAndroid(t *testing.T, m Managers, state string) (path string) {
 	t.Helper()
 	if err := os.Mkdir(m.android, 0o755); err != nil {
@@ -137,10 +138,13 @@ func fakeAndroid(t *testing.T, m Managers, state string) (path string) {
 	}
 	path = filepath.Join(m.android, "state")
 	script := "#!/bin/sh\n[ \"$1\" = wifi ] || exit 9\ncase $2 in\nstatus) read s <" + path + "; echo \"Wifi is " +
-		"$s\"; echo \"Wifi scanning is always available\" ;;\n" +
-		"set-wifi-enabled) echo $3 >" + path + " ;;\n*) exit 9 ;;\nesac\n"
-	if err := errors.Join(os.WriteFile(path, []byte(state+"\n"), 0o600), os.WriteFile(filepath.Join(m.android, "cmd"),
-		[]byte(script), 0o755)); err != nil {
+		"$s\"; read s <" + path + ".scans; [ $s = enabled ] && echo \"Wifi scanning is always available\" || " +
+		"echo \"Wifi scanning is only available when wifi is enabled\" ;;\n" +
+		"set-wifi-enabled) echo $3 >" + path + " ;;\nset-scan-always-available) echo $3 >" + path + ".scans ;;\n" +
+		"*) exit 9 ;;\nesac\n"
+	if err := errors.Join(os.WriteFile(path, []byte(state+"\n"), 0o600),
+		os.WriteFile(path+".scans", []byte("disabled\n"), 0o600),
+		os.WriteFile(filepath.Join(m.android, "cmd"), []byte(script), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	setProperty(t, m, "", "")
@@ -211,6 +215,52 @@ func TestAndroidsWifiIsSwitchedOffAndOn(t *testing.T) {
 	}
 	if err := m.TakeBack(held[0]); err != nil || is() != "enabled" || saved != "enabled" {
 		t.Errorf("taken back: %v, Wi-Fi is %s, and after a loss of power %s", err, is(), saved)
+	}
+}
+
+// An Android that scans with Wi-Fi off keeps the radio: it stops for as long as the radio is the agent's.
+func TestAndroidStopsScanningWithWifiOff(t *testing.T) {
+	for _, wifi := range []string{"enabled", "disabled"} {
+		m := nobody(t)
+		path := fakeAndroid(t, m, wifi)
+		is := func() string {
+			words, err := os.ReadFile(path)
+			scans, scanErr := os.ReadFile(path + ".scans")
+			if err != nil || scanErr != nil {
+				t.Fatal(err, scanErr)
+			}
+			return strings.Join(strings.Fields(string(words)+string(scans)), " ")
+		}
+		if err := m.setScans(true); err != nil || is() != wifi+" enabled" {
+			t.Fatalf("begin: %v, %s", err, is())
+		}
+		held, err := m.Find(wlan)
+		if err != nil || len(held) != 1 || !held[0].Scans || held[0].Off != (wifi == "disabled") || !held[0].Lasting {
+			t.Fatalf("Wi-Fi %s: found %+v, %v", wifi, held, err)
+		}
+		if err := m.LetGo(held[0]); err != nil || is() != "disabled disabled" {
+			t.Errorf("Wi-Fi %s: let go: %v, Wi-Fi and scanning are %s", wifi, err, is())
+		}
+		if now, err := m.Find(wlan); err != nil || len(now) != 0 {
+			t.Errorf("Wi-Fi %s: held by %+v after all, %v", wifi, now, err)
+		}
+		saved := ""
+		m.sleep = func(time.Duration) { saved = is() }
+		if err := m.TakeBack(held[0]); err != nil || is() != wifi+" enabled" || saved != is() {
+			t.Errorf("Wi-Fi %s: taken back: %v, Wi-Fi and scanning are %s, and after a loss of power %s", wifi, err, is(),
+				saved)
+		}
+	}
+}
+
+// An Android that does not stop scanning says what a person can do.
+func TestAnAndroidThatGoesOnScanningIsNotTaken(t *testing.T) {
+	m := nobody(t)
+	phoneProgram(t, m, "cmd", "[ $2 = status ] || { echo 'Unknown command' >&2; exit 255; }; echo 'Wifi is enabled'; "+
+		"echo 'Wifi scanning is always available'")
+	err := m.LetGo(Held{Manager: Android, Interface: "wlan0", Lasting: true, Scans: true})
+	if err == nil || !strings.Contains(err.Error(), "by hand: Settings, Location") {
+		t.Errorf("let go: %v", err)
 	}
 }
 
