@@ -95,23 +95,13 @@ func parseNeighbor(words []string) wire.RoutingNeighbor {
 
 // follow holds a connection to babeld's socket, by whose end its own shows.
 func (b *babeld) follow(ctx context.Context, told func(wire.Body)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	routes := make(chan error, 1)
-	go func() { routes <- b.kernel().follow(ctx, told) }()
-	err := converse(ctx, b.Socket, "", func(r io.Reader) error {
-		if _, err := io.Copy(io.Discard, r); err != nil {
-			return err
-		}
-		return io.ErrUnexpectedEOF
+	routes := func(ctx context.Context) error { return b.kernel().follow(ctx, told) }
+	return alongside(ctx, routes, func(ctx context.Context) error {
+		return converse(ctx, b.Socket, "", func(r io.Reader) error {
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return err
+			}
+			return io.ErrUnexpectedEOF
+		})
 	})
-	cancel()
-	return errors.Join(err, ignoreCanceled(<-routes))
-}
-
-func ignoreCanceled(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

@@ -59,7 +59,24 @@ func (k kernelRoutes) follow(ctx context.Context, told func(wire.Body)) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return errors.New("the kernel's messages of routes ended")
+	return errRoutes
+}
+
+// errRoutes says that changes of routes may be missed: the kernel gives up who is slow to read them (ENOBUFS).
+var errRoutes = errors.New("the kernel's messages of routes ended")
+
+// alongside follows the kernel's routes as long as a daemon lives. Whichever ends first ends the other, and says why.
+func alongside(ctx context.Context, routes, life func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 2)
+	for _, f := range []func(context.Context) error{routes, life} {
+		go func() { ended <- f(ctx) }()
+	}
+	first := <-ended
+	cancel()
+	<-ended
+	return first
 }
 
 // change is a route as a record; false for one that is not the daemon's, or

@@ -107,23 +107,22 @@ func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
 // follow tells the kernel's changes, and looks every second whether olsrd
 // still answers: its plugin ends a connection after each answer.
 func (o *olsrd) follow(ctx context.Context, told func(wire.Body)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	routes := make(chan error, 1)
-	go func() { routes <- o.kernel().follow(ctx, told) }()
-	tick := time.NewTicker(countEvery)
-	defer tick.Stop()
-	var err error
-	for err == nil {
-		select {
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-tick.C:
+	routes := func(ctx context.Context) error { return o.kernel().follow(ctx, told) }
+	return alongside(ctx, routes, func(ctx context.Context) error {
+		tick := time.NewTicker(countEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
 			asking, done := context.WithTimeout(ctx, askTimeout)
-			_, err = getJSON(asking, "/version")
+			_, err := getJSON(asking, "/version")
 			done()
+			if err != nil {
+				return err
+			}
 		}
-	}
-	cancel()
-	return errors.Join(err, ignoreCanceled(<-routes))
+	})
 }

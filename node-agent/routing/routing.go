@@ -85,6 +85,10 @@ func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read state of routing daemon %s: %w", t.Protocol, err)
 	}
+	return begin(t, d, first, gone), nil
+}
+
+func begin(t Target, d driver, first state, gone func(error)) *Watch {
 	run, stop := context.WithCancel(context.Background())
 	w := &Watch{driver: d, boot: t.BootNs, run: run, stop: stop}
 	now := t.BootNs()
@@ -94,11 +98,15 @@ func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
 	}
 	w.ended.Go(func() {
 		err := d.follow(run, w.tell)
-		if run.Err() == nil {
+		switch {
+		case run.Err() != nil:
+		case errors.Is(err, errRoutes):
+			gone(fmt.Errorf("the routes of routing daemon %s are not followed any more: %w", t.Protocol, err))
+		default:
 			gone(fmt.Errorf("routing daemon %s has gone: %w", t.Protocol, errors.Join(err)))
 		}
 	})
-	return w, nil
+	return w
 }
 
 // newDriver knows which language a protocol's daemon speaks.

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -146,3 +147,36 @@ func TestAHungDaemonHoldsNoSampleUp(t *testing.T) {
 		t.Error("it is not told that the daemon has not answered")
 	}
 }
+
+// Who follows a daemon's routes ends with the daemon, and the watch ends with what follows its routes: it would tell of
+// no change from then on.
+func TestADaemonAndItsRoutesAreFollowedTogether(t *testing.T) {
+	waits := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	ends := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	died := errors.New("it died")
+	if err := alongside(t.Context(), ends(errRoutes), waits); !errors.Is(err, errRoutes) {
+		t.Errorf("when the routes end: %v", err)
+	}
+	if err := alongside(t.Context(), waits, ends(died)); !errors.Is(err, died) {
+		t.Errorf("when the daemon ends: %v", err)
+	}
+	for err, want := range map[error]string{
+		errRoutes: "the routes of routing daemon babeld are not followed any more", died: "routing daemon babeld has gone",
+	} {
+		told := make(chan error, 1)
+		w := begin(Target{Protocol: "babeld", BootNs: func() int64 { return 0 }}, ended{err}, state{},
+			func(err error) { told <- err })
+		if got := <-told; !strings.HasPrefix(got.Error(), want) || !errors.Is(got, err) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ended is a driver whose watch ends at once.
+type ended struct{ err error }
+
+func (e ended) follow(context.Context, func(wire.Body)) error { return e.err }
+func (ended) ask(context.Context) (state, error)              { return state{}, nil }
