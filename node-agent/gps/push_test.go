@@ -58,6 +58,40 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 	}
 }
 
+// A fix that the network held up is as old as its receiver's clock says, though its sender gave its age before it went:
+// it is left out, and the fix before it ages. What comes at once again counts.
+func TestAPushThatWasHeldUpIsNoNewFix(t *testing.T) {
+	clk := &handClock{}
+	c := NewPushed(clk)
+	taken := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	push := func(arrives, of time.Duration) wire.GPS {
+		clk.set(arrives)
+		f := pushed(0, 13.9)
+		f.TimeUTC = taken.Add(of).Format("2006-01-02T15:04:05.000Z")
+		c.Push("driver", f, true)
+		return c.Tick()
+	}
+	for at := 10 * time.Second; at < 14*time.Second; at += time.Second {
+		if g := push(at, at); g.SpeedMps == nil || *g.FixBootNs != at.Nanoseconds() {
+			t.Fatalf("at %s: %+v", at, g)
+		}
+	}
+	if g := push(16*time.Second, 14*time.Second); g.SpeedMps != nil || *g.FixAgeMs != 3000 || !g.Connected {
+		t.Errorf("the fix of 14 s, at 16 s: %+v", g)
+	}
+	if g := push(16100*time.Millisecond, 16*time.Second); g.SpeedMps == nil || *g.FixAgeMs != 0 {
+		t.Errorf("the fix of 16 s, at 16.1 s: %+v", g)
+	}
+	clk.set(17 * time.Second)
+	c.Push("driver", pushed(0, 13.9), true) // whose receiver's time is not known
+	if g := c.Tick(); g.SpeedMps == nil || *g.FixAgeMs != 0 {
+		t.Errorf("a fix without a time: %+v", g)
+	}
+	if _, ok := c.BehindBoot(); ok {
+		t.Error("a pushed fix's time is taken for that of a receiver here")
+	}
+}
+
 func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
 	clk, c := afterAFix()
 	clk.set(11 * time.Second)
