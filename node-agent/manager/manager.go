@@ -28,6 +28,10 @@ type Held struct {
 	Off bool `json:"off,omitempty"`
 }
 
+// Addresses reports whether the manager gives the interface addresses and routes itself once it has it back: Android,
+// and NetworkManager with a profile.
+func (h Held) Addresses() bool { return h.Manager == Android || h.Connection != "" }
+
 // The managers that are known.
 const (
 	NetworkManager = "NetworkManager"

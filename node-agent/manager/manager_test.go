@@ -128,6 +128,19 @@ func TestSupplicantIsToldToDisconnectAndToReconnect(t *testing.T) {
 	}
 }
 
+// What a manager gives the interface itself is not put back beside it: it may be in another network then.
+func TestWhoGivesAnInterfaceItsAddresses(t *testing.T) {
+	for held, want := range map[Held]bool{
+		{Manager: Android, Lasting: true}: true, {Manager: Android, Lasting: true, Scans: true, Off: true}: true,
+		{Manager: NetworkManager, Connection: "9a1c"}: true, {Manager: NetworkManager}: false,
+		{Manager: Supplicant}: false,
+	} {
+		if got := held.Addresses(); got != want {
+			t.Errorf("%+v: %v", held, got)
+		}
+	}
+}
+
 // fakeAndroid is a program in the place of Android's, which keeps its state in
 // files, as a device keeps it over a reboot. It scans with Wi-Fi off where the second has
 // "enabled".

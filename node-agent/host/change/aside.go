@@ -43,7 +43,7 @@ func (a Aside) prepare(k *Kernel, _ uint64) (*asideUndo, error) {
 	}
 	state.Up = new(netstack.IsUp(link))
 	for _, h := range held {
-		if h.Connection != "" { // its addresses and routes are made by the one who connects again
+		if h.Addresses() { // the former ones may be of another network by then
 			state.Addresses, state.Routes = nil, nil
 		}
 	}
