@@ -129,7 +129,8 @@ func TestE2EOlsrdIsRefusedBehindAnotherAddress(t *testing.T) {
 	_, err = c.Apply(t.Context(), ScopeTrial, []change.Change{change.Daemon{Name: olsrd, Interface: device,
 		Announce: netip.MustParsePrefix("10.77.0.0/24")}})
 	var refused *change.Refused
-	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "and that is 192.168.7.1, not one in 10.77.0.0/24") ||
+	if !errors.As(err, &refused) ||
+		!strings.Contains(refused.Reason, "and that is 192.168.7.1, not one in 10.77.0.0/24") ||
 		!strings.Contains(refused.Cure, "ip address del 192.168.7.1/24 dev "+device) {
 		t.Errorf("olsrd behind another address: %v", err)
 	}

@@ -114,7 +114,7 @@ func scansAlways(status string) bool {
 	return false
 }
 
-// androidLetsGo ends scanning first, so that Wi-Fi that goes off does not go on with it.
+// androidLetsGo ends scanning first, so that Wi-Fi that goes off does not continue it.
 func (m Managers) androidLetsGo(h Held) error {
 	if h.Scans {
 		if err := m.setScans(false); err != nil {
@@ -151,7 +151,7 @@ func (m Managers) setScans(always bool) error {
 	return await(func() (bool, string, error) {
 		_, status, err := m.wifiStatus()
 		is := scansAlways(status)
-		return is == always, map[bool]string{true: "scanning with Wi-Fi off", false: "not scanning with Wi-Fi off"}[is], err
+		return is == always, map[bool]string{true: "scanning", false: "not scanning"}[is] + " with Wi-Fi off", err
 	})
 }
 

@@ -260,8 +260,8 @@ func TestAndroidStopsScanningWithWifiOff(t *testing.T) {
 		saved := ""
 		m.sleep = func(time.Duration) { saved = is() }
 		if err := m.TakeBack(held[0]); err != nil || is() != wifi+" enabled" || saved != is() {
-			t.Errorf("Wi-Fi %s: taken back: %v, Wi-Fi and scanning are %s, and after a loss of power %s", wifi, err, is(),
-				saved)
+			t.Errorf("Wi-Fi %s: taken back: %v, Wi-Fi and scanning are %s, and after a loss of power %s", wifi, err,
+				is(), saved)
 		}
 	}
 }

@@ -148,8 +148,8 @@ func TestAHungDaemonHoldsNoSampleUp(t *testing.T) {
 	}
 }
 
-// Who follows a daemon's routes ends with the daemon, and the watch ends with what follows its routes: it would tell of
-// no change from then on.
+// Who follows a daemon's routes ends with the daemon, and the watch ends with what follows its routes: no change would
+// be recorded from then on.
 func TestADaemonAndItsRoutesAreFollowedTogether(t *testing.T) {
 	waits := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	ends := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
@@ -161,7 +161,8 @@ func TestADaemonAndItsRoutesAreFollowedTogether(t *testing.T) {
 		t.Errorf("when the daemon ends: %v", err)
 	}
 	for err, want := range map[error]string{
-		errRoutes: "the routes of routing daemon babeld are not followed any more", died: "routing daemon babeld has gone",
+		errRoutes: "the routes of routing daemon babeld are not followed any more",
+		died:      "routing daemon babeld has gone",
 	} {
 		told := make(chan error, 1)
 		w := begin(Target{Protocol: "babeld", BootNs: func() int64 { return 0 }}, ended{err}, state{},

@@ -23,9 +23,10 @@ func TestARadioThatGoesInTheWindowIsNoOutage(t *testing.T) {
 		state   link.State
 		want    string // empty: accepted
 	}{
-		"flight mode":         {"adhoc", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
-		"joined by hand":      {"none", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
-		"its address is gone": {"adhoc", cell, cell, link.State{Up: true, Carrier: true}, "radio_gone: lo lost its address"},
+		"flight mode":    {"adhoc", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
+		"joined by hand": {"none", cell, cell, link.State{Address: true}, "radio_gone: lo was set down"},
+		"its address is gone": {"adhoc", cell, cell, link.State{Up: true, Carrier: true},
+			"radio_gone: lo lost its address"},
 		"made managed": {"adhoc", cell, wire.Caps{Driver: realDriver, Mode: "managed"}, up,
 			"radio_gone: the mode of lo went from adhoc to managed"},
 		"a station out of reach": {"none", client, wire.Caps{Driver: realDriver, Mode: "managed"},

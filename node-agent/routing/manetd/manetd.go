@@ -170,8 +170,8 @@ func ownAddress(iface string, has []netip.Prefix, network netip.Prefix) (own net
 		of = has[at].Masked()
 	}
 	if !of.Addr().Is4() || of.IsSingleIP() {
-		return own, of, fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or "+
-			"name the network", of)
+		return own, of, fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below "+
+			"32, or name the network", of)
 	}
 	return has[at].Addr(), of, nil
 }

@@ -144,6 +144,6 @@ func (r *Radio) set() error {
 }
 
 func (r *Radio) changed(what, was, is string) error {
-	return fmt.Errorf("the %s of %s went from %s to %s during the attempt; let nothing else set that radio, as a network "+
-		"manager or Android's Wi-Fi", what, r.Interface, was, is)
+	return fmt.Errorf("the %s of %s went from %s to %s during the attempt; let nothing else set that radio, as a "+
+		"network manager or Android's Wi-Fi", what, r.Interface, was, is)
 }

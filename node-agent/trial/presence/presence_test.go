@@ -67,17 +67,18 @@ func TestWhoTookTheNetworkAway(t *testing.T) {
 		"no access point in reach": {client, silent, wire.Caps{Mode: "managed", Channel: 11}, nil, time.Hour, ""},
 		"a mesh as it was":         {mesh, up, mesh, nil, time.Hour, ""},
 
-		"flight mode":               {cell, down, wire.Caps{Mode: "adhoc"}, nil, time.Hour, "lo was set down"},
-		"a station in flight mode":  {client, down, client, nil, time.Hour, "lo was set down"},
-		"its address was taken":     {cell, bare, cell, nil, time.Hour, "lo lost its address"},
-		"a manager made it its own": {cell, up, wire.Caps{Mode: "managed"}, nil, time.Hour, "the mode of lo went from adhoc"},
-		"it left the cell":          {cell, up, wire.Caps{Mode: "adhoc"}, nil, time.Hour, "lo left its network"},
-		"it left the mesh":          {mesh, up, wire.Caps{Mode: "mesh"}, nil, time.Hour, "lo left its network"},
-		"the access point ended":    {ap, up, wire.Caps{Mode: "ap"}, nil, time.Hour, "lo left its network"},
+		"flight mode":              {cell, down, wire.Caps{Mode: "adhoc"}, nil, time.Hour, "lo was set down"},
+		"a station in flight mode": {client, down, client, nil, time.Hour, "lo was set down"},
+		"its address was taken":    {cell, bare, cell, nil, time.Hour, "lo lost its address"},
+		"a manager made it its own": {cell, up, wire.Caps{Mode: "managed"}, nil, time.Hour,
+			"the mode of lo went from adhoc"},
+		"it left the cell":       {cell, up, wire.Caps{Mode: "adhoc"}, nil, time.Hour, "lo left its network"},
+		"it left the mesh":       {mesh, up, wire.Caps{Mode: "mesh"}, nil, time.Hour, "lo left its network"},
+		"the access point ended": {ap, up, wire.Caps{Mode: "ap"}, nil, time.Hour, "lo left its network"},
 		"on another channel": {mesh, up, wire.Caps{Mode: "mesh", Channel: 11}, nil, time.Hour,
 			"the channel of lo went from 6 to 11"},
-		"a station in another network": {client, up, wire.Caps{Mode: "managed", Channel: 6, SSID: "cafe"}, nil, time.Hour,
-			"the SSID of lo went from m to cafe"},
+		"a station in another network": {client, up, wire.Caps{Mode: "managed", Channel: 6, SSID: "cafe"}, nil,
+			time.Hour, "the SSID of lo went from m to cafe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
