@@ -12,6 +12,7 @@ import (
 type liveView struct {
 	mu    sync.Mutex
 	speed *float64
+	fixNs int64 // when the fix was made that speed is of
 	mode  int
 	ticks []liveTick // of the last second
 }
@@ -31,11 +32,8 @@ func (l *liveView) see(tNs int64, b wire.Body) {
 	switch s := b.(type) {
 	case *wire.GPS:
 		l.mode = s.Mode
-		if s.SpeedMps != nil {
-			l.speed = s.SpeedMps
-		}
-		if s.FixAgeMs == nil || *s.FixAgeMs > float64(gate.FreshFix.Milliseconds()) {
-			l.speed = nil
+		if s.SpeedMps != nil && s.FixAgeMs != nil {
+			l.speed, l.fixNs = s.SpeedMps, tNs-int64(*s.FixAgeMs*1e6)
 		}
 	case *wire.TCPSample:
 		if s.Stream == nil || s.Edge != "" {
@@ -60,7 +58,10 @@ func (l *liveView) snapshot(e *Engine) *wire.Live {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := &wire.Live{SpeedMps: l.speed, FixMode: l.mode}
+	out := &wire.Live{FixMode: l.mode}
+	if e.deps.Clock.BootNs()-l.fixNs <= gate.FreshFix.Nanoseconds() {
+		out.SpeedMps = l.speed
+	}
 	a.mu.Lock()
 	closeNs := a.closeNs
 	a.mu.Unlock()
@@ -69,8 +70,7 @@ func (l *liveView) snapshot(e *Engine) *wire.Live {
 	}
 	out.RemainingS = ptr(max(0, float64(closeNs-e.deps.Clock.BootNs())/1e9))
 	if n := len(l.ticks); a.trial.Receiver == e.cfg.Node && n >= 2 && l.ticks[n-1].bytes >= l.ticks[0].bytes {
-		span := float64(l.ticks[n-1].tNs-l.ticks[0].tNs) / 1e9
-		if span > 0 {
+		if span := float64(l.ticks[n-1].tNs-l.ticks[0].tNs) / 1e9; span > 0 {
 			out.ThroughputBps = ptr(float64(l.ticks[n-1].bytes-l.ticks[0].bytes) * 8 / span)
 		}
 	}
