@@ -230,6 +230,10 @@ class AgentClientTest {
             "fieldmesh:h:99999#$pin",
             "fieldmesh:h:1#abc",
             "fieldmesh:h;x:1#$pin",
+            "fieldmesh:192.168.1..5:7443#$pin",
+            "fieldmesh:${"a".repeat(64)}.local:7443#$pin",
+            "fieldmesh:[fd00::1::2]:7443#$pin",
+            "fieldmesh:[1:2]:7443#$pin",
         )) {
             assertNull(Pairing.parse(bad), bad)
         }

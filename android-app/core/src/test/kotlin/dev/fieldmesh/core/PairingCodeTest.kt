@@ -55,6 +55,8 @@ class PairingCodeTest {
             "FIELDMESH-PAIR//$letters",
             "FIELDMESH-PAIR/a:0/$letters",
             "FIELDMESH-PAIR/a:99999/$letters",
+            "FIELDMESH-PAIR/192.168.8..2:7447/$letters",
+            "FIELDMESH-PAIR/[FD00::1::2]:7447/$letters",
             text.dropLast(1),
             text + "A",
         )) {

@@ -1,5 +1,7 @@
 package dev.fieldmesh.core.agent
 
+import okhttp3.HttpUrl
+
 /**
  * A node or controller that the app is paired with: where it answers, and the key that it
  * must show. Written and scanned as one line, `fieldmesh:HOST:PORT#PIN`.
@@ -23,10 +25,19 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
             val match = FORM.matchEntire(text.filterNot(Char::isWhitespace)) ?: return null
             val (six, name, port, pin) = match.destructured
             val number = port.toInt()
-            if (number !in 1..65535) return null
-            return Pairing(six.ifEmpty { name }, number, Pin(pin.lowercase()))
+            val host = six.ifEmpty { name }
+            if (number !in 1..65535 || !isHost(host)) return null
+            return Pairing(host, number, Pin(pin.lowercase()))
         }
     }
+}
+
+/** Whether a text of the right letters is an address or name that can be called. */
+internal fun isHost(text: String): Boolean = try {
+    HttpUrl.Builder().host(text)
+    true
+} catch (_: IllegalArgumentException) {
+    false
 }
 
 /** A node of the fleet that the app may be paired with. */

@@ -55,8 +55,10 @@ class PairingCode private constructor(
             val data = base32(letters)
             val said = data.copyOfRange(0, SECRET_BYTES + HASH_BYTES)
             val check = MessageDigest.getInstance("SHA-256").digest(said).copyOf(CHECK_BYTES)
-            if (port.toInt() !in 1..65535 || !check.contentEquals(data.copyOfRange(said.size, data.size))) return null
             val host = six.ifEmpty { name }.lowercase(Locale.ROOT)
+            // The check letters are not of the address.
+            if (port.toInt() !in 1..65535 || !isHost(host)) return null
+            if (!check.contentEquals(data.copyOfRange(said.size, data.size))) return null
             val half = said.copyOfRange(SECRET_BYTES, said.size)
             return PairingCode(host, port.toInt(), said.copyOf(SECRET_BYTES), half, whole)
         }
