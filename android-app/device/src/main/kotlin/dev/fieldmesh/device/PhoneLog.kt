@@ -4,6 +4,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.log.StandaloneLog
 import dev.fieldmesh.core.wire.Body
 import java.io.File
+import java.io.IOException
 import java.io.OutputStream
 import java.security.SecureRandom
 import java.util.Locale
@@ -34,23 +35,31 @@ class PhoneLog(private val folder: File) {
         syncNowAndThen(bootNs)
     }
 
-    /** Ends the file; what is added after it begins another. */
+    /** Ends the file, whether or not its last lines can be written; what is added after it begins another. */
     @Synchronized
     fun end() {
-        log?.close()
+        val ended = log
         log = null
+        ended?.close()
     }
 
     /**
      * Ends the file, and writes all logs one after another, as `fieldmesh collect` takes them. Returns the files
-     * that the copy has.
+     * that the copy has. A full storage keeps nobody from saving what is on it.
      */
     fun copyTo(out: OutputStream): List<File> {
         val ended = synchronized(this) {
-            end()
+            try {
+                end()
+            } catch (_: IOException) {
+                // The file has what could be written of it.
+            }
             files
         }
-        ended.forEach { file -> file.inputStream().use { it.copyTo(out) } }
+        val lines = out.bufferedWriter()
+        // The next file begins a line, also after one whose last line was cut.
+        ended.forEach { file -> file.forEachLine { lines.append(it).append('\n') } }
+        lines.flush()
         return ended
     }
 
