@@ -20,7 +20,7 @@ type appBody struct {
 var appBodies = []appBody{
 	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"},
 	{"Check", "rule node limit measured pass"}, {"Word", "decision by text"},
-	{"Verdict", "trial attempt outcome reason checks word throughput_bps"}, {"TrialView", ""},
+	{"Verdict", "trial attempt outcome reason checks final word throughput_bps"}, {"TrialView", ""},
 	{"Live", "speed_mps throughput_bps remaining_s"}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
 	{"ClockReply", ""}, {"SpoolStatus", "newest used_bytes disk_free_bytes"},
 	{"HostStatus", "reached pending failed detail"}, {"Problem", ""}, {"RestoreReport", "undone failed unrecorded"},

@@ -3,6 +3,7 @@ package dev.fieldmesh.core
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.app.Instrument
+import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.Live
 import dev.fieldmesh.core.wire.Note
@@ -10,6 +11,7 @@ import dev.fieldmesh.core.wire.TrialKey
 import java.io.IOException
 import kotlin.test.Test
 import kotlin.test.assertEquals
+import kotlin.test.assertNotEquals
 
 /** What a node told once does not pass for the present. */
 class AgeTest {
@@ -56,6 +58,31 @@ class AgeTest {
         assertEquals(Note("1", "mark", "bus", null, "run-1", 2, 1, 1.0, 2.0), mark())
         instrument.heard(lost)
         assertEquals(Note("1", "mark", "bus", null, "run-1", null, null, 1.0, 2.0), mark())
+    }
+
+    @Test
+    fun `a mark between trials is of no trial`() {
+        instrument.heard(Heard.Plan(schedule()))
+        val marked = listOf("loaded", "armed", "running", "restoring", "kept").associateWith { state ->
+            instrument.heard(Heard.View(view(state, TrialKey(2, 1).takeIf { state != "loaded" })))
+            instrument.state.value.mark("1", "lunch", null).trial
+        }
+        assertEquals(mapOf("loaded" to null, "armed" to 2, "running" to 2, "restoring" to 2, "kept" to null), marked)
+    }
+
+    @Test
+    fun `nothing is known of the way that was driven without a fix`() {
+        driveUntil(0.5)
+        driveUntil(1.5)
+        driveUntil(600.0)
+        driveUntil(601.0)
+        assertEquals(listOf(false, false, true, false), instrument.state.value.track.points.map { it.afterGap })
+    }
+
+    @Test
+    fun `a node whose answer cannot be read is not out of reach`() {
+        instrument.heard(Heard.Lost(AgentException.BadAnswer(IOException("an unknown field"))))
+        assertNotEquals(LinkState.LOST, instrument.state.value.drive.link)
     }
 
     @Test

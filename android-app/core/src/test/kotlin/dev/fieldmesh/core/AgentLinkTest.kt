@@ -15,6 +15,8 @@ import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.filterIsInstance
+import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
@@ -53,14 +55,17 @@ class AgentLinkTest {
             return dev.fieldmesh.core.schedule(run)
         }
 
+        /** What its spool has of a trial that is under way. */
+        var spool: List<String>? = null
+
         override suspend fun view(run: String, known: ULong?, waitMs: Long): CampaignView {
             check(run)
             delay(waitMs)
-            return view("loaded", key = null, run = run)
+            return if (spool == null) view("loaded", key = null, run = run) else view("running", run = run)
         }
 
-        override suspend fun records(after: SpoolPosition?, limit: Int, waitMs: Long): RecordPage =
-            throw UnsupportedOperationException()
+        override suspend fun records(after: SpoolPosition?, limit: Int, waitMs: Long) =
+            RecordPage(SpoolPosition("e", 1), checkNotNull(spool))
     }
 
     /** Follows a node for 10 s after each of [changes]; what is heard of runs. */
@@ -120,9 +125,20 @@ class AgentLinkTest {
     }
 
     @Test
+    fun `of several peers the strongest is heard, by its newest record`() = runTest {
+        val record = File(System.getProperty("fieldmesh.golden"), "record_station.json").readText()
+        fun station(peer: Int, dbm: Int) = record.replace("66\"", "0$peer\"").replace("-61", "$dbm")
+        val node = Node(held = "run-1").apply {
+            spool = listOf(station(1, -50), station(1, -60), station(2, -85))
+        }
+        val heard = AgentLink(node) { currentTime * 1_000_000 }.follow().filterIsInstance<Heard.Signal>().first()
+        assertEquals(-60.0, heard.dbm)
+    }
+
+    @Test
     fun `a signal tells whose frames it is of`() {
         fun heard(record: String) = signalOf(File(System.getProperty("fieldmesh.golden"), "$record.json").readText())
-        assertEquals(Heard.Signal(-61.0, SignalSource.NODES), heard("record_station"))
+        assertEquals(Heard.Signal(-61.0, SignalSource.NODES, "02:11:22:33:44:66"), heard("record_station"))
         assertEquals(Heard.Signal(-61.0, SignalSource.ACCESS_POINT), heard("record_wifi"))
     }
 }

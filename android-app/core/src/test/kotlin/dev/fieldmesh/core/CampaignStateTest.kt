@@ -12,6 +12,7 @@ import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.TcpProfile
 import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.core.wire.Word
@@ -40,13 +41,14 @@ class CampaignStateTest {
         acceptance = Acceptance(),
     )
 
-    private fun of(attempts: List<Verdict>) = CampaignState.of(
+    private fun of(attempts: List<Verdict>, now: TrialKey? = null) = CampaignState.of(
         Schedule("run", "c", 2, listOf(trial(1), trial(2))),
         CampaignView(
             1uL,
             "run",
             "c",
-            "loaded",
+            if (now == null) "loaded" else "running",
+            now,
             trials = listOf(TrialView(1, attempts)),
             position = SpoolPosition("e", 1),
         ),
@@ -56,7 +58,7 @@ class CampaignStateTest {
     private fun attempt(text: String): Verdict {
         val (number, outcome) = text.split(" ")
         val word = text.split(" ").getOrNull(2)?.let { Word(it, "ada") }
-        return Verdict(1, number.toInt(), outcome, word = word)
+        return Verdict(1, number.toInt(), outcome, isFinal = true, word = word)
     }
 
     @Test
@@ -78,6 +80,22 @@ class CampaignStateTest {
         assertEquals(Standing.INTERRUPTED, standing(*Array(20) { "${it + 1} interrupted" }))
         assertEquals(Standing.ACCEPTED, standing("1 interrupted", "2 accepted"))
         assertEquals(Standing.FAILED, standing("1 failed skip"))
+    }
+
+    @Test
+    fun `a row's attempt is the newest that the node knows of, whatever verdicts it lacks`() {
+        fun attempt(now: TrialKey?, vararg attempts: String) = of(attempts.map(::attempt), now).rows.first().attempt
+        assertEquals(null, attempt(null))
+        assertEquals(null, attempt(TrialKey(2, 1)))
+        assertEquals(3, attempt(null, "1 rejected", "3 failed"))
+        assertEquals(2, attempt(TrialKey(1, 2), "1 rejected"))
+        assertEquals(2, attempt(TrialKey(2, 4), "2 rejected"))
+    }
+
+    @Test
+    fun `what a node has accepted by itself is not final`() {
+        assertEquals(1 to 0, of(listOf(attempt("1 accepted"))).run { accepted to provisional })
+        assertEquals(1 to 1, of(listOf(attempt("1 accepted").copy(isFinal = false))).run { accepted to provisional })
     }
 
     @Test

@@ -89,6 +89,17 @@ class DriveMachineTest {
     }
 
     @Test
+    fun `an outcome that the controller changes is told again`() {
+        machine.onView(view("running"), 0)
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), second)
+        assertEquals(listOf(Cue.DONE), machine.takeEvents())
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted").copy(throughputBps = 2e7))), 2 * second)
+        assertEquals(emptyList(), machine.takeEvents(), "it is the same outcome")
+        machine.onView(view("kept", verdicts = listOf(verdict("rejected"))), 3 * second)
+        assertEquals(listOf(Cue.REJECTED), machine.takeEvents())
+    }
+
+    @Test
     fun `an old outcome is not announced when the app starts`() {
         machine.onView(view("kept", verdicts = listOf(verdict("rejected"))), 0)
         assertEquals(Phase.DONE, machine.state(0).phase)

@@ -44,7 +44,7 @@ fun schedule(run: String = "run-1", trials: List<Trial> = listOf(trial(1), trial
     Schedule(run, "velocity", 3, trials)
 
 fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? = null) =
-    Verdict(trial, attempt, outcome, reason)
+    Verdict(trial, attempt, outcome, reason, isFinal = true)
 
 fun sampleStatus(): NodeStatus =
     File(System.getProperty("fieldmesh.golden"), "body_node_status.json").readText().let(WireJson::decodeFromString)

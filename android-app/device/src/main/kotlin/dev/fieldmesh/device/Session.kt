@@ -98,9 +98,18 @@ class Session(
         set(on) {
             preferences.logging = on
             goesOn = false
-            logFault = null
-            if (!on) log.end()
+            logFault = if (on) null else endLog()
         }
+
+    /** Why the last lines could not be written; null when they were. */
+    private fun endLog(): String? = try {
+        log.end()
+        null
+    } catch (e: IOException) {
+        told(e)
+    }
+
+    private fun told(e: IOException) = e.message ?: e.javaClass.simpleName
 
     /** Whether the log is to say yet that a process ended in the middle of it. */
     private var goesOn = preferences.logging
@@ -125,7 +134,8 @@ class Session(
             write()
         } catch (e: IOException) {
             preferences.logging = false
-            logFault = e.message ?: e.javaClass.simpleName
+            endLog() // the next one has a file of its own
+            logFault = told(e)
         }
     }
 
@@ -165,8 +175,8 @@ class Session(
     }
 
     /** What the experimenter decides on a run's trial: accept, repeat or skip. */
-    fun decide(decision: String, run: String, trial: Int, attempt: Int, reason: String) {
-        outbox.add { id -> Note(id, decision, reason, null, run, trial, attempt.takeIf { it > 0 }) }
+    fun decide(decision: String, run: String, trial: Int, attempt: Int?, reason: String) {
+        outbox.add { id -> Note(id, decision, reason, null, run, trial, attempt) }
     }
 
     private val tooLate = Channel<Note>(Channel.UNLIMITED)

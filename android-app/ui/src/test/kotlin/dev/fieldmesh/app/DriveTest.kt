@@ -116,7 +116,7 @@ class DriveTest {
     private fun attempt(trial: Int, armedS: Double, goS: Double): Map<Double, () -> Unit> = mapOf(
         armedS to { tell(Heard.View(view(trial, "armed"))) },
         goS to { tell(Heard.View(view(trial, "running", Live(remainingS = 30.0)))) },
-        goS + 30 to { tell(Heard.View(view(trial, "kept", verdict = Verdict(trial, 1, "accepted")))) },
+        goS + 30 to { tell(Heard.View(view(trial, "kept", verdict = Verdict(trial, 1, "accepted", isFinal = true)))) },
     )
 
     private fun ofWindow(goS: Double) =

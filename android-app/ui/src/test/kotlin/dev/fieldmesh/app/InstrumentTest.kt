@@ -24,8 +24,10 @@ import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.log.StandaloneLog
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.core.wire.Record
 import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 import dev.fieldmesh.device.LocationService
@@ -41,6 +43,8 @@ import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowPowerManager
 import org.robolectric.shadows.ShadowTextToSpeech
+import org.robolectric.util.ReflectionHelpers
+import java.io.ByteArrayOutputStream
 import java.io.File
 import java.io.IOException
 import java.time.Duration
@@ -265,6 +269,47 @@ class InstrumentTest {
     }
 
     @Test
+    fun `a storage that fills ends the log, which can be saved, and begun again when there is room`() {
+        fun take(s: Long) = app.session.take(Fix(s * 1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        fun saved(): List<Long> {
+            val out = ByteArrayOutputStream()
+            app.log.copyTo(out)
+            return out.toString().trim().lines().map { Record.decode(it).header.tBootNs / 1_000_000_000 }
+        }
+
+        /** A file takes what is still to be written, and has no room for it. */
+        fun fill() = ReflectionHelpers.setField(app.log, "log", StandaloneLog(File("/dev/full"), "phone", "e"))
+        app.session.logging = true
+        take(3)
+        fill()
+        take(6)
+        assertFalse(app.session.logging)
+        assertNotNull(app.session.logFault)
+        assertEquals(listOf(3L), saved())
+        app.session.logging = true
+        take(9)
+        assertNull(app.session.logFault)
+        fill()
+        take(10)
+        app.session.logging = false
+        assertEquals(listOf(3L, 9L), saved())
+    }
+
+    @Test
+    fun `a line that was cut does not take the next log's first line with it`() {
+        app.session.logging = true
+        app.session.take(Fix(3_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        app.log.end()
+        app.log.files.single().appendText("{\"kind\":\"g")
+        app.session.take(Fix(6_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        val out = ByteArrayOutputStream()
+        app.log.copyTo(out)
+        val lines = out.toString().trim().lines()
+        assertEquals(listOf(0, 2), lines.indices.filter { "}" in lines[it] })
+        assertEquals(6_000_000_000, Record.decode(lines[2]).header.tBootNs)
+    }
+
+    @Test
     fun `restore is there when there is something to restore`() {
         val restore = { activity.findViewById<View>(R.id.restore).visibility == View.VISIBLE }
         val node = States.ready.node!!
@@ -294,7 +339,7 @@ class InstrumentTest {
     fun `a throughput that is small is not shown as none`() {
         val view = at("kept")
         val result = { bps: Double ->
-            val over = Verdict(5, 2, "accepted", throughputBps = bps)
+            val over = Verdict(5, 2, "accepted", isFinal = true, throughputBps = bps)
             hear(plan, Heard.View(view.copy(trials = listOf(TrialView(5, listOf(over))))))
             text(R.id.detail)
         }

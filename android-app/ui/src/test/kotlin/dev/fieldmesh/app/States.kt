@@ -79,6 +79,7 @@ private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? =
     outcome,
     reason,
     listOfNotNull(check),
+    isFinal = true,
     throughputBps = if (outcome == "accepted") 1.42e7 else null,
 )
 
@@ -129,6 +130,9 @@ private val allDone = newestView.copy(
     current = null,
     trials = trials.trials.map { TrialView(it.number, listOf(verdict(it.number, 1, "accepted"))) },
 )
+
+/** As a node that drives without its controller has judged. */
+private val provisional = Verdict(5, 2, "accepted", isFinal = false)
 
 private val sampleCampaign = CampaignState.of(trials, newestView)
 
@@ -424,6 +428,8 @@ data class Scene(
     val map: MapState = MapState.None,
     /** What was typed on the Pair screen and taken. */
     val typed: String? = null,
+    /** How many nodes a code let the app in to. */
+    val nodes: Int = 0,
     val recordedS: Int? = null,
     val waiting: AttachmentsWaiting = AttachmentsWaiting(),
 )
@@ -447,6 +453,7 @@ object States {
         "lost" to AppState(drive = DriveState(link = LinkState.LOST)),
         "wrong-node" to AppState(drive = DriveState(link = LinkState.WRONG_NODE)),
         "not-paired" to AppState(drive = DriveState(link = LinkState.NOT_PAIRED)),
+        "bad-answer" to AppState(drive = DriveState(link = LinkState.BAD_ANSWER)),
         "no-run" to AppState(sound, DriveState(link = LinkState.UP)),
         "idle" to drive { copy(phase = Phase.IDLE, key = null, band = null, speedMps = 0.2, detail = null) },
         "armed-standing" to drive {
@@ -518,6 +525,9 @@ object States {
                     throughput = chart,
                 )
             },
+        "running-third" to drive {
+            copy(phase = Phase.RUNNING, signal = levels, signalSource = SignalSource.NODES, signalPeers = 2)
+        },
         "restoring" to drive { copy(phase = Phase.RESTORING, band = null, detail = null) },
         "done" to
             drive {
@@ -532,6 +542,7 @@ object States {
                     signalSource = SignalSource.NODES,
                 )
             },
+        "done-alone" to drive { copy(phase = Phase.DONE, band = null, detail = null, verdict = provisional) },
         "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8", outOfBand),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
         "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
@@ -618,6 +629,9 @@ object States {
         "some" to Scene(ready),
         "stopped" to Scene(ready.copy(campaign = CampaignState.of(trials("speed_mps"), stopped))),
         "done" to Scene(ready.copy(campaign = CampaignState.of(trials, allDone))),
+        "alone" to stopped.copy(trials = listOf(TrialView(1, listOf(provisional)))).let {
+            Scene(ready.copy(campaign = CampaignState.of(trials, it)))
+        },
     )
 
     private val track: Map<String, Scene> = mapOf(
@@ -627,6 +641,7 @@ object States {
         "full" to Scene(ready, waiting = AttachmentsWaiting(1, nodeIsFull = true)),
         "old" to Scene(ready, waiting = AttachmentsWaiting(2, nodeIsOld = true)),
         "refused" to Scene(ready, waiting = AttachmentsWaiting(3, refused = 1)),
+        "car-unknown" to Scene(ready.copy(track = way.copy(isOld = true))),
         "unmeasured" to Scene(ready.copy(track = way.copy(points = way.points.map { it.copy(throughputBps = null) }))),
         "map" to Scene(ready.copy(track = street), map = townMap),
         "map-alone" to Scene(drive.getValue("lost"), map = townMap),
@@ -646,6 +661,7 @@ object States {
     private val pair: Map<String, Scene> = mapOf(
         "unpaired" to Scene(AppState(), ExperimentState()),
         "paired" to Scene(ready),
+        "choosing" to Scene(AppState(), ExperimentState(), nodes = 2),
         "mistyped" to Scene(AppState(), ExperimentState(), typed = "FIELDMESH-PAIR/192.168.50.2:7448/ABCD-EFGH"),
         "bad" to Scene(AppState(), ExperimentState(), typed = "fieldmesh"),
     )

@@ -17,7 +17,7 @@ import kotlin.test.assertNull
 class WordsTest {
     /** What is shown of an attempt that a check has rejected, below the plain words of the reason's code. */
     private fun found(code: String, check: Check): String? {
-        val verdict = Verdict(1, 1, "rejected", "$code: another text", listOf(passed, check))
+        val verdict = Verdict(1, 1, "rejected", "$code: another text", listOf(passed, check), isFinal = true)
         return Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(verdict)?.substringAfter("\n")
     }
 
@@ -61,7 +61,7 @@ class WordsTest {
 
     @Test
     fun `an attempt without a reason has none`() = assertNull(
-        Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(Verdict(1, 1, "accepted")),
+        Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(Verdict(1, 1, "accepted", isFinal = true)),
     )
 
     @Test

@@ -27,7 +27,9 @@ sealed interface Heard {
     data class Status(val status: NodeStatus) : Heard
     data class Plan(val schedule: Schedule) : Heard
     data class View(val view: CampaignView) : Heard
-    data class Signal(val dbm: Double, val source: SignalSource) : Heard
+
+    /** Of [peer], the strongest of so many [peers]; an access point is not named. */
+    data class Signal(val dbm: Double, val source: SignalSource, val peer: String? = null, val peers: Int = 1) : Heard
     data object NoRun : Heard
     data class Lost(val why: AgentException) : Heard
 }
@@ -91,7 +93,7 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
         val after = place ?: newest
         val page = api.records(after, RECORDS)
         place = page.position
-        page.lines.mapNotNull(::signalOf).lastOrNull()?.let { emit(it) }
+        newestSignal(page.lines)?.let { emit(it) }
     }
 
     private fun startOver() {
@@ -111,12 +113,24 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
     }
 }
 
+/**
+ * The newest signal that records tell: where several peers are heard, that of the strongest. Which of them the trial is
+ * with is not known here.
+ */
+private fun newestSignal(lines: List<String>): Heard.Signal? {
+    val byPeer = LinkedHashMap<String?, Heard.Signal>()
+    lines.mapNotNull(::signalOf).forEach { byPeer[it.peer] = it }
+    val last = byPeer.values.lastOrNull() ?: return null
+    val nodes = byPeer.values.filter { it.source == last.source }
+    return nodes.maxBy { it.dbm }.copy(peers = nodes.size)
+}
+
 /** The signal that a record tells; null for none, and for one of a peer that is silent now. */
 internal fun signalOf(line: String): Heard.Signal? = try {
     when (val body = Record.decode(line).body) {
         is Station ->
             body.signalDbm?.takeIf { body.inactiveMs.let { it != null && it <= HEARD_MS } }
-                ?.let { Heard.Signal(it, SignalSource.NODES) }
+                ?.let { Heard.Signal(it, SignalSource.NODES, body.peer) }
         is WiFi -> body.signalDbm?.let { Heard.Signal(it, SignalSource.ACCESS_POINT) }
         else -> null
     }

@@ -8,13 +8,17 @@ import dev.fieldmesh.core.wire.Verdict
 /** How a trial stands. */
 enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED, INTERRUPTED }
 
-/** One line of the campaign. [newest] is the outcome of the newest attempt. */
+/**
+ * One line of the campaign. [attempt] is the newest attempt that the node knows of, under way or over; null before the
+ * first. [newest] is the outcome of the newest that is over, and [attempts] is how many are.
+ */
 data class TrialRow(
     val number: Int,
     val factors: Map<String, String>,
     /** The factors whose levels are the car's speeds in m/s. */
     val speedFactors: Set<String>,
     val standing: Standing,
+    val attempt: Int?,
     val attempts: Int,
     val newest: Verdict?,
 )
@@ -29,6 +33,9 @@ data class CampaignState(
     val leftM: Double,
 ) {
     val accepted get() = rows.count { it.standing == Standing.ACCEPTED }
+
+    /** How many of [accepted] a node has judged by itself: the controller may find otherwise. */
+    val provisional get() = rows.count { it.standing == Standing.ACCEPTED && it.newest?.isFinal == false }
     val next get() = rows.find { it.standing == Standing.PRESENT } ?: rows.find { it.standing == Standing.NEXT }
 
     companion object {
@@ -48,7 +55,9 @@ data class CampaignState(
                     next -> Standing.NEXT
                     else -> outcome(newest)
                 }
-                TrialRow(t.number, t.factors, speedFactors, standing, attempts.size, newest)
+                val present = view.current?.takeIf { it.trial == t.number }?.attempt
+                val attempt = listOfNotNull(present, newest?.attempt).maxOrNull()
+                TrialRow(t.number, t.factors, speedFactors, standing, attempt, attempts.size, newest)
             }
             val open = schedule.trials.filter { it.number !in closed }
             return CampaignState(

@@ -8,6 +8,7 @@ import dev.fieldmesh.core.drive.DriveMachine
 import dev.fieldmesh.core.drive.DriveState
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.gps.GAP_MS
 import dev.fieldmesh.core.gps.SpeedFilter
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
@@ -36,9 +37,12 @@ data class AppState(
     /** Why the node does not take this phone's GPS; null when it does, or has not said. */
     val gpsRefusal: WireError? = null,
 ) {
-    /** What a person sees now, at [fix]; of the trial under way only while the node is heard: it may be over by now. */
+    /**
+     * What a person sees now, at [fix]; of the trial under way, if there is one, only while the node is heard: it may
+     * be over by now.
+     */
     fun mark(id: String, text: String, fix: Fix?): Note {
-        val key = drive.key.takeIf { drive.staleSinceNs == null }
+        val key = drive.key.takeIf { drive.phase.isUnderWay && drive.staleSinceNs == null }
         return Note(id, MARK, text, null, campaign?.run, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg)
     }
 }
@@ -58,6 +62,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
     private var view: CampaignView? = null
     private var viewNs = 0L
     private var track = TrackState()
+    private var placedNs: Long? = null // when the receiver told a place last
     private var gpsRefusal: WireError? = null
 
     val state: StateFlow<AppState> = shown.asStateFlow()
@@ -91,7 +96,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
                 viewNs = now
                 machine.onView(what.view, now)
             }
-            is Heard.Signal -> machine.onSignal(what.dbm, what.source, now)
+            is Heard.Signal -> machine.onSignal(what.dbm, what.source, now, what.peers)
             is Heard.NoRun -> {
                 forgetRun()
                 machine.onNoRun()
@@ -103,7 +108,10 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
 
     fun fix(fix: Fix) {
         machine.onFix(fix)
-        track = track.with(fix, throughputBps())
+        if (fix.hasPosition) {
+            track = track.with(fix, throughputBps(), afterGap = placedNs?.let { fix.bootNs - it > GAP_NS } == true)
+            placedNs = fix.bootNs
+        }
         refresh()
     }
 
@@ -133,7 +141,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         val trial = trial(drive.key?.trial)
         val next = trial(campaign?.next?.number)
         val old = nodeOldS(drive.link, now)
-        val shownTrack = track.copy(peers = peers(now))
+        val shownTrack = track.copy(peers = peers(now), isOld = placedNs?.let { now - it > GAP_NS } == true)
         val newest = AppState(node, drive, campaign, shownTrack, trial, next, nodeNs, old, gpsRefusal)
         shown.value = newest
         cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let { say(it, newest) }
@@ -173,12 +181,16 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
     private fun linkState(why: AgentException) = when (why) {
         is AgentException.WrongNode -> LinkState.WRONG_NODE
         is AgentException.NotPaired -> LinkState.NOT_PAIRED
+        is AgentException.BadAnswer -> LinkState.BAD_ANSWER
         else -> LinkState.LOST
     }
 
     private companion object {
         /** A status comes every two seconds. */
         const val NODE_FRESH_NS = 5_000_000_000L
+
+        /** A silent receiver has lost its fix after [GAP_MS], and a fix may be told a second late. */
+        const val GAP_NS = (GAP_MS + 1000) * 1_000_000
 
         /** As long as the nodes keep them. */
         const val PEER_KEPT_S = 600

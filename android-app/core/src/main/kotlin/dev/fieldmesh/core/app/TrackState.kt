@@ -30,12 +30,17 @@ data class TrackState(
     val peers: List<Peer> = emptyList(),
     val siteLatDeg: Double? = null,
     val siteLonDeg: Double? = null,
+    /** The last of [points] is not where the car is known to be now. */
+    val isOld: Boolean = false,
 ) {
     /** No place is known, neither of the car nor of another node. */
     val isEmpty: Boolean get() = points.isEmpty() && peers.isEmpty() && (siteLatDeg == null || siteLonDeg == null)
 
-    /** With one more place; those nearer than a metre to the last are left out, and the oldest go. */
-    fun with(fix: Fix, throughputBps: Double?): TrackState {
+    /**
+     * With one more place; [afterGap]: none was known for a while before it. Those nearer than a metre to the last are
+     * left out, and the oldest go.
+     */
+    fun with(fix: Fix, throughputBps: Double?, afterGap: Boolean = false): TrackState {
         val lat = fix.latDeg ?: return this
         val lon = fix.lonDeg ?: return this
         if (!fix.hasPosition) return this
@@ -47,7 +52,7 @@ data class TrackState(
         return copy(
             points =
             (if (points.size < MOST_POINTS) points else points.drop(points.size - MOST_POINTS + 1)) +
-                TrackPoint(lat, lon, throughputBps),
+                TrackPoint(lat, lon, throughputBps, afterGap),
         )
     }
 

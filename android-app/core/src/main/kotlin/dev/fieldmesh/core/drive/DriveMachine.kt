@@ -32,6 +32,7 @@ class DriveMachine {
     private val throughput = History()
     private val signal = History()
     private var signalSource: SignalSource? = null
+    private var signalPeers = 1
     private val events = mutableListOf<Cue>()
     private var fixWasLost = false
     private var lastSource: SpeedSource? = null // of the newest speed that there was
@@ -94,10 +95,11 @@ class DriveMachine {
         fedNs = nowNs.takeIf { taken }
     }
 
-    /** The tested radio's signal in dBm. What another source has told is no part of the same line. */
-    fun onSignal(dbm: Double, source: SignalSource, nowNs: Long) {
+    /** The tested radio's signal in dBm, the strongest of [peers]. Another source's is no part of the same line. */
+    fun onSignal(dbm: Double, source: SignalSource, nowNs: Long, peers: Int = 1) {
         if (source != signalSource) signal.clear()
         signalSource = source
+        signalPeers = peers
         signal.add(nowNs, dbm)
     }
 
@@ -139,6 +141,7 @@ class DriveMachine {
             throughput = throughput.points(nowNs),
             signal = signal.points(nowNs),
             signalSource = signalSource,
+            signalPeers = signalPeers,
         )
     }
 
@@ -191,7 +194,8 @@ class DriveMachine {
         val watched = old.current ?: lastKey ?: return
         if (newest.state == "running" && newest.current != watched) return
         val verdict = newest.verdictOf(watched)
-        if (verdict == null || old.verdictOf(watched) != null) return
+        // The controller judges again what a node has judged by itself.
+        if (verdict == null || verdict.outcome == old.verdictOf(watched)?.outcome) return
         events += when (verdict.outcome) {
             "accepted" -> Cue.DONE
             "rejected" -> Cue.REJECTED

@@ -6,7 +6,7 @@ import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.Verdict
 
 /** Where the app stands with the node. */
-enum class LinkState { UNPAIRED, CONNECTING, UP, LOST, WRONG_NODE, NOT_PAIRED }
+enum class LinkState { UNPAIRED, CONNECTING, UP, LOST, WRONG_NODE, NOT_PAIRED, BAD_ANSWER }
 
 /** Whose receiver a speed comes from. The gate goes by the node's. */
 enum class SpeedSource { NODE, PHONE }
@@ -73,4 +73,6 @@ data class DriveState(
     val signal: List<Point> = emptyList(),
     /** Of all of [signal]. */
     val signalSource: SignalSource? = null,
+    /** Of how many peers the newest of [signal] is the strongest. */
+    val signalPeers: Int = 1,
 )

@@ -39,6 +39,7 @@ data class Verdict(
     val outcome: String,
     val reason: String? = null,
     val checks: List<Check> = emptyList(),
+    @SerialName("final") val isFinal: Boolean,
     val word: Word? = null,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
 )

@@ -28,8 +28,7 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
     override fun show(state: AppState) {
         val c = state.campaign
         text(R.id.done).text =
-            c?.let { context.getString(R.string.campaign_done, it.accepted, it.rows.size) }
-                ?: context.getString(R.string.campaign_none)
+            c?.let(::doneText) ?: context.getString(R.string.campaign_none)
         text(R.id.left).text = c?.let(::leftText) ?: context.nextStep(state.drive.link)
         val next = c?.next
         text(R.id.next).apply {
@@ -40,6 +39,11 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
     }
 
     private fun text(id: Int): TextView = view.findViewById(id)
+
+    private fun doneText(c: CampaignState): String {
+        if (c.provisional == 0) return context.getString(R.string.campaign_done, c.accepted, c.rows.size)
+        return context.getString(R.string.campaign_done_alone, c.accepted, c.rows.size, c.provisional)
+    }
 
     private fun leftText(c: CampaignState): String = if (c.next == null) {
         context.getString(R.string.campaign_over)
@@ -96,7 +100,9 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
             val newest = trial.newest
             val result = newest?.let(Speeds(context, unit())::reason)
                 ?: newest?.throughputBps?.let(context::bitRate)
-            return listOfNotNull(attempts, result).joinToString(": ").unbroken()
+            val alone = context.getString(R.string.standing_alone)
+                .takeIf { trial.standing == Standing.ACCEPTED && newest?.isFinal == false }
+            return listOfNotNull(attempts, result ?: alone).joinToString(": ").unbroken()
         }
     }
 

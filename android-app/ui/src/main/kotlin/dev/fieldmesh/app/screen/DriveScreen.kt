@@ -81,6 +81,7 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
         val over = d.verdict
         return when {
             over?.reason != null -> speeds.reason(over)
+            over?.isFinal == false && over.outcome == "accepted" -> context.getString(R.string.done_alone)
             over != null -> over.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
             d.phase == Phase.NO_RUN -> context.nextStep(d.link)
             else -> d.detail?.let(speeds::inWords)
@@ -125,8 +126,11 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
             mbit,
             0.0..1.0,
         ) { context.bitRate(it * 1e6) }
-        val isAndroids = d.signalSource == SignalSource.ACCESS_POINT
-        val signal = context.getString(if (isAndroids) R.string.signal_wifi else R.string.signal)
+        val signal = when {
+            d.signalSource == SignalSource.ACCESS_POINT -> context.getString(R.string.signal_wifi)
+            d.signalPeers > 1 -> context.getString(R.string.signal_strongest, d.signalPeers)
+            else -> context.getString(R.string.signal)
+        }
         view.findViewById<ChartView>(R.id.signal).show(
             context.getString(R.string.chart_last, signal),
             d.signal.lastOrNull()?.let { context.getString(R.string.dbm, it.value) } ?: nothing,

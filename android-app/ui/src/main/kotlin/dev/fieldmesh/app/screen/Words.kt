@@ -57,6 +57,7 @@ internal fun Context.linkText(state: AppState): String = when (state.drive.link)
     LinkState.LOST -> getString(R.string.link_lost)
     LinkState.WRONG_NODE -> getString(R.string.link_wrong_node)
     LinkState.NOT_PAIRED -> getString(R.string.link_not_paired)
+    LinkState.BAD_ANSWER -> getString(R.string.link_bad_answer)
 }
 
 /** Whether a restore would put anything back. */
@@ -199,6 +200,7 @@ internal fun Context.nextStep(link: LinkState): String = getString(
         LinkState.LOST -> R.string.next_lost
         LinkState.WRONG_NODE -> R.string.next_wrong_node
         LinkState.NOT_PAIRED -> R.string.next_not_paired
+        LinkState.BAD_ANSWER -> R.string.next_bad_answer
     },
 )
 

@@ -25,8 +25,8 @@ import dev.fieldmesh.core.map.Spot
 /**
  * The way, north up, on a map that the phone has, or else on a plain grid: each stretch in the colour of the throughput
  * there, the roadside's site as a square, other nodes as diamonds with the age of what is known, marks as rings, the
- * car as a dot. Words that would cover others are left out: the nodes' stay first, then the newest marks', then those
- * of the map.
+ * car as a dot, which is hollow where its last place is old. Words that would cover others are left out: the nodes'
+ * stay first, then the newest marks', then those of the map.
  */
 class TrackView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
     private val ground = context.fill(R.color.surface)
@@ -35,6 +35,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private val unmeasured = context.stroke(R.color.line, 4f)
     private val measured = context.stroke(R.color.accent, 6f)
     private val car = context.fill(R.color.text)
+    private val carWas = context.stroke(R.color.text, 3f)
     private val rim = context.stroke(R.color.ground, 3f)
     private val site = context.fill(R.color.good)
     private val node = context.fill(R.color.accent)
@@ -348,6 +349,7 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         }
 
         private fun drawCar(at: Spot) {
+            if (track.isOld) return canvas.drawCircle(look.x(at), look.y(at), context.dp(8f), carWas)
             canvas.drawCircle(look.x(at), look.y(at), context.dp(9f), car)
             canvas.drawCircle(look.x(at), look.y(at), context.dp(9f), rim.apply { strokeWidth = context.dp(3f) })
         }
