@@ -3,6 +3,7 @@ package dev.fieldmesh.device
 import android.content.Context
 import android.content.SharedPreferences
 import dev.fieldmesh.core.agent.Attachments
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Shelf
 import dev.fieldmesh.core.app.SpeedUnit
@@ -15,6 +16,14 @@ class Preferences(context: Context) {
     var pairing: Pairing?
         get() = store.getString("pairing", null)?.let(Pairing::parse)
         set(value) = store.edit().putString("pairing", value?.toString()).apply()
+
+    /** The nodes that a code let the app in to, of which one is with this phone; until the app is unpaired. */
+    var nodes: List<FleetNode>
+        get() = store.getString("nodes", null).orEmpty().lines().mapNotNull(::nodeOf)
+        set(value) = store.edit().putString("nodes", value.joinToString("\n") { "${it.name} ${it.pairing}" }).apply()
+
+    private fun nodeOf(line: String): FleetNode? =
+        Pairing.parse(line.substringAfterLast(' '))?.let { FleetNode(line.substringBeforeLast(' '), it) }
 
     /** Whether gpsd's protocol is spoken to every program on the phone. */
     var gpsdServer: Boolean

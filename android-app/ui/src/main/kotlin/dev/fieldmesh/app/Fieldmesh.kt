@@ -170,6 +170,7 @@ open class Fieldmesh :
     private suspend fun joinBy(code: PairingCode): Joined = try {
         val fleet = knock(code)
         fleet.nodes.singleOrNull()?.let { session.pair(it.pairing) }
+        preferences.nodes = fleet.nodes
         experiment.pair(fleet.controller)
         Joined.Fleet(fleet.nodes)
     } catch (e: AgentException) {
@@ -197,6 +198,7 @@ open class Fieldmesh :
     /** Ends what a code or a person has paired the app with. */
     fun unpair() {
         session.unpair()
+        preferences.nodes = emptyList()
         experiment.pair(null)
     }
 

@@ -82,6 +82,14 @@ class MainActivity : Activity() {
     private var tab = Tab.DRIVE
     private lateinit var screen: Screen
     private val back by lazy { Back(this) { wayBack()?.invoke() } }
+    private val deciding = Deciding(this) {
+        app.session.decide(it.what, it.run, it.trial, it.attempt, it.reason)
+        tell(getString(R.string.decide_noted))
+    }
+
+    /** What stood beside the marks when their screen was left. */
+    private var markLeft = ""
+    private val markTyped: EditText? get() = findViewById(R.id.mark_text)
 
     /** What a first tap was of, and what takes its question back. */
     private class Asked(val of: Any, val back: Runnable)
@@ -106,6 +114,7 @@ class MainActivity : Activity() {
         restore.setOnClickListener { onRestore(restore) }
         val first = if (app.session.pairing == null) Tab.PAIR else Tab.DRIVE
         saved?.getString(ASKED)?.let { app.attaching.asked = it }
+        markLeft = saved?.getString(MARK_LEFT).orEmpty()
         open(saved?.getString(TAB)?.let(Tab::valueOf) ?: first)
     }
 
@@ -113,6 +122,13 @@ class MainActivity : Activity() {
         super.onSaveInstanceState(out)
         out.putString(TAB, tab.name)
         out.putString(ASKED, app.attaching.asked)
+        out.putString(MARK_LEFT, markTyped?.text?.toString() ?: markLeft)
+        deciding.save(out)
+    }
+
+    override fun onRestoreInstanceState(saved: Bundle) {
+        super.onRestoreInstanceState(saved)
+        deciding.restore(saved)
     }
 
     override fun onStart() {
@@ -180,12 +196,15 @@ class MainActivity : Activity() {
 
     override fun onDestroy() {
         scope.cancel()
+        deciding.leave()
         super.onDestroy()
     }
 
     private fun open(wanted: Tab) {
+        markTyped?.let { markLeft = it.text.toString() }
         tab = wanted
         screen = make(wanted, place(wanted))
+        markTyped?.append(markLeft)
         show(app.session.state.value)
         look()
     }
@@ -242,10 +261,9 @@ class MainActivity : Activity() {
         screen.show(state)
     }
 
-    /** One tap; a second one only where the first would cost a trial. */
+    /** One tap; a second one where the first would end a run on the node, which only a controller takes up again. */
     private fun onRestore(button: TextView) {
-        val phase = app.session.state.value.drive.phase
-        if (phase == Phase.ARMED || phase == Phase.RUNNING) {
+        if (app.session.state.value.drive.phase != Phase.NO_RUN) {
             twice(button, R.string.restore, R.string.restore_sure, act = ::restore)
         } else {
             restore()
@@ -292,20 +310,7 @@ class MainActivity : Activity() {
     }
 
     private fun onTrial(trial: TrialRow) {
-        val run = app.session.state.value.campaign?.run ?: return
-        val asked = layoutInflater.inflate(R.layout.decide, null)
-        fun decide(what: String) {
-            val reason = asked.findViewById<EditText>(R.id.reason).text.toString().trim()
-            app.session.decide(what, run, trial.number, trial.attempts, reason)
-            tell(getString(R.string.decide_noted))
-        }
-        AlertDialog.Builder(this)
-            .setTitle(getString(R.string.decide_title, trial.number))
-            .setView(asked)
-            .setPositiveButton(R.string.decide_accept) { _, _ -> decide("accept") }
-            .setNeutralButton(R.string.decide_repeat) { _, _ -> decide("repeat") }
-            .setNegativeButton(R.string.decide_skip) { _, _ -> decide("skip") }
-            .show()
+        deciding.ask(app.session.state.value.campaign?.run ?: return, trial)
     }
 
     private fun onGps() {
@@ -422,13 +427,13 @@ class MainActivity : Activity() {
 
         fun came(taken: Boolean) = if (taken) app.attaching.takePhoto() else app.attaching.noPhoto()
 
-        private val typed: EditText? get() = findViewById(R.id.mark_text)
-
         /** What is typed beside the marks stays there until a note that has it has its file, too. */
-        private fun words(otherwise: Int) = typed?.text?.toString().orEmpty().trim().ifEmpty { getString(otherwise) }
+        private fun words(otherwise: Int) =
+            markTyped?.text?.toString().orEmpty().trim().ifEmpty { getString(otherwise) }
 
         fun used(words: String) {
-            typed?.text?.run { if (trim().toString() == words) clear() }
+            markTyped?.text?.run { if (trim().toString() == words) clear() }
+            if (markLeft.trim() == words) markLeft = ""
         }
 
         fun failed(fault: AttachFault) = tell(
@@ -531,11 +536,15 @@ class MainActivity : Activity() {
         when (nodes.size) {
             0 -> tell(getString(R.string.pair_no_nodes))
             1 -> tell(getString(R.string.pair_with, nodes.single().name))
-            else -> AlertDialog.Builder(this)
-                .setTitle(R.string.pair_which)
-                .setItems(nodes.map { it.name }.toTypedArray()) { _, which -> pairWith(nodes[which]) }
-                .show()
+            else -> chooseOf(nodes)
         }
+    }
+
+    private fun chooseOf(nodes: List<FleetNode>) {
+        AlertDialog.Builder(this)
+            .setTitle(R.string.pair_which)
+            .setItems(nodes.map { it.name }.toTypedArray()) { _, which -> pairWith(nodes[which]) }
+            .show()
     }
 
     private fun joinText(e: AgentException): String = when (e) {
@@ -663,6 +672,7 @@ class MainActivity : Activity() {
         }
         override val pairing get() = app.session.pairing
         override val controller get() = app.experiment.pairing
+        override val nodes get() = app.preferences.nodes
 
         override fun pair(with: Pairing) {
             app.session.pair(with)
@@ -672,6 +682,8 @@ class MainActivity : Activity() {
         override val canScan get() = packageManager.hasSystemFeature(PackageManager.FEATURE_CAMERA_ANY)
 
         override fun join(code: PairingCode) = app.join(code)
+
+        override fun choose() = chooseOf(nodes)
 
         override fun scan() {
             if (checkSelfPermission(Manifest.permission.CAMERA) == PackageManager.PERMISSION_GRANTED) {
@@ -699,6 +711,7 @@ class MainActivity : Activity() {
     private companion object {
         const val TAB = "tab"
         const val ASKED = "asked"
+        const val MARK_LEFT = "mark_left"
         const val SURE_MS = 3000L
         const val ASK_LOCATION = 1
         const val ASK_CAMERA = 2
@@ -708,6 +721,6 @@ class MainActivity : Activity() {
         const val ASK_VOICE = 6
         const val TAKE_PHOTO = 7
         const val ASK_MAP = 8
-        val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
+        val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED, LinkState.BAD_ANSWER)
     }
 }

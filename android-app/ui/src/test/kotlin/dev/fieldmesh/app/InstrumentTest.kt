@@ -52,6 +52,7 @@ import java.util.Locale
 import kotlin.test.assertContains
 import kotlin.test.assertEquals
 import kotlin.test.assertFalse
+import kotlin.test.assertNotEquals
 import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
@@ -307,6 +308,14 @@ class InstrumentTest {
         val lines = out.toString().trim().lines()
         assertEquals(listOf(0, 2), lines.indices.filter { "}" in lines[it] })
         assertEquals(6_000_000_000, Record.decode(lines[2]).header.tBootNs)
+    }
+
+    @Test
+    fun `restore is asked twice in a run, also between its trials`() {
+        hear(Heard.Status(States.ready.node!!), plan, Heard.View(at("kept")))
+        activity.findViewById<View>(R.id.restore).performClick()
+        idle()
+        assertNotEquals(app.getString(R.string.restore), text(R.id.restore))
     }
 
     @Test

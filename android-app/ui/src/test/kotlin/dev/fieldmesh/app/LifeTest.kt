@@ -1,6 +1,9 @@
 package dev.fieldmesh.app
 
 import android.Manifest
+import android.app.AlertDialog
+import android.content.Context
+import android.content.DialogInterface.BUTTON_NEUTRAL
 import android.content.Intent
 import android.content.pm.FeatureInfo
 import android.content.pm.PackageManager
@@ -11,7 +14,11 @@ import android.os.Bundle
 import android.os.SystemClock
 import android.view.View
 import android.widget.EditText
+import android.widget.ListView
 import android.widget.TextView
+import dev.fieldmesh.core.agent.Admission
+import dev.fieldmesh.core.agent.FleetNode
+import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.WiFiFound
@@ -29,6 +36,7 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowSystemClock
 import java.io.ByteArrayOutputStream
 import java.io.File
@@ -77,6 +85,91 @@ class LifeTest {
         RuntimeEnvironment.setQualifiers("+land")
         controller.configurationChange()
         assertEquals("a bus stands", controller.get().findViewById<EditText>(R.id.mark_text).text.toString())
+    }
+
+    @Test
+    fun `what was typed outlives the other screens`() {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        val track = activity.findViewById<View>(R.id.tab_track)
+        track.performClick()
+        activity.findViewById<EditText>(R.id.mark_text).setText("a bus stands")
+        for (other in listOf(R.id.tab_drive, R.id.open_settings, R.id.tab_track)) {
+            activity.findViewById<View>(other).performClick()
+            track.performClick()
+            assertEquals("a bus stands", activity.findViewById<EditText>(R.id.mark_text).text.toString())
+        }
+        activity.findViewById<View>(R.id.mark_drop).performClick()
+        activity.findViewById<View>(R.id.tab_drive).performClick()
+        track.performClick()
+        assertEquals("", activity.findViewById<EditText>(R.id.mark_text).text.toString())
+    }
+
+    private fun questionShown(): AlertDialog? = ShadowAlertDialog.getLatestAlertDialog()?.takeIf { it.isShowing }
+
+    @Test
+    fun `a question about a trial, and what was typed, outlive a rotation`() {
+        app.session.pair(Pairing("127.0.0.1", 1, Pin("ab".repeat(32))))
+        shadowOf(app.mainLooper).idle()
+        for (told in listOf(Heard.Plan(States.schedule), Heard.View(States.view))) assertTrue(app.heard.tryEmit(told))
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        shadowOf(app.mainLooper).idle()
+        controller.get().findViewById<View>(R.id.tab_campaign).performClick()
+        controller.get().findViewById<ListView>(R.id.trials).run {
+            performItemClick(adapter.getView(4, null, this), 4, getItemIdAtPosition(4))
+        }
+        questionShown()!!.findViewById<EditText>(R.id.reason).setText("a bus passed")
+        RuntimeEnvironment.setQualifiers("+land")
+        ShadowAlertDialog.reset()
+        controller.configurationChange()
+        shadowOf(app.mainLooper).idle()
+        val again = assertNotNull(questionShown())
+        assertEquals("a bus passed", again.findViewById<EditText>(R.id.reason).text.toString())
+        again.getButton(BUTTON_NEUTRAL).performClick()
+        shadowOf(app.mainLooper).idle()
+        val kept = Preferences(app).notes.load().orEmpty()
+        assertTrue("\"trial\":5,\"attempt\":2" in kept && "a bus passed" in kept, kept)
+        ShadowAlertDialog.reset()
+        controller.configurationChange()
+        assertNull(questionShown(), "it was answered")
+    }
+
+    @Test
+    fun `which node is with this phone can be said later, and otherwise, until the app is unpaired`() {
+        val nodes = listOf("alpha" to 1, "bravo" to 2).map { (name, port) ->
+            FleetNode(name, Pairing("127.0.0.1", port, Pin("ab".repeat(32))))
+        }
+        app.controller = { Admission(nodes) }
+        val first = Robolectric.buildActivity(MainActivity::class.java).setup()
+        first.get().findViewById<EditText>(R.id.line).setText(ExperimentTest.CODE)
+        first.get().findViewById<View>(R.id.pair).performClick()
+        shadowOf(app.mainLooper).idle()
+        questionShown()!!.cancel()
+        first.pause().stop().destroy()
+        app.die()
+        val next = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        fun choose(): View? = ArrayList<View>().also {
+            next.window.decorView.findViewsWithText(it, app.getString(R.string.pair_which), View.FIND_VIEWS_WITH_TEXT)
+        }.singleOrNull { it.isShown }
+        for (n in listOf(1, 0)) {
+            ShadowAlertDialog.reset()
+            next.findViewById<View>(R.id.tab_pair).performClick()
+            assertNotNull(choose()).performClick()
+            shadowOf(assertNotNull(questionShown())).clickOnItem(n)
+            assertEquals(nodes[n].pairing, Preferences(app).pairing)
+        }
+        next.findViewById<View>(R.id.unpair).performClick()
+        assertNull(choose())
+    }
+
+    @Test
+    fun `a pairing with what is no address is refused, and one that was kept hinders no start`() {
+        val bad = "fieldmesh:192.168.1..5:7443#" + "ab".repeat(32)
+        app.getSharedPreferences("fieldmesh", Context.MODE_PRIVATE).edit().putString("pairing", bad).commit()
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        assertNull(app.session.pairing)
+        activity.findViewById<EditText>(R.id.line).setText(bad)
+        activity.findViewById<View>(R.id.pair).performClick()
+        assertEquals(View.VISIBLE, activity.findViewById<TextView>(R.id.pair_error).visibility)
     }
 
     @Test

@@ -32,6 +32,7 @@ import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.SettingsScreen
 import dev.fieldmesh.app.screen.TrackScreen
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
@@ -335,10 +336,13 @@ class ScreensTest {
         ),
         "campaign-some-light" to listOf("Now: 5\nsection A, speed 10.1 km/h"),
         "campaign-stopped-light" to listOf("Next: 1\nsection A, speed 10.1 km/h"),
+        "campaign-alone-light" to listOf("1 of 24 accepted, 1 not final yet"),
+        "drive-done-alone-light" to listOf("Accepted by the node alone: the controller has not judged it yet."),
+        "drive-bad-answer-light" to listOf("Use an app and an agent of the same version."),
+        "pair-choosing-light" to listOf("Which node is with this phone?"),
         "campaign-done-light" to listOf("24 of 24 accepted", "Nothing is left to drive."),
         "track-none-light" to listOf(
-            "Start this phone’s GPS on the Node screen, or wait for a fix of the node’s receiver: the route is drawn " +
-                "from then on.",
+            "Start this phone’s GPS on the Node screen: the route is drawn from then on.",
         ),
         "track-map-light" to listOf("© Nobody & contributors made up", "Remove the map"),
         "track-map-opening-light" to listOf("Opening the map…", "Remove the map"),
@@ -458,7 +462,7 @@ class ScreensTest {
         Tab.NODE -> NodeScreen(view, { 0 }, { 1767225600123 }, { Battery(83, 31.0) }, Phone())
         Tab.CAMPAIGN -> CampaignScreen(view, { unit }) {}
         Tab.TRACK -> AttachRow(TrackScreen(view, Mapped()) {}, attach)
-        Tab.PAIR -> PairScreen(view, Paired(scene.experiment.controller))
+        Tab.PAIR -> PairScreen(view, Paired(scene.experiment.controller, scene.nodes))
         Tab.SCAN -> scanning(view, scene.state.node != null)
         Tab.SETTINGS -> SettingsScreen(view, Setting())
     }
@@ -535,10 +539,13 @@ class ScreensTest {
         override fun remove(button: TextView) = Unit
     }
 
-    private class Paired(override val controller: Pairing?) : PairActions {
+    private class Paired(override val controller: Pairing?, nodes: Int) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))
         override val pairing = controller?.let { Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) }
         override val canScan = true
+        override val nodes = List(nodes) { FleetNode("node-$it", Pairing("192.168.50.11", 7443, ownPin)) }
+
+        override fun choose() = Unit
 
         override fun pair(with: Pairing) = Unit
 

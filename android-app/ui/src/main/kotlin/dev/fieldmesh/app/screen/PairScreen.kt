@@ -7,6 +7,7 @@ import android.widget.EditText
 import android.widget.TextView
 import android.widget.Toast
 import dev.fieldmesh.app.R
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
@@ -20,12 +21,18 @@ interface PairActions {
     /** The controller that this phone is an experimenter's of. */
     val controller: Pairing?
 
+    /** Those that a code let this phone in to. */
+    val nodes: List<FleetNode>
+
     /** Whether this phone has a camera. */
     val canScan: Boolean
 
     fun pair(with: Pairing)
 
     fun join(code: PairingCode)
+
+    /** Asks which of [nodes] is with this phone. */
+    fun choose()
 
     fun scan()
 
@@ -50,6 +57,7 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
             setOnClickListener { actions.scan() }
             visibility = if (actions.canScan) View.VISIBLE else View.GONE
         }
+        text(R.id.choose).setOnClickListener { actions.choose() }
         error.visibility = View.GONE
     }
 
@@ -88,7 +96,8 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         val controller = actions.controller
         text(R.id.experimenter).text = controller?.let { context.getString(R.string.exp_is, "${it.host}:${it.port}") }
             ?: context.getString(R.string.exp_how)
-        view.see(R.id.unpair, paired != null || controller != null)
+        view.see(R.id.choose, actions.nodes.size > 1)
+        view.see(R.id.unpair, paired != null || controller != null || actions.nodes.isNotEmpty())
     }
 
     private companion object {

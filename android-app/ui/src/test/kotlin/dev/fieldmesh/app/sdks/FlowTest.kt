@@ -51,6 +51,9 @@ class FlowTest {
     }
 
     @Volatile private var state = "armed"
+
+    /** The newest at trial 2, whose former ones were rejected; 0: it was never driven. */
+    @Volatile private var attempt = 1
     private val posted = CopyOnWriteArrayList<Pair<String, JSONObject>>()
     private val server = TlsServer(node, key, ::answer)
     private val activity = Robolectric.buildActivity(MainActivity::class.java).setup()
@@ -77,7 +80,13 @@ class FlowTest {
 
     private fun view(): String {
         Thread.sleep(20) // in place of the wait for another version
-        return golden("body_campaign_view").replace("\"armed\"", "\"$state\"")
+        val view = JSONObject(golden("body_campaign_view")).put("state", state)
+        if (attempt == 0) view.remove("current") else view.getJSONObject("current").put("attempt", attempt)
+        val over = view.getJSONArray("trials").getJSONObject(1).getJSONArray("attempts")
+        for (n in 1 until attempt) {
+            over.put(JSONObject(mapOf("trial" to 2, "attempt" to n, "outcome" to "rejected", "final" to true)))
+        }
+        return view.toString()
     }
 
     private fun text(id: Int) = activity.get().findViewById<TextView>(id).text.toString()
@@ -142,14 +151,44 @@ class FlowTest {
     }
 
     @Test
+    fun `what a person decides of a trial under way is of the attempt under way`() {
+        state = "running"
+        attempt = 2
+        pair()
+        tap(R.id.tab_campaign)
+        val trials = activity.get().findViewById<ListView>(R.id.trials)
+        waitUntil("the trials") { trials.count == 2 }
+        decide(1, BUTTON_NEUTRAL, "a bus passed", of = 2)
+        waitUntil("the decision") { posted.size == 1 }
+        assertEquals(listOf(2, 2), posted.single().second.let { listOf(it.getInt("trial"), it.getInt("attempt")) })
+    }
+
+    @Test
+    fun `a trial that was never driven can be skipped, and nothing else`() {
+        state = "loaded"
+        attempt = 0
+        pair()
+        tap(R.id.tab_campaign)
+        val trials = activity.get().findViewById<ListView>(R.id.trials)
+        waitUntil("the trials") { trials.count == 2 }
+        val dialog = question(1, of = null)
+        val offered = listOf(BUTTON_POSITIVE, BUTTON_NEUTRAL, BUTTON_NEGATIVE).filter {
+            dialog.getButton(it).visibility == View.VISIBLE
+        }
+        assertEquals(listOf(BUTTON_NEGATIVE), offered)
+    }
+
+    @Test
     fun `what a person decides on a trial reaches the node, with the reason`() {
+        state = "loaded"
+        attempt = 0
         pair()
         tap(R.id.tab_campaign)
         val trials = activity.get().findViewById<ListView>(R.id.trials)
         waitUntil("the trials") { trials.count == 2 }
         decide(0, BUTTON_POSITIVE, " a bus passed ")
         decide(0, BUTTON_NEUTRAL, "")
-        decide(1, BUTTON_NEGATIVE, "the road is closed")
+        decide(1, BUTTON_NEGATIVE, "the road is closed", of = null)
         waitUntil("the decisions") { posted.size == 3 }
         val told = posted.map { (path, note) ->
             assertEquals("/v1/notes", path)
@@ -179,16 +218,17 @@ class FlowTest {
     }
 
     /** What is asked when the trial of a row is touched. */
-    private fun question(row: Int): AlertDialog {
+    private fun question(row: Int, of: Int? = 1): AlertDialog {
         val trials = activity.get().findViewById<ListView>(R.id.trials)
         trials.performItemClick(trials.adapter.getView(row, null, trials), row, trials.getItemIdAtPosition(row))
         val dialog = ShadowAlertDialog.getLatestAlertDialog()
-        assertEquals(string(R.string.decide_title, row + 1), shadowOf(dialog).title)
+        val title = of?.let { string(R.string.trial_only, row + 1, it) } ?: string(R.string.decide_title, row + 1)
+        assertEquals(title, shadowOf(dialog).title)
         return dialog
     }
 
-    private fun decide(row: Int, button: Int, reason: String) {
-        val dialog = question(row)
+    private fun decide(row: Int, button: Int, reason: String, of: Int? = 1) {
+        val dialog = question(row, of)
         val asked = checkNotNull(dialog.window).decorView.findInput()!!
         assertEquals(string(R.string.decide_reason), asked.hint)
         asked.setText(reason)
