@@ -158,9 +158,10 @@ var (
 			"and stamps in the captures and, behind the last that a capture has, by iperf3's own count at the ends " +
 			"of its seconds and the plan's rate since; absent where neither tells"}
 	packetLoss = definition{"packet_loss_percent", "%",
-		"dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as " +
-			"their socket hands them on, so that this is (packets_sent − those that the receiver's capture has) ÷ " +
-			"packets_sent × 100; too high by what captures dropped"}
+		"dropped ÷ (highest packet ID + 1) × 100 at the application's packets (P2). Read of data packets, numbered " +
+			"from 0 as their socket hands them on: (packets_sent − those that the receiver's capture has) ÷ " +
+			"packets_sent × 100. By ns-2's own IDs, which number ACKs too, it would be about half. Too high by what " +
+			"captures dropped"}
 	deliveryFraction = definition{"delivery_fraction", "1",
 		"packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which " +
 			"does not define it); too low by what captures dropped"}

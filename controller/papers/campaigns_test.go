@@ -216,3 +216,76 @@ func TestTheReferenceAndItsBaselineHaveOneLeastRTO(t *testing.T) {
 		t.Errorf("least RTOs in ms by variant are %v, want 1000 of newreno and reference", least)
 	}
 }
+
+// A claim names all that its campaign varies, so that a run of a part of the campaign
+// cannot answer for the whole.
+func TestClaimsNameWhatTheirCampaignVaries(t *testing.T) {
+	published, campaigns := read(t)
+	named := func(c papers.Condition, trial papers.Trial) bool {
+		for fact, values := range c {
+			if !slices.Contains(values, trial.Facts[fact]) {
+				return false
+			}
+		}
+		return true
+	}
+	for file, campaign := range campaigns {
+		for _, c := range published.Claims(campaign.paper.Name, campaign.paper.Scenario) {
+			cells := map[string]map[string]map[string]bool{} // by what the claim names: fact → values
+			asked := [2]bool{false, len(c.B) == 0}
+			for _, trial := range campaign.trials {
+				if c.Relation == papers.None || !named(c.Where, trial) || !named(c.A, trial) && !named(c.B, trial) {
+					continue
+				}
+				asked[0], asked[1] = asked[0] || named(c.A, trial), asked[1] || named(c.B, trial)
+				key := ""
+				for _, k := range []papers.Condition{c.Where, c.A, c.B} {
+					for _, fact := range slices.Sorted(maps.Keys(k)) {
+						key += fact + "=" + trial.Facts[fact] + " "
+					}
+				}
+				if cells[key] == nil {
+					cells[key] = map[string]map[string]bool{}
+				}
+				for fact, value := range trial.Facts {
+					if cells[key][fact] == nil {
+						cells[key][fact] = map[string]bool{}
+					}
+					cells[key][fact][value] = true
+				}
+			}
+			var pooled []string
+			for _, cell := range cells {
+				for fact, values := range cell {
+					if fact != "ends" && fact != "tcp" && len(values) > 1 && !slices.Contains(pooled, fact) {
+						pooled = append(pooled, fact)
+					}
+				}
+			}
+			if len(pooled) > 0 && asked[0] && asked[1] {
+				slices.Sort(pooled)
+				t.Errorf("%s: %s is a mean over all of %v, of which it names no value", file, c.ID, pooled)
+			}
+		}
+	}
+}
+
+// Campaigns of one paper name alike in what they all are not it.
+func TestCampaignsOfAPaperNameWhatTheyShare(t *testing.T) {
+	_, campaigns := read(t)
+	for _, k := range []struct{ says, files, of string }{
+		{"1.2 GHz", "velocity.yaml velocity-powered.yaml velocity-phones.yaml", "the radio's channel"},
+		{"with Iperf under Windows", "velocity.yaml velocity-powered.yaml velocity-phones.yaml", "its tool"},
+		{"Where the car was", "velocity.yaml velocity-phones.yaml", "where the car starts"},
+		{"window opens when", "variants-chain.yaml variants-grid.yaml", "when the window opens"},
+		{"ends stand in opposite corners", "reference-tcp.yaml reference-tcp-settings.yaml", "the ends of TCP"},
+	} {
+		for file := range strings.SplitSeq(k.files, " ") {
+			if !slices.ContainsFunc(campaigns[file].paper.Deviations, func(d string) bool {
+				return strings.Contains(d, k.says)
+			}) {
+				t.Errorf("%s does not say in what it differs from the paper in %s", file, k.of)
+			}
+		}
+	}
+}

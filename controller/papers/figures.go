@@ -113,7 +113,8 @@ var measures = []Measure{
 		"data transferred in 10 s over six TCP connections, mean of two readings; whether MB are of 10^6 or 2^20 " +
 			"bytes is not said", "MB of 10^6 bytes; windows of 10 s only", "summed over the connections", false},
 	{"p2", "loss", "packet loss rate", "%", "packet_loss_percent",
-		"dropped packets ÷ (highest packet ID + 1) × 100", "a packet is one transmission of a segment",
+		"dropped packets ÷ (highest packet ID + 1) × 100", "a packet is one transmission of a segment, and " +
+			"divided is by those that were sent; ns-2's own IDs would number ACKs too, and halve the rate",
 		"over the packets of all connections", false},
 	{"p2", "delay", "average end-to-end delay", "ms", "one_way_delay_mean_ms",
 		"delay of the data packets that are delivered", "from a packet's leaving its socket to its arrival",

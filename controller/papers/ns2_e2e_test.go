@@ -83,6 +83,41 @@ func TestE2ENS2GivesTheGridsFiguresAgain(t *testing.T) {
 	keep(t, "data/p2_ns2_grid.csv", out.Bytes())
 }
 
+// ns-2 numbers packets of all agents together: divided by its highest ID + 1, a loss rate is about half
+// of that by the data packets sent.
+func TestE2ENS2NumbersACKsToo(t *testing.T) {
+	if _, err := exec.LookPath("ns"); err != nil {
+		t.Skip("needs ns-2: install Debian's package ns2")
+	}
+	trace := filepath.Join(t.TempDir(), "trace")
+	args := []string{"testdata/chain.tcl", "1", "105", "550", "stand", "AODV", "TCP/Newreno", trace}
+	if text, err := exec.Command("ns", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ns %v: %v: %s", args, err, text)
+	}
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	highest, data := 0, 0
+	for line := range strings.Lines(string(text)) {
+		w := strings.Fields(line)
+		if len(w) < 7 || w[0] != "s" || w[3] != "AGT" {
+			continue
+		}
+		id, err := strconv.Atoi(w[5])
+		if err != nil {
+			t.Fatal(err)
+		}
+		highest = max(highest, id)
+		if w[6] == "tcp" {
+			data++
+		}
+	}
+	if data == 0 || highest < data*19/10 || highest > data*21/10 {
+		t.Errorf("the highest ID is %d, and %d data packets were sent", highest, data)
+	}
+}
+
 // keep holds a file to what ns-2 gives, or writes it.
 func keep(t *testing.T, file string, given []byte) {
 	t.Helper()
