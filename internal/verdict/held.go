@@ -18,8 +18,9 @@ type timer struct {
 
 // backedOff takes a socket's next sample. It returns an earlier one if the RTO backed off between the two: after two
 // time-outs more it is more than twice as long, though nothing was acknowledged and no round trip measured. A fixed RTO
-// doubles once at most, which a retransmission that does not leave its node puts off; any other doubles each time. It
-// is held from the handshake on: a SYN that is not answered is sent again at its own, doubling, intervals.
+// doubles once at most, which a retransmission that does not leave its node puts off; any other doubles each time.
+// Of a SYN's timer nothing is judged: another trial's doubles, the reference TCP's among them, and so did a fixed RTO's
+// in archives of before it was held.
 func (t timers) backedOff(r wire.Record, s *wire.TCPSample) *wire.Record {
 	k := timer{r.Node, s.Cookie}
 	if s.State == "SYN_SENT" || s.RTOsInARow == nil || *s.RTOsInARow == 0 {

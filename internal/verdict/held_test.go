@@ -38,6 +38,8 @@ func TestAFixedRTOThatBacksOffFailsItsTrial(t *testing.T) {
 		"ticks":                 {[]seen{{1, 1100, 9, 50, up}, {3, 2209, 9, 50, up}}, ""},
 		"a SYN unanswered": {[]seen{{1, 2000, 0, 0, syn}, {2, 4000, 0, 0, syn}, {3, 8000, 0, 0, syn},
 			{0, 8000, 0, 0, up}, {1, 8000, 0, 0, up}, {4, 8000, 0, 0, up}}, ""},
+		"a SYN held": {[]seen{{1, 2000, 0, 0, syn}, {2, 2000, 0, 0, syn}, {9, 2000, 0, 0, syn}, {0, 3000, 1, 0, up},
+			{1, 6000, 1, 0, up}, {2, 6000, 1, 0, up}, {3, 6000, 1, 0, up}}, ""},
 		"after a SYN": {[]seen{{3, 8000, 0, 0, syn}, {1, 1100, 9, 50, up},
 			{3, 4400, 9, 50, up}}, doubled},
 	} {

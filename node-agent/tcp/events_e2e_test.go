@@ -80,10 +80,11 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 		}
 		return !began.IsZero() && s.At.Sub(began) < 900*time.Millisecond
 	}
-	again := func(s testnet.Segment) {
+	again := func(s testnet.Segment) bool {
 		if s.Times > 1 {
 			seen.again = append(seen.again, s)
 		}
+		return false
 	}
 	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Delay: 5 * time.Millisecond,
 		RateBps: 8e6, Queue: 1000, Control: again, Drop: func(s testnet.Segment) bool {

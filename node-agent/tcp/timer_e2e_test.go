@@ -3,6 +3,9 @@
 package tcp
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -100,6 +103,80 @@ func TestFixedRTOThroughAnOutage(t *testing.T) {
 		if !near(gap, fixed) {
 			t.Errorf("gap %d is %s, want twice the first RTO, %s, and no more: %v", i+2, gap, fixed, gaps)
 		}
+	}
+}
+
+// The first packet of the paper's simulator has this timer too: a SYN that nobody answers goes again after 1 s, and
+// then every 2 s. Another's waits double.
+func TestAFixedRTOHoldsTheSYN(t *testing.T) {
+	needTimer(t)
+	for name, want := range map[string][]time.Duration{
+		"fixed": {time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second},
+		"usual": {time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it sleeps
+			var before func(uint64)
+			if name == "fixed" {
+				before = hold(t, nil)
+			}
+			gaps := unanswered(t, 16*time.Second, before)
+			if len(gaps) < len(want) {
+				t.Fatalf("the SYN went again after %v", gaps)
+			}
+			for i, gap := range want {
+				if !near(gaps[i], gap) {
+					t.Errorf("gap %d is %s, want %s: %v", i+1, gaps[i], gap, gaps)
+				}
+			}
+		})
+	}
+}
+
+// unanswered gives the gaps between the SYNs of a connection that nobody answers.
+func unanswered(t *testing.T, lasts time.Duration, before func(cookie uint64)) []time.Duration {
+	t.Helper()
+	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
+	setSysctls(t, a, map[string]string{"tcp_syn_linear_timeouts": "0", "tcp_rto_min_us": fixedMinUs})
+	if before != nil {
+		a.Do(t, func() error { before(cookieHere(t)); return nil })
+	}
+	var gaps []time.Duration
+	t.Run("path", func(t *testing.T) { // its end stops the path, so that the gaps are complete
+		var last time.Time
+		testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{
+			Control: func(s testnet.Segment) bool {
+				if !last.IsZero() {
+					gaps = append(gaps, s.At.Sub(last))
+				}
+				last = s.At
+				return true
+			}})
+		a.Do(t, func() error {
+			conn, err := (&net.Dialer{Timeout: lasts}).DialContext(context.Background(), "tcp4", receiverAddr+":5000")
+			if err == nil {
+				return errors.Join(errors.New("somebody answered"), conn.Close())
+			}
+			return nil
+		})
+	})
+	return gaps
+}
+
+// A connection whose SYN's timer was held has a timer of its own for data: its first RTO, of 3 s where no round trip is
+// known (RFC 6298, 5.7), doubles once.
+func TestDataAfterAHeldSYNHasItsOwnTimer(t *testing.T) {
+	needTimer(t)
+	t.Parallel() // it sleeps
+	o := &outage{from: 30, lasts: 7 * time.Second}
+	x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second,
+		path: testnet.PathConfig{Delay: oneWay, Drop: o.drop,
+			Control: func(s testnet.Segment) bool { return s.Times < 4 }},
+		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs, "tcp_syn_linear_timeouts": "0", "tcp_timestamps": "0"},
+		before:  hold(t, nil)}
+	gaps := o.gaps(x.run(t))
+	if len(gaps) < 5 || !near(gaps[2], 2*gaps[0]) || !near(gaps[3], 2*gaps[0]) {
+		t.Errorf("retransmissions in 7 s: %v", gaps)
 	}
 }
 

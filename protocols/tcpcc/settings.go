@@ -132,7 +132,7 @@ func Settings(t wire.TCP) []Setting {
 	// at the usual 15 one whose timer does not back off would die within seconds,
 	// so that variants would differ in it (bpf/rto.bpf.c has the rest). Nor does a client cease to ask for a
 	// connection, as it would after some two minutes at the usual 6: 127 is the
-	// most (MAX_TCP_SYNCNT of net/tcp.h).
+	// most (MAX_TCP_SYNCNT of net/tcp.h), which with a fixed RTO lasts 255 s.
 	set("tcp_no_metrics_save", "1", "tcp_retries2", "255", "tcp_syn_retries", "127")
 	if least := RTOMinMs(t); least != nil {
 		out = append(out, Setting{RTOMinKey, strconv.Itoa(*least * 1000)})

@@ -38,8 +38,8 @@ type PathConfig struct {
 	Queue   int           // packets that wait at it; 0 for any number
 	// Drop decides on each data segment of the connection.
 	Drop func(Segment) bool
-	// Control sees each segment of the sender that has SYN or FIN and no data.
-	Control func(Segment)
+	// Control decides on each segment of the sender that has SYN or FIN and no data.
+	Control func(Segment) bool
 	// Acked is called after the sender's kernel has had an ACK.
 	Acked func(Ack)
 }
@@ -221,8 +221,8 @@ func (p *Path) accept(end int, data []byte) {
 	if end == 0 {
 		s, is := p.flow.segment(data)
 		s.At, s.Backlog = now, p.backlog(now)
-		if !is && s.Times > 0 && p.cfg.Control != nil {
-			p.cfg.Control(s)
+		if !is && s.Times > 0 && p.cfg.Control != nil && p.cfg.Control(s) {
+			return
 		}
 		if is && p.cfg.Drop != nil && p.cfg.Drop(s) || p.cfg.Queue > 0 && s.Backlog >= p.cfg.Queue {
 			return

@@ -6,7 +6,8 @@
  * fixed: the fixed RTO of Dyer and Boppana, "A Comparison of TCP Performance
  * over Three Routing Protocols for Mobile Ad Hoc Networks", MobiHoc 2001: on a
  * second timeout in a row the RTO is not doubled again, until an ACK has told a
- * round trip anew.
+ * round trip anew. Their simulator has no handshake, and its first packet has
+ * this timer: so a SYN has it too, and goes after 1 s, and then every 2 s.
  *
  * reference: where the cause of the loss is none of congestion, the RTO is not
  * doubled at all (reference.bpf.c).
@@ -18,7 +19,8 @@
  * The kernel gives a connection up after the time in which tcp_retries2 time-outs
  * would come, and reckons with that bound (tcp_model_timeout): with 255 of them
  * some five minutes instead of eight hours. So a held connection is given the
- * eight hours by TCP_USER_TIMEOUT.
+ * eight hours by TCP_USER_TIMEOUT. SYNs are counted besides, and no more than 127
+ * can go again (MAX_TCP_SYNCNT): with the fixed RTO for 255 s.
  */
 #include "causes.h"
 #include "sockops.h"
@@ -72,7 +74,15 @@ SEC("sockops") int hold(struct sock_ops *ctx)
 	if (!ours(ctx))
 		return 1;
 	switch (ctx->op) {
-	case OP_ACTIVE_ESTABLISHED:
+	case OP_TCP_CONNECT: /* the SYN is about to go */
+		if (!reference)
+			begin(ctx);
+		break;
+	case OP_ACTIVE_ESTABLISHED: /* the bound of the SYN's timer is not that of data */
+		if (!reference)
+			bound(ctx, STANDARD_MS);
+		begin(ctx);
+		break;
 	case OP_PASSIVE_ESTABLISHED:
 		begin(ctx);
 		break;

@@ -32,7 +32,7 @@ struct sock_ops {
 	u32 snd_una;
 };
 
-enum { OP_ACTIVE_ESTABLISHED = 4, OP_PASSIVE_ESTABLISHED = 5, OP_RTO = 8, OP_RTT = 12 };
+enum { OP_TCP_CONNECT = 3, OP_ACTIVE_ESTABLISHED = 4, OP_PASSIVE_ESTABLISHED = 5, OP_RTO = 8, OP_RTT = 12 };
 
 #define FAMILY_IPV4 2
 #define LEVEL_TCP 6
