@@ -741,7 +741,8 @@ func TestWhatIsSaidOfEveryOneHasPartsForEach(t *testing.T) {
 	words := regexp.MustCompile(`\b(both|all six|all scenarios|all cases|in general|every|consistently|various|for each)\b`)
 	found := 0
 	for _, s := range p.Statements {
-		if text := s.Setting + " " + s.Quantity + " " + s.Printed; !words.MatchString(text) || onTheWhole.MatchString(text) {
+		text := s.Setting + " " + s.Quantity + " " + s.Printed
+		if !words.MatchString(text) || onTheWhole.MatchString(text) {
 			continue
 		}
 		found++
@@ -789,7 +790,8 @@ func TestVegasIsRankedOnTheChainOverEachProtocol(t *testing.T) {
 		for _, motion := range []string{"static", "mobile"} {
 			if !slices.ContainsFunc(chain, func(c Claim) bool {
 				return strings.HasPrefix(c.ID, "P2.") && c.Metric == ThroughputPerConnection &&
-					slices.Equal(c.Where["routing"], []string{routing}) && slices.Equal(c.Where["motion"], []string{motion}) &&
+					slices.Equal(c.Where["routing"], []string{routing}) &&
+					slices.Equal(c.Where["motion"], []string{motion}) &&
 					slices.Equal(c.A["variant"], []string{"vegas"}) && len(c.B["variant"]) == 4
 			}) {
 				t.Errorf("over %s, %s, no statement has Vegas beside the other variants", routing, motion)
@@ -805,8 +807,8 @@ func TestAConclusionIsNotDecidedByOnePointOfItsSweep(t *testing.T) {
 	for rep := 1; rep <= 3; rep++ {
 		for _, mobility := range []string{"low", "high"} {
 			for i, variant := range []string{"vegas", "tahoe", "reno", "newreno", "sack", "fack"} {
-				all = append(all, Trial{Repetition: rep, Facts: map[string]string{"variant": variant, "mobility": mobility,
-					"nodes": "50", "tcp_flows": "5"}, Values: map[string]float64{
+				all = append(all, Trial{Repetition: rep, Facts: map[string]string{"variant": variant,
+					"mobility": mobility, "nodes": "50", "tcp_flows": "5"}, Values: map[string]float64{
 					"one_way_delay_mean_ms": float64(100 * (i + 1)), "delivery_fraction": 100 / float64(i+1)}})
 			}
 		}
