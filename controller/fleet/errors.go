@@ -46,6 +46,11 @@ func Unreached(err error) bool {
 	return err != nil && !errors.As(err, &refused)
 }
 
+// silentCure is of a node from which nothing comes: nobody can tell a packet that was lost from one that a firewall
+// has dropped.
+const silentCure = "check that the control link is up, that the address is right, and that no firewall there stops " +
+	"the agent's TCP port"
+
 // explain puts a cause into words with its cure. took is how long the call lasted.
 func (c *Client) explain(k call, err error, took time.Duration) error {
 	e := &NodeError{Node: c.node.Name, Address: c.node.Address, Doing: k.doing, Err: err}
@@ -81,9 +86,9 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 	case errors.Is(err, context.Canceled):
 	case timedOut:
 		e.Err = &explained{fmt.Sprintf("no answer within %s", took.Round(10*time.Millisecond)), err}
-		e.Cure = "check that the control link is up and the address is right"
+		e.Cure = silentCure
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		e.Cure = "check that the control link is up and the address is right"
+		e.Cure = silentCure
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		e.Err = &explained{fmt.Sprintf("it closed the connection (%s)", err), err}
 		e.Cure = "it may not know our key, or be restarting: look at the agent's log there"

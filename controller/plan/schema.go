@@ -240,8 +240,8 @@ func (s schema) calibration() object {
 	return object{[]field{
 		required("marks_m", list{1, 50, mark, true}, "Where the car is parked, one pass each"),
 		required("duration_s", number{1, 3600, false, false, "s"}, "Length of a pass's window"),
-		optional("after_s", number{0, 3600, false, false, "s since the trial was armed"},
-			"When the window opens").or(0),
+		optional("after_s", number{0, 3600, false, false, "s"}, "When the window opens: so long after the trial was "+
+			"armed or, where the course has a site, after the car has stood at its mark").or(0),
 		optional("factors", list{1, 16, text{32}, true}, // that they are factors is checked in calibration.go
 			"Factors in each of whose levels the passes are made; the others stay as the section trial has them"),
 	}}

@@ -67,6 +67,11 @@ func (j *judge) gps() {
 
 func gpsWords(st wire.NodeStatus) string {
 	if st.GPS == nil || !st.GPS.Connected {
+		for _, p := range st.Problems { // it knows whether gpsd or an app would tell it
+			if p.Need == "gps" {
+				return p.Found
+			}
+		}
 		return "gpsd does not answer"
 	}
 	if st.GPS.Mode < 2 {

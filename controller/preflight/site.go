@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	siteCure = "give course.site_lat_deg and course.site_lon_deg, or a receiver with a fix to the roadside node; " +
-		"with gate.at_start: false a drive back at the right speed can open a window"
+	siteCure = "give course.site_lat_deg and course.site_lon_deg, or the roadside node a receiver, or an app, that " +
+		"has a fix; with gate.at_start: false a drive back at the right speed can open a window"
 	siteEvery = 250 * time.Millisecond
 	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured: that of
 	// a receiver without corrections at an HDOP of 2, for gpsd reckons with 15 m at one of 1 (libgpsd_core.c, UERE).
@@ -38,7 +38,7 @@ func siteWords(st wire.NodeStatus) string {
 	if g := st.GPS; g != nil && g.HorizErrM != nil && *g.HorizErrM > siteErrM {
 		return fmt.Sprintf("%s, off by up to %.0f m; at most %.0f m will do", gpsWords(st), *g.HorizErrM, siteErrM)
 	}
-	return gpsWords(st) + ", and a fresh 3-D one is needed"
+	return gpsWords(st) + ", and a fresh 3-D fix is needed"
 }
 
 // Locate writes into a plan where the roadside node stands, by its own receiver, where that is needed and the campaign

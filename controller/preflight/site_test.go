@@ -1,10 +1,12 @@
 package preflight
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -70,5 +72,41 @@ func TestNoStartIsMeasuredFromACar(t *testing.T) {
 	p.Trials[1].Course = p.Trials[0].Course
 	if said, err := Locate(t.Context(), &p, "/nowhere", 0); said != "" || err != nil {
 		t.Errorf("of a plan that says where: %q, %v", said, err)
+	}
+}
+
+// The shipped campaign of two phones, of which the one at the roadside has no app: its place has to be in the campaign,
+// and then it needs no GPS.
+func TestTwoPhonesNeedTheRoadsidesPlace(t *testing.T) {
+	const file = "../../campaigns/velocity-phones.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := roadside()
+	n.Status.Node, n.Status.GPS, n.Status.GPSRateHz = "bravo", &wire.GPS{}, nil
+	n.Status.Problems = []wire.Problem{{Need: "gps", Found: "no app tells where the node is", Cure: "start it"}}
+	for name, c := range map[string]struct{ site, gps, want, say string }{
+		"the file as it is": {"", Unneeded, Unmet, "no app tells where the node is, and a fresh 3-D fix is needed; " +
+			"give course.site_lat_deg"},
+		"with its place": {", site_lat_deg: 50.1, site_lon_deg: 8.7", Unneeded, "", ""},
+	} {
+		campaign := strings.Replace(string(text), "heading_deg: 90}", "heading_deg: 90"+c.site+"}", 1)
+		parsed, err := plan.Parse(file, []byte(campaign))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		p, err := parsed.RunPlan("a", make([]byte, wire.GoKeyBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := Judge(p, "bravo", 3600, n)
+		states, words := told(items, "site")
+		if strings.Join(states, " ") != c.want || !strings.Contains(words, c.say) {
+			t.Errorf("%s: site %v %s", name, states, words)
+		}
+		if states, words := told(items, "gps"); !slices.Equal(states, []string{c.gps}) {
+			t.Errorf("%s: gps %v %s", name, states, words)
+		}
 	}
 }

@@ -182,7 +182,7 @@ func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 		Interfaces: cfg.HostInterfaces(), Beside: cfg.PhyOf, ControlPort: cfg.ControlPort(),
 		Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(),
 		Feedback: cfg.FeedbackSocket, RadioFeedback: cfg.RadioSocket(),
-		DeadMan: cfg.DeadMan(), Log: log,
+		DeadMan: cfg.DeadMan(), Settings: cfg.HostSettings(), Log: log,
 	}
 }
 

@@ -44,6 +44,22 @@ func TestGPSProblem(t *testing.T) {
 	}
 }
 
+// Where only one half was started again after an edit of agent.yaml, arming would be refused for what the other has.
+func TestHalvesOfDifferentConfigurationsAreTold(t *testing.T) {
+	f := &Face{cfg: config.Config{Interface: "enp3s0"}}
+	before := config.Config{Interface: "wlan0"}.HostSettings()
+	const want = `the privileged half began with "interface: wlan0", what faces the network with "interface: enp3s0"`
+	if found := f.beganOtherwise(wire.HostStatus{Settings: before}); !strings.Contains(found, want) {
+		t.Errorf("it says %q", found)
+	}
+	for name, st := range map[string]wire.HostStatus{"the same": {Settings: f.cfg.HostSettings()},
+		"an agent that does not tell": {}, "another version's": {Settings: before[1:]}} {
+		if found := f.beganOtherwise(st); found != "" {
+			t.Errorf("%s: it says %q", name, found)
+		}
+	}
+}
+
 // A node has one track: another phone's fix is refused, and says whose it has.
 //
 //attack:phone another phone gives its own position as this node's

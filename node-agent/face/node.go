@@ -82,6 +82,10 @@ func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Prob
 	if hostErr != nil {
 		add("host", hostErr.Error(), "start the privileged half: fieldmesh-agent up, as root")
 	}
+	if found := f.beganOtherwise(st.Host); found != "" {
+		add("host", found, "start both halves again: sudo systemctl restart fieldmesh-host fieldmesh-face, or end "+
+			"fieldmesh-agent up and start it")
+	}
 	for i, what := range st.Host.Failed {
 		if i >= len(st.Host.Failed)-st.Host.Damaged {
 			add(wire.NeedJournal, "a change may be in force that it cannot put back: "+what, "do that there; until "+
@@ -128,6 +132,21 @@ func (f *Face) problems(st wire.NodeStatus, hostErr, radioErr error) []wire.Prob
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
 	}
 	return out
+}
+
+// beganOtherwise says in what the privileged half began with another configuration than this one, "" for nothing.
+func (f *Face) beganOtherwise(host wire.HostStatus) string {
+	own := f.cfg.HostSettings()
+	if len(host.Settings) != len(own) { // it does not tell, or is of another version
+		return ""
+	}
+	for i, set := range host.Settings {
+		if set != own[i] {
+			return fmt.Sprintf("of agent.yaml the privileged half began with %q, what faces the network with %q", set,
+				own[i])
+		}
+	}
+	return ""
 }
 
 // gpsProblem is what keeps the node from knowing where it is, "" for nothing.

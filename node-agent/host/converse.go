@@ -126,7 +126,7 @@ func (s *server) answer(ctx context.Context, r request, uid int) answer {
 	s.mu.Lock()
 	status.Detail, status.Instance = s.detail, s.instance
 	s.mu.Unlock()
-	status.TCP, status.AndroidAPI = s.abilities(), s.androidAPI()
+	status.TCP, status.AndroidAPI, status.Settings = s.abilities(), s.androidAPI(), s.settings
 	return answer{Status: &status}
 }
 

@@ -54,6 +54,7 @@ type Config struct {
 	RadioFeedback string
 	ControlPort   int           // the agent's own TCP port, on which its controller calls
 	DeadMan       time.Duration // without a call for so long, everything is put back
+	Settings      []string      // of the node's configuration, for who calls to compare with its own
 	Log           *slog.Logger
 }
 
@@ -73,6 +74,7 @@ type server struct {
 	abilities func() []wire.Ability
 	// androidAPI is the level of the Android that runs here; 0: none does.
 	androidAPI func() int
+	settings   []string // of its Config
 	detail     string
 }
 
@@ -114,7 +116,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 		return err
 	}
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
-		bootNs: clock.System{}.BootNs}
+		settings: cfg.Settings, bootNs: clock.System{}.BootNs}
 	srv.alive()
 	srv.abilities = func() []wire.Ability { return nil }
 	srv.androidAPI = androidAPI(cfg.Log)

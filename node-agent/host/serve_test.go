@@ -26,7 +26,7 @@ func testConfig(t *testing.T) Config {
 	return Config{
 		Socket: filepath.Join(dir, "host.sock"), StateDir: filepath.Join(dir, "host"), AllowUIDs: []int{os.Geteuid()},
 		Interfaces: []string{"wlan0"}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")},
-		DeadMan: time.Hour, Log: quiet(),
+		DeadMan: time.Hour, Settings: []string{"interface: wlan0"}, Log: quiet(),
 	}
 }
 
@@ -71,7 +71,8 @@ func TestCallsAndTheirEnd(t *testing.T) {
 	if err != nil || len(made) != 2 {
 		t.Fatalf("made %v, %v", made, err)
 	}
-	if s, err := c.Status(t.Context()); err != nil || !s.Reached || len(s.Pending) != 2 {
+	if s, err := c.Status(t.Context()); err != nil || !s.Reached || len(s.Pending) != 2 ||
+		!slices.Equal(s.Settings, cfg.Settings) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	var refused *change.Refused

@@ -220,6 +220,8 @@ type HostStatus struct {
 	TCP []Ability `json:"tcp,omitempty"`
 	// level of the Android that runs on the node; absent: none does
 	AndroidAPI int `json:"android_api,omitempty"`
+	// what it goes by of the configuration that it began with; absent from an agent that does not tell
+	Settings []string `json:"settings,omitempty"`
 }
 
 // DestroySockets is the feature that a trial's connections can be ended with it.

@@ -36,6 +36,7 @@ func bodies() map[string]any {
 			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"},
 				Failed: []string{"route 10.78.0.0/24: no such device"}, Damaged: 1,
 				Detail: "put back by the dead-man timer", Instance: "91d3c2", ByHand: "7Q2M", AndroidAPI: 34,
+				Settings: []string{"interface: wlan0", "allow.prefixes: [10.77.0.0/16]"},
 				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none",
 					Reason: "the kernel does not describe its types", Needs: "BTF"}}},
 			Run: "velocity-1", Clock: sampleClock(),
