@@ -217,10 +217,10 @@ func (c Config) HostInterfaces() []string { return []string{c.Interface} }
 // HostSettings are the keys that the privileged half goes by, each with its value. What the two halves began with
 // differs where the file was edited between their starts.
 func (c Config) HostSettings() []string {
-	return []string{"interface: " + c.Interface, "phy_of: " + c.PhyOf, fmt.Sprintf("allow.prefixes: %v", c.Allow.Prefixes),
-		fmt.Sprintf("binaries: %v", c.Daemons()), fmt.Sprintf("port of listen: %d", c.ControlPort()),
-		"feedback_socket: " + c.FeedbackSocket, fmt.Sprintf("radio_feedback: %t", c.RadioFeedback),
-		fmt.Sprintf("dead_man_s: %g", c.DeadManS)}
+	return []string{"interface: " + c.Interface, "phy_of: " + c.PhyOf,
+		fmt.Sprintf("allow.prefixes: %v", c.Allow.Prefixes), fmt.Sprintf("binaries: %v", c.Daemons()),
+		fmt.Sprintf("port of listen: %d", c.ControlPort()), "feedback_socket: " + c.FeedbackSocket,
+		fmt.Sprintf("radio_feedback: %t", c.RadioFeedback), fmt.Sprintf("dead_man_s: %g", c.DeadManS)}
 }
 
 // Daemons are the binaries that the privileged half may start: routing daemons,
