@@ -204,12 +204,12 @@ func TestE2ERoadsideWithoutAPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	const asked = "find where the roadside node stands"
-	d.run(t, string(campaign), "--place", "road").refused(t, asked+": node bravo: no app tells where the node is, and "+
-		"a fresh 3-D fix is needed; give course.site_lat_deg and course.site_lon_deg, or the roadside node a receiver, "+
-		"or an app, that has a fix")
+	d.run(t, string(campaign), "--place", "road").refused(t, asked+": node bravo: no app tells where the node is, "+
+		"and a fresh 3-D fix is needed; give course.site_lat_deg and course.site_lon_deg, or the roadside node a "+
+		"receiver, or an app, that has a fix")
 	d.noRun(t)
-	told := strings.Replace(string(campaign), "heading_deg: 90}", "heading_deg: 90, site_lat_deg: 50, site_lon_deg: 8}",
-		1)
+	const heading = "heading_deg: 90"
+	told := strings.Replace(string(campaign), heading, heading+", site_lat_deg: 50, site_lon_deg: 8", 1)
 	o := d.run(t, told, "--place", "road")
 	o.refused(t, "node alpha: gps: no app tells where the node is")
 	if strings.Contains(o.stderr, asked) || strings.Contains(o.stderr, "bravo: gps") {

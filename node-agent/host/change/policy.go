@@ -47,7 +47,7 @@ func (p Policy) CheckInterface(name string) (reason, cure string) {
 	}
 	return fmt.Sprintf("interface %q is not among those that may be changed (%s)", name,
 			strings.Join(p.Interfaces, ", ")),
-		"name it as interface in agent.yaml"
+		"name it as interface in agent.yaml, and start the agent again"
 }
 
 func (p Policy) checkWithin(what string, prefix netip.Prefix) (reason, cure string) {
@@ -60,7 +60,7 @@ func (p Policy) checkWithin(what string, prefix netip.Prefix) (reason, cure stri
 		}
 	}
 	return fmt.Sprintf("%s %s is outside the allowed prefixes %v", what, prefix, p.Prefixes),
-		"add its prefix to allow.prefixes in agent.yaml, or plan with addresses inside"
+		"add its prefix to allow.prefixes in agent.yaml and start the agent again, or plan with addresses inside"
 }
 
 func (p Policy) checkPeers(network netip.Prefix) (reason, cure string) {
