@@ -14,8 +14,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// untoldWays is in the definitions of what only whole ways tell.
-const untoldWays = "absent with batman-adv where its nodes did not tell the way throughout"
+// untoldLosses and untoldWays are in the definitions of what ways tell.
+const untoldLosses = "absent where the emulated field did not tell all its losses"
+const untoldWays = untoldLosses + ", and with batman-adv where its nodes did not tell the way throughout"
 
 // What routing did, by its daemons' own word, the kernels' routes, probes, and
 // the radios' counts.
@@ -33,8 +34,8 @@ var (
 	routedShare = definition{"routed_share", "1", "share of the window in which a whole way led from sender to " +
 		"receiver; " + untoldWays}
 	hopsMean = definition{HopsMean, "hops", "length of the measured flow's way, mean over the time in " +
-		"which it had one"}
-	hopsMost   = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
+		"which it had one; " + untoldLosses}
+	hopsMost   = definition{"hops_max", "hops", "longest way of the measured flow in the window; " + untoldLosses}
 	wayChanges = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
 		untoldWays}
 	routeChanges = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations; " +
@@ -94,7 +95,7 @@ func (s *set) ways(m *topology.Mesh) {
 		s.put("", routedShare, new(held/m.Seconds))
 		s.put("", wayChanges, new(float64(len(paths)-1)))
 	}
-	if held > 0 {
+	if held > 0 && m.WaysKnown() {
 		s.put("", hopsMean, new(hops/held))
 		s.put("", hopsMost, &most)
 	}

@@ -67,6 +67,22 @@ func TestProbesTellTheirLossAndOutage(t *testing.T) {
 	}
 }
 
+// A field that did not tell all its losses may not have told the one that ended a way.
+func TestWaysAreNoNumbersWhereLossesAreUntold(t *testing.T) {
+	for untold, want := range map[uint64]bool{0: true, 5: false} {
+		s := &set{at: measured(wire.Trial{Routing: wire.Routing{Protocol: "aodv"}},
+			told("a", -3, &wire.RouteChange{Action: "present", AtBootNs: tenS - 3e9, Destination: "10.0.0.2/32",
+				NextHops: []string{"10.0.0.2"}}),
+			told("field", 10, &wire.MediumCount{Of: "a", LossesUntold: untold}))}
+		s.routing()
+		for _, name := range []string{"route_outage_s", "routed_share", "way_changes", "hops_mean", "hops_max"} {
+			if got := Value(s.rows, "", name); (got != nil) != want {
+				t.Errorf("%d losses untold: %s is %v", untold, name, show(got))
+			}
+		}
+	}
+}
+
 // What a real radio put on the air is what its interface sent, and its retries.
 func TestFramesOfRealRadios(t *testing.T) {
 	var records []wire.Record

@@ -39,6 +39,7 @@ type Mesh struct {
 	probed    bool                // probes were sent
 	answers   []float64
 	lost      []lostFrame        // out of reach
+	untold    bool               // the field did not tell all that was lost
 	frames    map[string]float64 // on the air a second, by class, summed over nodes
 }
 
@@ -160,6 +161,7 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 			m.lost = append(m.lost, lostFrame{s, b.Of, b.Peer})
 		}
 	case *wire.MediumCount:
+		m.untold = m.untold || b.LossesUntold > 0
 		for class, n := range b.FramesPerS {
 			if m.frames == nil {
 				m.frames = map[string]float64{}

@@ -88,6 +88,22 @@ func TestOutagesOfBatmanAreNotKnown(t *testing.T) {
 	}
 }
 
+// Where the field did not tell all its losses, a way that the kernels still had may have been none.
+func TestUntoldLossesLeaveWaysUnknown(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { // a way throughout
+		c, is := r.Body.(*wire.RouteChange)
+		return is && c.Action == "delete"
+	})
+	for untold, known := range map[uint64]bool{0: true, 5: false} {
+		m := Read(plan, trial, append(slices.Clone(records), record("field", 10,
+			&wire.MediumCount{Of: "b", LossesUntold: untold})))
+		if m.WaysKnown() != known || m.OutagesKnown() != known {
+			t.Errorf("%d losses untold: ways known %v, outages known %v", untold, m.WaysKnown(), m.OutagesKnown())
+		}
+	}
+}
+
 func TestThePathFollowsTheKernelsRoutes(t *testing.T) {
 	m := Read(square())
 	var got []string

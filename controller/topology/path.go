@@ -163,10 +163,16 @@ func (m *Mesh) PathAt(s float64) Path {
 // Outage is the longest time inside the window in which something was missing.
 type Outage struct{ FromS, Seconds float64 }
 
-// OutagesKnown reports whether the flow had no way where no whole path is told. A node of
-// batman-adv goes by hardware addresses, and tells a route only to an address that it has
-// seen resolved: there, what is not told throughout is not known.
-func (m *Mesh) OutagesKnown() bool { return m.Protocol != batman || m.RouteOutage().Seconds == 0 }
+// WaysKnown reports whether the whole paths are known to have been ways: a field that did not
+// tell all its losses may not have told the one that ended a way.
+func (m *Mesh) WaysKnown() bool { return !m.untold }
+
+// OutagesKnown reports whether the flow had a way where a whole path is told, and none
+// elsewhere. A node of batman-adv goes by hardware addresses, and tells a route only to an
+// address that it has seen resolved: there, what is not told throughout is not known.
+func (m *Mesh) OutagesKnown() bool {
+	return m.WaysKnown() && (m.Protocol != batman || m.RouteOutage().Seconds == 0)
+}
 
 const batman = "batman-adv"
 

@@ -171,7 +171,7 @@ func Schema() []Measurement {
 				{"attempts", Integer, "frames", "data frames that it put on the air", ""},
 				{"retries", Integer, "frames", "of those, beyond a frame's first", ""},
 				{"tx_failed", Integer, "frames", "unicast frames given up", ""},
-				{"losses_untold", Integer, "frames", "losses of the whole field that have no record of their own", ""},
+				{"losses_untold", Integer, "frames", "losses of the whole field without a record of their own, since the nodes were placed; absent where the window's losses all have one", ""},
 			},
 			LeftOut: []LeftOut{
 				{"lost", "by cause; records of kind loss tell them one by one"},

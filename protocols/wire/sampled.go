@@ -226,7 +226,8 @@ type MediumCount struct {
 	// MAC frames that it put on the air a second within the window, RTS, CTS and ACK too, by what they were there for:
 	// traffic | routing | arp; management where the kernel's own stack of 802.11 sends
 	FramesPerS map[string]float64 `json:"frames_per_s,omitempty" archive:"by class; the archive has them"`
-	// losses of the whole field that have no record of their own
+	// losses of the whole field without a record of their own, since the nodes were placed; absent where the window's
+	// losses all have one
 	LossesUntold uint64 `json:"losses_untold,omitempty" unit:"frames"`
 }
 

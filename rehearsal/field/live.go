@@ -101,20 +101,12 @@ func (r *liveRadio) SetDead(dead bool) { r.live.SetDead(dead) }
 // Counters are a node's since the radio was opened.
 func (r *liveRadio) Counters(node int) medium.Counters { return r.live.Counters(node) }
 
-// Losses are the frames lost in the interval, and how many were not kept.
-func (r *liveRadio) Losses(open, closed time.Duration) ([]loss, uint64) {
-	return r.between(open, closed)
-}
-
 // Miss adds a packet that did not get here.
 func (r *liveRadio) Miss(boot time.Duration, node int, packet []byte, why medium.Cause) {
 	x := medium.PacketLoss(boot-r.bootAt0, node, packet, why)
 	r.add(x)
 	r.live.Tell(x)
 }
-
-// Forget drops the lost frames that were kept so far.
-func (r *liveRadio) Forget() { r.begin() }
 
 // Lateness is that of the interval, and of up to 100 ms more at either end.
 func (r *liveRadio) Lateness(open, closed time.Duration) (wire.Lateness, error) {

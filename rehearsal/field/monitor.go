@@ -15,8 +15,8 @@ type loss struct {
 	medium.FrameLoss
 }
 
-// maxLosses is how many lost frames are kept for one trial. A saturated queue
-// loses thousands a second, all for one reason: the counters report the rest.
+// maxLosses is how many lost frames are kept for one trial, the newest. A saturated
+// queue loses thousands a second, all for one reason: the counters report the rest.
 const maxLosses = 20_000
 
 // lossLog keeps lost frames until they are asked for. The radio's thread
@@ -25,36 +25,45 @@ type lossLog struct {
 	bootAt0 time.Duration // boot clock at model time 0
 
 	mu     sync.Mutex
-	kept   []loss
-	untold uint64
+	kept   []loss        // a ring, once it is full
+	gone   int           // how many had to give way to newer ones
+	goneAt time.Duration // the last of them was lost
 }
 
 func (l *lossLog) add(f medium.FrameLoss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.kept) == maxLosses {
-		l.untold++
+	x := loss{l.bootAt0 + f.At, f}
+	if len(l.kept) < maxLosses {
+		l.kept = append(l.kept, x)
 		return
 	}
-	l.kept = append(l.kept, loss{l.bootAt0 + f.At, f})
+	oldest := &l.kept[l.gone%maxLosses]
+	l.gone, l.goneAt = l.gone+1, max(l.goneAt, oldest.boot)
+	*oldest = x
 }
 
-// begin forgets what was lost before.
-func (l *lossLog) begin() {
+// Forget drops the lost frames that were kept so far.
+func (l *lossLog) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kept, l.untold = nil, 0
+	l.kept, l.gone, l.goneAt = nil, 0, 0
 }
 
-func (l *lossLog) between(open, closed time.Duration) (out []loss, untold uint64) {
+// Losses are the frames lost in the interval. If not all of them were kept, untold
+// is how many were not since Forget; otherwise it is 0.
+func (l *lossLog) Losses(open, closed time.Duration) (out []loss, untold uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, x := range l.kept {
-		if x.boot >= open && x.boot <= closed {
+	for i := range l.kept {
+		if x := l.kept[(l.gone+i)%len(l.kept)]; x.boot >= open && x.boot <= closed {
 			out = append(out, x)
 		}
 	}
-	return out, l.untold
+	if l.goneAt >= open {
+		untold = uint64(l.gone)
+	}
+	return out, untold
 }
 
 // count notes the counters as a trial begins.

@@ -35,6 +35,21 @@ var (
 	hostB = [4]byte{10, 0, 0, 2}
 )
 
+// Who could not notice a broadcast is counted, also where the links know of it, as between ns-2's 250 m and 550 m.
+func TestABroadcastOutOfReachIsCountedAndNotTold(t *testing.T) {
+	for distanceM, want := range map[float64]uint64{249: 0, 400: 1, 560: 1} {
+		cfg := ns2Config(1, 2)
+		var told []FrameLoss
+		cfg.FrameLost = func(l FrameLoss) { told = append(told, l) }
+		c := mustCore(t, cfg, line(distanceM), newRecorder(2))
+		c.Enqueue(0, ethernet(0, -1, 1, 500))
+		c.Advance(time.Second)
+		if got := c.Counters(0).Lost[OutOfRange]; got != want || len(told) != 0 {
+			t.Errorf("at %g m %d are out of range, and told %+v; want %d and none", distanceM, got, told, want)
+		}
+	}
+}
+
 // Each cause, told with model time, node, flow and number.
 func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 	udp := func(from, to int, id uint16) []byte {
