@@ -103,6 +103,23 @@ type Tables struct {
 	Without map[string]string               // metrics that a fault of the run makes no measure: why
 }
 
+// notCompared says which metrics are not compared, together where for one reason.
+func notCompared(without map[string]string) (out []string) {
+	byReason := map[string][]string{}
+	for _, metric := range slices.Sorted(maps.Keys(without)) {
+		byReason[without[metric]] = append(byReason[without[metric]], "`"+metric+"`")
+	}
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		is, it := "is", "it"
+		if len(byReason[why]) > 1 {
+			is, it = "are", "them"
+		}
+		out = append(out, fmt.Sprintf("Of this run %s %s not compared, and claims on %s count as not asked. %s",
+			strings.Join(byReason[why], ", "), is, it, why))
+	}
+	return out
+}
+
 // Paper makes the page about a paper of those of the runs that put its question.
 // Campaigns are those that may put it, each at each of its scales.
 func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, error) {
@@ -130,10 +147,7 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: %w", id, err)
 		}
-		for _, metric := range slices.Sorted(maps.Keys(run.Without)) {
-			one.Doubts = append(one.Doubts, fmt.Sprintf("Of this run `%s` is not compared, and claims on it count as "+
-				"not asked. %s", metric, run.Without[metric]))
-		}
+		one.Doubts = append(one.Doubts, notCompared(run.Without)...)
 		asDriven, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
 		if err != nil {
 			return out, fmt.Errorf("make a page about paper %q: read the campaign of a run: %w", id, err)

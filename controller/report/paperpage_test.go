@@ -122,6 +122,11 @@ func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%.3000s", want, text)
 		}
 	}
+	if got, want := notCompared(map[string]string{"way_changes": "Why.", "hops_max": "Why."}), []string{"Of this run " +
+		"`hops_max`, `way_changes` are not compared, and claims on them count as not asked. Why."}; !slices.Equal(got,
+		want) {
+		t.Errorf("for one reason %q, want %q", got, want)
+	}
 	d := drivenOf(t, "variants-chain", 3, nil)
 	out := PaperPage{Drawings: map[string][]byte{}, without: map[string]string{"packet_loss_percent": "Because."}}
 	v, err := out.run(d)
