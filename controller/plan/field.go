@@ -289,10 +289,10 @@ func (p *parse) checkLoss(n *tree.Node) {
 		if n.Child("range_m") == nil && !n.Strange {
 			f.Add(n.Home, "field: key %q is missing; allowed: the disc's radius in metres", "range_m")
 		}
-		for _, key := range []string{"shadowing", "fading"} {
-			if v := n.Child(key); v != nil && r == nil {
-				f.Add(v.Home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor "+
-					"fading; allowed: leave it out", key, v.Show())
+		for _, key := range radios.VoidInDisc() {
+			if v := n.Child(key); v != nil && (r == nil || !slices.Contains(r.Decides, key)) {
+				f.Add(v.Home, "field.%s: %s is not allowed with propagation: disc, where only distance counts; "+
+					"allowed: leave it out", key, v.Show())
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func (r told) isNull(t *testing.T, begins string, span float64) {
 
 // A hard disc with everybody in range: neither speed nor section does anything.
 func TestARehearsedPlaceboFindsNothing(t *testing.T) {
-	r := rehearsed(t, quick(t, "placebo", "[2.8, 8.3]", "3", "propagation: two_ray_ground",
+	r := rehearsed(t, quick(t, "placebo", "[2.8, 8.3]", "3", "propagation: two_ray_ground\n  antenna_height_m: 1.5",
 		"propagation: disc\n  range_m: 1000",
 		"standard: 802.11g\n    legacy_rates_only: true", "standard: 802.11b\n    rate_mbps: 11"))
 	const span = 8.3 - 2.8

@@ -82,10 +82,9 @@ func Known() []Named {
 	ofdm := []string{"802.11a", "802.11g"}
 	receiver := []string{"noise_figure_db"}
 	way := []string{"propagation", "path_loss_exponent", "reference_m"}
-	all := slices.Concat(way, receiver, []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db",
-		"shadowing", "fading", "carrier_sense_dbm", "energy_detect_dbm"})
+	all := slices.Concat(way, receiver, strengths())
 	return []Named{
-		{Name: NS2, Standards: []string{"802.11b"}, Decides: append(all, "carrier_sense_m")},
+		{Name: NS2, Standards: []string{"802.11b"}, Decides: slices.Concat(all, []string{"carrier_sense_m"})},
 		{Name: "dsss_orinoco", Standards: []string{"802.11b"}, Decides: receiver},
 		{Name: "ofdm_2003", Standards: ofdm, Decides: receiver},
 		{Name: "ofdm_recent", Standards: ofdm, Decides: receiver},
@@ -93,8 +92,20 @@ func Known() []Named {
 		{Name: "ht40", Standards: []string{"802.11n"}, Decides: receiver, Rates: ht40(),
 			Channels: wider(Channels("802.11n"))},
 		{Name: "vht80", Standards: []string{"802.11ac"}, Decides: receiver},
-		{Name: Disc, Standards: []string{"802.11a", "802.11b", "802.11g"}, Decides: all},
+		{Name: Disc, Standards: []string{"802.11a", "802.11b", "802.11g"},
+			Decides: slices.Concat(way, VoidInDisc())},
 	}
+}
+
+// VoidInDisc are the keys of the field that change nothing in a disc, where only distance counts.
+func VoidInDisc() []string {
+	return slices.Concat([]string{"noise_figure_db"}, strengths(), []string{"tx_power_dbm", "unit_power_offset_db",
+		"unit_gain_offset_db"})
+}
+
+func strengths() []string {
+	return []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db", "shadowing", "fading",
+		"carrier_sense_dbm", "energy_detect_dbm"}
 }
 
 // ByName returns the radio of a name, nil for a name that is none's.
