@@ -111,7 +111,9 @@ func saturate(c *Core, payloadBytes int, during time.Duration, flows ...flow) {
 // exchangeUs is the time in microseconds from DIFS to the end of the ACK of one frame on an
 // idle channel, without its backoff, with the slot and the contention window: written out from
 // the standard (and ns-2's basic rate) and not by the code under test.
-func exchangeUs(radio, standard string, rate float64, udpBytes int, rts bool) (us, slotUs float64, window int) {
+func exchangeUs(radio, standard string, rate float64, udpBytes int, rts, longSlot bool) (us, slotUs float64,
+	window int,
+) {
 	mpdu := float64(udpBytes + 8 + 20 + 8 + 24 + 4)
 	var slot, sifs float64
 	var air func(rate, bytes float64) float64
@@ -129,6 +131,9 @@ func exchangeUs(radio, standard string, rate float64, udpBytes int, rts bool) (u
 		if standard == phy.Standard80211g {
 			sifs, ext = 10, 6
 		}
+		if longSlot {
+			slot = 20 // 18.4.4: aSlotTime of an ERP, 9 µs only where all know it and it is no IBSS
+		}
 		air = func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + ext }
 		for _, basic := range []float64{6, 12, 24} {
 			if basic <= rate {
@@ -145,7 +150,7 @@ func exchangeUs(radio, standard string, rate float64, udpBytes int, rts bool) (u
 
 // theoreticalMbps is the UDP payload rate of one saturated link, with the mean first backoff.
 func theoreticalMbps(standard string, rate float64, udpBytes int, rts bool) float64 {
-	us, slot, window := exchangeUs("", standard, rate, udpBytes, rts)
+	us, slot, window := exchangeUs("", standard, rate, udpBytes, rts, false)
 	return 8 * float64(udpBytes) / (us + slot*float64(window)/2)
 }
 
@@ -153,6 +158,7 @@ func theoreticalMbps(standard string, rate float64, udpBytes int, rts bool) floa
 type oneHop struct {
 	radio, standard string
 	rate            float64
+	longSlot        bool
 	udpBytes        int
 	rts             bool
 	off             float64
@@ -174,22 +180,30 @@ var oneHops = once(func(t *testing.T) (all []oneHop) {
 			if r.Name == phy.RadioDisc {
 				base.Propagation.RangeM = 100
 			}
-			for _, m := range mustPHY(t, standard).Modes {
-				for _, udpBytes := range []int{64, 512, 1472} {
-					for _, rts := range []bool{false, true} {
-						cfg := base
-						cfg.RateMbps = m.RateMbps
-						name := fmt.Sprintf("%s %s %g Mbit/s %d bytes rts=%v", r.Name, standard, m.RateMbps,
-							udpBytes, rts)
-						off := checkOneHop(t, name, cfg, udpBytes, rts, oneHopFrames)
-						all = append(all, oneHop{r.Name, standard, m.RateMbps, udpBytes, rts, off})
-					}
-				}
+			all = append(all, oneHopsOf(t, base)...)
+			if base.LongSlot = standard == phy.Standard80211g; base.LongSlot {
+				all = append(all, oneHopsOf(t, base)...)
 			}
 		}
 	}
 	return all
 })
+
+func oneHopsOf(t *testing.T, cfg Config) (all []oneHop) {
+	t.Helper()
+	for _, m := range mustPHY(t, cfg.Standard).Modes {
+		for _, udpBytes := range []int{64, 512, 1472} {
+			for _, rts := range []bool{false, true} {
+				cfg.RateMbps = m.RateMbps
+				name := fmt.Sprintf("%s %s %g Mbit/s %d bytes rts=%v long slot=%v", cfg.Radio, cfg.Standard, m.RateMbps,
+					udpBytes, rts, cfg.LongSlot)
+				off := checkOneHop(t, name, cfg, udpBytes, rts, oneHopFrames)
+				all = append(all, oneHop{cfg.Radio, cfg.Standard, m.RateMbps, cfg.LongSlot, udpBytes, rts, off})
+			}
+		}
+	}
+	return all
+}
 
 // One hop of every rate of every radio, frame by frame: from one start to the next passes the
 // standard's time to the microsecond, and a whole number of slots, which is uniform
@@ -225,7 +239,7 @@ func checkOneHop(t *testing.T, name string, cfg Config, udpBytes int, rts bool, 
 	for len(starts) <= frames {
 		saturate(c, udpBytes+28, 50*time.Millisecond, flow{0, 1})
 	}
-	us, slotUs, window := exchangeUs(cfg.Radio, cfg.Standard, cfg.RateMbps, udpBytes, rts)
+	us, slotUs, window := exchangeUs(cfg.Radio, cfg.Standard, cfg.RateMbps, udpBytes, rts, cfg.LongSlot)
 	slots, mean := map[int]bool{}, 0.0
 	for i := range frames {
 		passed := float64(starts[i+1]-starts[i]) / 1e3
