@@ -15,6 +15,28 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ratecontrol"
 )
 
+// A frame of 1 Mbit/s has the long preamble and its header in any case (16.2.2.2).
+func TestTheShortPreambleLeavesOneMbpsAsItIs(t *testing.T) {
+	long := mustPHY(t, phy.Standard80211b)
+	short, err := phy.New(phy.Config{Standard: phy.Standard80211b, ShortPreamble: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for db := 0.0; db < 16; db++ {
+		snr := math.Pow(10, db/10)
+		got, want := short.FrameErrorRate(short.Modes[0], snr, 100), long.FrameErrorRate(long.Modes[0], snr, 100)
+		if math.Abs(got-want) > 1e-12 {
+			t.Errorf("at %g dB %g are lost with the short preamble, %g without", db, got, want)
+		}
+	}
+	if got, want := short.LockSNROf(&short.Modes[0]), long.LockSNR; got != want || short.LeastLock != want {
+		t.Errorf("it is noticed from %g on, and any frame from %g on, want %g", got, short.LeastLock, want)
+	}
+	if short.LockSNROf(&short.Modes[3]) <= long.LockSNR || short.EIFS != long.EIFS {
+		t.Errorf("11 Mbit/s is noticed from %g on, EIFS is %s", short.LockSNROf(&short.Modes[3]), short.EIFS)
+	}
+}
+
 func mustPHY(t testing.TB, standard string) *phy.PHY {
 	t.Helper()
 	p, err := phy.New(phy.Config{Standard: standard})

@@ -45,7 +45,8 @@ type Mode struct {
 	Response      int                          // index of the mode of an ACK or CTS to a frame of this one
 	RTS           int                          // the same of an RTS before it
 	last          struct{ snr, error float64 } // what the curve was asked last
-	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM; nil: the PHY's.
+	// guest is what comes before a frame of DSSS or CCK in a PHY of OFDM, and before one of 1 Mbit/s
+	// where others have the short preamble; nil: the PHY's.
 	guest *guestHeader
 	// referenceMbps bounds the rate of an answer to a frame of 802.11n or 802.11ac; 0: a mode of
 	// another standard.
@@ -162,6 +163,9 @@ func New(cfg Config) (*PHY, error) {
 	// PLCP header.
 	p.LockSNR = p.readable(p.Header, p.HeaderBits)
 	p.LeastLock = p.LockSNR
+	if p.longPLCP > p.Preamble {
+		p.Modes[0].guest = &guestHeader{} // 1 Mbit/s has the long preamble and its header
+	}
 	for i := range p.Modes {
 		if g := p.Modes[i].guest; g != nil {
 			g.mode = p.Modes[0]
