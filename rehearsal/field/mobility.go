@@ -149,8 +149,8 @@ func (m *movement) script(places []mobility.Place) error {
 	return nil
 }
 
-// drawn reports whether movement is drawn, and begins with what warms the network up.
-func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" || m.cfg.Model == "setdest" }
+// Drawn reports whether movement is drawn, and begins with what warms the network up.
+func (c *MobilityConfig) Drawn() bool { return c.Model == "random_waypoint" || c.Model == "setdest" }
 
 // drawing draws a node's path.
 type drawing interface {
@@ -289,7 +289,7 @@ func (m *movement) paths(t wire.Trial) ([]mobility.Path, error) {
 	out := make([]mobility.Path, len(m.names))
 	for i, name := range m.names {
 		p, ok := m.fixed[name]
-		if !ok && m.drawn() {
+		if !ok && m.cfg.Drawn() {
 			var err error
 			if p, err = m.drawing(t.Conditions).Path(m.seed+uint64(t.Repetition)<<32, i, until); err != nil {
 				return nil, fmt.Errorf("move node %q: %w", name, err)

@@ -145,7 +145,7 @@ func (s *stage) arrange(t wire.Trial) (*scene, error) {
 	if err != nil {
 		return nil, fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
-	if s.moved.drawn() {
+	if s.moved.cfg.Drawn() {
 		out.lead -= time.Duration(t.WarmupS() * float64(time.Second))
 	}
 	out.paths = make([]*mobility.Path, len(s.names))

@@ -109,7 +109,7 @@ func desk(cfg Config, t wire.Trial) (*Field, *scene, error) {
 }
 
 // Links are the nodes of a trial that carry each other's data so long after its
-// window opened, by their names: on average over fading, at the trial's rate or,
+// movement began, by their names: on average over fading, at the trial's rate or,
 // where it fixes none, at any. What counts of the configuration is as in NewSketch.
 func Links(cfg Config, t wire.Trial, at time.Duration) (map[string][]string, error) {
 	f, _, core, err := still(cfg, t, at)

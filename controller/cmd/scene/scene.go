@@ -35,6 +35,7 @@ func Read(path, scale string) (*plan.Campaign, error) {
 			place = wire.Conditions{WidthM: own.WidthM, HeightM: own.HeightM, SpeedMinMps: own.SpeedMinMps,
 				SpeedMaxMps: own.SpeedMaxMps}
 		}
+		atS = movedS(cfg.Field.Mobility, t, atS)
 		key, err := json.Marshal([]any{t.Repetition, t.Still, t.Course, place, t.Radio, t.Nodes(), atS})
 		if err != nil {
 			return nil, fmt.Errorf("name the links of trial %d: %w", t.Number, err)
@@ -48,6 +49,15 @@ func Read(path, scale string) (*plan.Campaign, error) {
 		}
 		return known[string(key)], nil
 	})
+}
+
+// movedS is how long nodes have moved at a time of a trial's window: a drawn movement
+// begins with the warm-up.
+func movedS(m *field.MobilityConfig, t wire.Trial, atS float64) float64 {
+	if m != nil && m.Drawn() {
+		return atS + t.WarmupS()
+	}
+	return atS
 }
 
 // Config is what a field must know of a campaign's nodes and field,

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // In a rehearsal with agents for participants only, the plan that nodes hold
@@ -33,6 +35,21 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 	for _, n := range cfg.Nodes {
 		if taking := n.Name == "alpha" || n.Name == "delta"; n.Bare == taking || n.MeshAddress == "" {
 			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// A drawn movement begins with the warm-up, any other with the window.
+func TestLinksOfAWindowAreThoseOfItsMovement(t *testing.T) {
+	warm := wire.Trial{Traffic: []wire.Flow{{StartS: -30}, {StartS: 50}}}
+	for model, want := range map[string][2]float64{"random_waypoint": {80, 0}, "setdest": {80, 0},
+		"chain": {50, -30}, "": {50, -30}} {
+		var m *field.MobilityConfig
+		if model != "" {
+			m = &field.MobilityConfig{Model: model}
+		}
+		if got := [2]float64{movedS(m, warm, 50), movedS(m, warm, -30)}; got != want {
+			t.Errorf("%q: flows that begin at 50 and -30 s see the movement at %v, want %v", model, got, want)
 		}
 	}
 }

@@ -100,7 +100,7 @@ const everyS = 5
 
 // crossing finds the node over which f is led, and the pairs that its ends can be.
 func crossing(f, crossed wire.Flow, t wire.Trial, at func(float64) (*Links, error)) (string, [][2]string, error) {
-	for atS := max(f.StartS, 0); atS < f.StartS+f.DurationS; atS += everyS {
+	for atS := f.StartS; atS < f.StartS+f.DurationS; atS += everyS {
 		links, err := at(atS)
 		if err != nil {
 			return "", nil, err

@@ -90,6 +90,16 @@ func TestWhenFlowsCross(t *testing.T) {
 	if f := x.Traffic[2]; f.AcrossNode != "" || f.From == Random || Pair(f.From, f.To) == Pair("a", "c") {
 		t.Errorf("%+v", f)
 	}
+	early := crossed("a", "b", "c")
+	early.Traffic[1].StartS = -30 // with the warm-up
+	asked = nil
+	err = Across(1, &early, func(atS float64) (*Links, error) {
+		asked = append(asked, atS)
+		return row("s", "a", "b", "c", "r"), nil
+	})
+	if err != nil || len(asked) == 0 || asked[0] != -30 {
+		t.Errorf("%v: a flow that begins 30 s before the window was looked at at %v", err, asked)
+	}
 	torn := crossed("a", "b", "c")
 	asked, torn.Still = nil, true
 	err = Across(1, &torn, func(atS float64) (*Links, error) { asked = append(asked, atS); return &Links{}, nil })
