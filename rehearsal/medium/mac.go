@@ -537,7 +537,7 @@ func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
 		return
 	}
 	s.count.Lost[why]++
-	if f.to != toAll || why != OutOfRange { // who could not notice a broadcast is not told of
+	if f.to != toAll || why != OutOfRange { // else it is a broadcast, at one who could not notice it
 		s.core.report(s.index, peer, f.ethernet, why, retryLimit)
 	}
 	s.core.trace(Trace{At: s.core.now, Event: "lost", Node: s.index, Peer: peer, Frame: f.id, Kind: "data", Cause: why})
