@@ -83,7 +83,7 @@ class LifeTest {
         first.findViewById<View>(R.id.tab_track).performClick()
         first.findViewById<EditText>(R.id.mark_text).setText("a bus stands")
         RuntimeEnvironment.setQualifiers("+land")
-        controller.configurationChange()
+        controller.recreate()
         assertEquals("a bus stands", controller.get().findViewById<EditText>(R.id.mark_text).text.toString())
     }
 
@@ -120,7 +120,7 @@ class LifeTest {
         questionShown()!!.findViewById<EditText>(R.id.reason).setText("a bus passed")
         RuntimeEnvironment.setQualifiers("+land")
         ShadowAlertDialog.reset()
-        controller.configurationChange()
+        controller.recreate()
         shadowOf(app.mainLooper).idle()
         val again = assertNotNull(questionShown())
         assertEquals("a bus passed", again.findViewById<EditText>(R.id.reason).text.toString())
@@ -129,7 +129,7 @@ class LifeTest {
         val kept = Preferences(app).notes.load().orEmpty()
         assertTrue("\"trial\":5,\"attempt\":2" in kept && "a bus passed" in kept, kept)
         ShadowAlertDialog.reset()
-        controller.configurationChange()
+        controller.recreate()
         assertNull(questionShown(), "it was answered")
     }
 

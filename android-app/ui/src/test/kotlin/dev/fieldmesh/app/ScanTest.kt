@@ -128,7 +128,7 @@ class ScanTest {
         shadowOf(app.mainLooper).idle()
         assertEquals(1, used, "back")
         RuntimeEnvironment.setQualifiers("+land")
-        controller.configurationChange()
+        controller.recreate()
         shadowOf(app.mainLooper).idle()
         assertEquals(1, used, "turned")
         assertNotNull(controller.get().findViewById(R.id.preview))
