@@ -278,6 +278,8 @@ func TestCampaignsOfAPaperNameWhatTheyShare(t *testing.T) {
 		{"with Iperf under Windows", "velocity.yaml velocity-powered.yaml velocity-phones.yaml", "its tool"},
 		{"Where the car was", "velocity.yaml velocity-phones.yaml", "where the car starts"},
 		{"window opens when", "variants-chain.yaml variants-grid.yaml", "when the window opens"},
+		{"does not answer ARP", "variants-random.yaml variants-grid.yaml fixed-rto.yaml reference-tcp.yaml " +
+			"reference-tcp-settings.yaml six-variants.yaml", "when a client gives up"},
 		{"ends stand in opposite corners", "reference-tcp.yaml reference-tcp-settings.yaml", "the ends of TCP"},
 	} {
 		for file := range strings.SplitSeq(k.files, " ") {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -56,23 +55,19 @@ func (s Store) Remove(run string, k wire.TrialKey) error {
 	return nil
 }
 
-// KeepOnly forgets the captures of every run but these.
-func (s Store) KeepOnly(runs ...string) error {
-	return s.forget(func(run string) bool { return !slices.Contains(runs, run) })
-}
-
 // Forget forgets the captures of a run.
 func (s Store) Forget(run string) error {
-	return s.forget(func(other string) bool { return other == run })
+	return s.ForgetWhere(func(other string) bool { return other == run })
 }
 
-func (s Store) forget(which func(run string) bool) error {
+// ForgetWhere forgets the captures of the runs of which something holds.
+func (s Store) ForgetWhere(holds func(run string) bool) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove captures: %w", err)
 	}
 	for _, e := range entries {
-		if !which(e.Name()) {
+		if !holds(e.Name()) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {

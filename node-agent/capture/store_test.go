@@ -16,7 +16,7 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 	if _, _, err := s.Read("one", k, 0, 10); !errors.As(err, &refused) || refused.Code != wire.CodeNotFound {
 		t.Fatalf("a capture that is not there: %v", err)
 	}
-	if err := s.KeepOnly("one"); err != nil {
+	if err := s.ForgetWhere(func(string) bool { return true }); err != nil {
 		t.Fatalf("nothing to forget: %v", err)
 	}
 	for _, run := range []string{"one", "two"} {
@@ -36,7 +36,7 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 			t.Errorf("%d bytes from %d: %q of %d, %v", c.limit, c.offset, data, size, err)
 		}
 	}
-	if err := s.KeepOnly("two"); err != nil {
+	if err := s.ForgetWhere(func(run string) bool { return run == "one" }); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Read("one", k, 0, 1); !errors.As(err, &refused) {

@@ -58,8 +58,8 @@ func (f *Face) Capture(run string, k wire.TrialKey, offset int64, limit int) ([]
 	return f.stored.Read(run, k, offset, limit)
 }
 
-// Load passes a plan on. Captures of other runs go where their records have gone to the controller: with records that
-// wait for it, they wait too.
+// Load passes a plan on. Captures of runs that are over go. Those of others wait for their controller, which may have
+// all records and not yet the captures.
 func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.CampaignView, error) {
 	if err := f.possible(plan); err != nil {
 		return wire.CampaignView{}, err
@@ -71,7 +71,7 @@ func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.Ca
 	if err != nil {
 		return v, err
 	}
-	return v, f.stored.KeepOnly(append(f.spool.Status().UnconfirmedRuns, plan.Run)...)
+	return v, f.stored.ForgetWhere(func(run string) bool { return run != plan.Run && f.spool.IsOver(run) })
 }
 
 // Verdicts passes final verdicts on. The controller decides when it has what

@@ -66,6 +66,13 @@ func (s *Spool) Confirm(c wire.Confirmation) error {
 	return nil
 }
 
+// IsOver reports whether a run is known to be over. Of one that was over and has left nothing here it is not known.
+func (s *Spool) IsOver(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.confirmed.runs[run] == everything
+}
+
 // condense forgets what need not be known by run any more, but not of the run that is named. mu is held.
 func (s *Spool) condense(but string) {
 	for i := range s.segments[:len(s.segments)-1] {
