@@ -172,10 +172,10 @@ func radioNames() (out choice) {
 	return out
 }
 
-// checkRadio refuses what a radio by name decides itself.
+// checkRadio refuses what a radio by name decides itself. An archived run was checked when it began.
 func (p *parse) checkRadio(n *tree.Node) {
 	r := radios.ByName(n.TextAt("radio"))
-	if r == nil {
+	if r == nil || p.archived {
 		return
 	}
 	for _, key := range r.Decides {
@@ -290,7 +290,7 @@ func (p *parse) checkLoss(n *tree.Node) {
 			f.Add(n.Home, "field: key %q is missing; allowed: the disc's radius in metres", "range_m")
 		}
 		for _, key := range radios.VoidInDisc() {
-			if v := n.Child(key); v != nil && (r == nil || !slices.Contains(r.Decides, key)) {
+			if v := n.Child(key); v != nil && !p.archived && (r == nil || !slices.Contains(r.Decides, key)) {
 				f.Add(v.Home, "field.%s: %s is not allowed with propagation: disc, where only distance counts; "+
 					"allowed: leave it out", key, v.Show())
 			}

@@ -44,3 +44,22 @@ func TestStandardsOfTheEmulatedRadio(t *testing.T) {
 		}
 	}
 }
+
+// A run of an earlier version may have what changes nothing in its disc; it is resumed and reported.
+func TestAnArchivedDiscMayHaveWhatChangesNothing(t *testing.T) {
+	for _, keys := range []string{
+		"propagation: disc, antenna_height_m: 2, antenna_gain_dbi: 3, noise_figure_db: 6, tx_power_dbm: 5, " +
+			"carrier_sense_dbm: -80, energy_detect_dbm: -60, unit_noise_offset_db: {laptop-1: 1}",
+		"propagation: disc, unit_power_offset_db: {laptop-1: -6}, unit_gain_offset_db: {laptop-1: 2}",
+		"radio: disc, tx_power_dbm: 5, unit_power_offset_db: {laptop-1: -6}, unit_gain_offset_db: {laptop-1: 2}",
+		"radio: ofdm_2003, propagation: disc, tx_power_dbm: 5, shadowing: {sigma_db: 4, decorrelation_m: 20}",
+	} {
+		file := []byte(strings.Replace(fine, "factors:", "field: {range_m: 150, "+keys+"}\nfactors:", 1))
+		if _, err := Parse("f", file); err == nil {
+			t.Errorf("%s: accepted in a new campaign", keys)
+		}
+		if c, err := ParseArchived("f", file, FullScale); err != nil || c.Field.RangeM == nil {
+			t.Errorf("%s: of a run: %v", keys, err)
+		}
+	}
+}
