@@ -127,19 +127,21 @@ func (m Managers) androidLetsGo(h Held) error {
 	return m.setAndroid(false)
 }
 
-// androidTakesBack is also what an agent that starts at boot begins with, before Android is there.
+// androidTakesBack is also what an agent that starts at boot begins with, before Android is there. Wi-Fi is what a
+// phone is in need of, so it comes first, and whether scanning follows does not matter to it.
 func (m Managers) androidTakesBack(h Held) error {
-	err := m.AwaitAndroid()
-	if err == nil && h.Scans {
-		err = m.setScans(true)
+	if err := m.AwaitAndroid(); err != nil {
+		return err
 	}
-	if err == nil && !h.Off {
-		err = m.setAndroid(true)
+	var wifi, scans error
+	if !h.Off {
+		wifi = m.setAndroid(true)
 	}
-	if err == nil {
-		m.sleep(settingsLate)
+	if h.Scans {
+		scans = m.setScans(true)
 	}
-	return err
+	m.sleep(settingsLate)
+	return errors.Join(wifi, scans)
 }
 
 // setScans has Android scan with Wi-Fi off, or not, and waits until it says so.

@@ -266,6 +266,35 @@ func TestAndroidStopsScanningWithWifiOff(t *testing.T) {
 	}
 }
 
+// An Android that does not scan again gets its Wi-Fi back all the same, and one whose Wi-Fi stays off scans again.
+func TestScanningAndWifiAreGivenBackApart(t *testing.T) {
+	for refused, want := range map[string]string{"set-scan-always-available": "enabled disabled",
+		"set-wifi-enabled": "disabled enabled"} {
+		m := nobody(t)
+		path := fakeAndroid(t, m, "disabled")
+		if err := os.Rename(filepath.Join(m.android, "cmd"), path+".real"); err != nil {
+			t.Fatal(err)
+		}
+		phoneProgram(t, m, "cmd", "[ $2 != "+refused+" ] || { echo not now; exit 255; }; exec "+path+".real \"$@\"")
+		saved := ""
+		m.sleep = func(time.Duration) {
+			wifi, err := os.ReadFile(path)
+			scans, scanErr := os.ReadFile(path + ".scans")
+			if err != nil || scanErr != nil {
+				t.Fatal(err, scanErr)
+			}
+			saved = strings.Join(strings.Fields(string(wifi)+string(scans)), " ")
+		}
+		err := m.TakeBack(Held{Manager: Android, Interface: "wlan0", Lasting: true, Scans: true})
+		if err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s is refused: taken back: %v", refused, err)
+		}
+		if saved != want {
+			t.Errorf("%s is refused: Wi-Fi and scanning are %q on disk, want %q", refused, saved, want)
+		}
+	}
+}
+
 // An Android that does not stop scanning says what a person can do.
 func TestAnAndroidThatGoesOnScanningIsNotTaken(t *testing.T) {
 	m := nobody(t)
