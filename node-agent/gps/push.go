@@ -23,8 +23,8 @@ const senderLost = 30 * time.Second
 // until it has sent nothing for receiverGone or, while nothing is measured, no fix for
 // senderLost: the rules judge a window's gap, and not a wrong track. Two senders are in two
 // places, so another's fix changes nothing. The same fix again, or one that is older than the
-// newest, changes nothing but shows that its sender is there; so does one that the network held
-// up, whose age its sender told before it went.
+// newest, changes nothing but shows that its sender is there. One that the network held up, whose
+// age its sender told before it went, is older by what the network took longer than it can.
 func (c *Client) Push(sender string, f wire.Fix, measuring bool) (followed, before string) {
 	now := c.clk.BootNs()
 	atNs := now - int64(f.AgeMs*1e6)
@@ -39,15 +39,14 @@ func (c *Client) Push(sender string, f wire.Fix, measuring bool) (followed, befo
 		c.sender, c.arrivals = "", nil
 	}
 	c.pushedNs = now
+	if taken, err := time.Parse(time.RFC3339Nano, f.TimeUTC); isFix && err == nil {
+		atNs -= c.ways.excess(sender, taken, atNs)
+	}
 	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
 		return sender, sender
 	}
 	c.mode = f.Mode
 	if !isFix {
-		return sender, sender
-	}
-	taken, _ := time.Parse(time.RFC3339Nano, f.TimeUTC) // zero where it is not known
-	if c.ways.late(&tpv{device: sender, utc: taken}, atNs) {
 		return sender, sender
 	}
 	before = c.fixFrom
