@@ -484,15 +484,23 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 		Trial: a.key.Trial, Attempt: a.key.Attempt}, Body: b})
 }
 
+// patience is for how long a node waits for GO: the initiator gives up by itself, and a peer that hears nothing later.
+func (a *attempt) patience() time.Duration {
+	mayTakeS := a.trial.Gate.ReturnS() + a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
+	most := time.Duration(mayTakeS*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace
+	if !a.engine.leaseHeld() { // other peers may arm after this one
+		most += lateJoin
+	}
+	return most
+}
+
 // run is the attempt's life from armed to kept.
 func (a *attempt) run() {
 	if a.trial.Initiator == a.engine.cfg.Node {
 		a.engine.work.Add(1)
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
-	// The initiator gives up by itself; a peer that hears nothing of it does later.
-	mayTakeS := a.trial.Gate.ReturnS() + a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
-	patience := time.NewTimer(time.Duration(mayTakeS*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace)
+	patience := time.NewTimer(a.patience())
 	defer patience.Stop()
 	var order goOrder
 	select {

@@ -279,6 +279,7 @@ type peer struct {
 	asked   []int64        // when, boot clock: by each repetition, from the first
 	answer  uint64         // to its last challenge
 	acked   bool
+	joins   bool // it arms: any answer is enough
 	bestRTT time.Duration
 	waiting string       // what it said that it still waits for
 	heardBy *net.UDPAddr // the path of its last answer that was not yet its word
@@ -287,7 +288,7 @@ type peer struct {
 
 // sure reports whether the peer need not be asked again.
 func (p *peer) sure(kind string) bool {
-	return p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
+	return p.joins && p.waiting != "" || p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
 }
 
 // to is where a repetition goes: by the control link where there is one, by all

@@ -142,13 +142,20 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !e.leaseHeld() { // the peers arm meanwhile
-		limit = max(limit, lateJoin)
-	}
-	until := e.deps.Clock.BootNs() + limit.Nanoseconds()
 	a.tellWait("waiting for routing", a.trial.Gate.AtStart)
-	if len(peers) > 0 {
-		err = a.exchangeGo(ctx, wire.GoArm, peers, until)
+	within, until := limit, int64(0)
+	ask := func(joins bool, most time.Duration) error {
+		for _, p := range peers {
+			p.joins = joins
+		}
+		within, until = most, e.deps.Clock.BootNs()+most.Nanoseconds()
+		return a.exchangeGo(ctx, wire.GoArm, peers, until)
+	}
+	if !e.leaseHeld() { // the peers arm meanwhile, and routing has its time from then on
+		err = ask(true, max(limit, lateJoin))
+	}
+	if err == nil {
+		err = ask(false, limit)
 	}
 	for err == nil && a.waitsFor() != "" && e.deps.Clock.BootNs() < until && ctx.Err() == nil {
 		_ = pause.For(ctx, readyEvery)
@@ -159,7 +166,7 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	case err != nil && !errors.Is(err, errGoUnanswered):
 		return err
 	case err != nil || own != "":
-		return faultf(wire.ReasonRoutingNotReady, "after %.0f s %s", limit.Seconds(), lacking(e.cfg.Node, own, peers))
+		return faultf(wire.ReasonRoutingNotReady, "after %.0f s %s", within.Seconds(), lacking(e.cfg.Node, own, peers))
 	}
 	a.peersReady = true
 	return nil

@@ -136,6 +136,70 @@ func TestANodeThatGoesOnAloneWaitsForRoutesToo(t *testing.T) {
 	}
 }
 
+// Without a controller ready_s is as long as with one, though the peers may take longer to arm.
+func TestANodeThatGoesOnAloneWaitsNoLongerForRoutes(t *testing.T) {
+	t.Parallel()
+	for _, late := range []string{"car", "road"} {
+		t.Run(late, func(t *testing.T) {
+			t.Parallel()
+			car, road, _ := routed(t, wire.Routing{Protocol: "olsr", ReadyS: ptr(1.0)})
+			map[string]*rig{"car": car, "road": road}[late].route.set("a route to the other")
+			for _, r := range []*rig{car, road} {
+				takeLease(t, r, 0)
+				r.mu.Lock()
+				r.started = true
+				r.mu.Unlock()
+			}
+			k := wire.TrialKey{Trial: 1, Attempt: 1}
+			await(t, "kept", func() bool { return car.kept(k) })
+			want := "arm_failed: routing_not_ready: after 1 s " + late + " lacks a route to the other"
+			if outcome, reason := car.outcome(t, k); outcome != "failed" || reason != want {
+				t.Errorf("kept as %s, %q; want failed, %q", outcome, reason, want)
+			}
+		})
+	}
+}
+
+// The routing's time begins when all peers have armed: before that there may be no route to them.
+func TestRoutingHasItsTimeFromTheLastPeersFirstAnswer(t *testing.T) {
+	t.Parallel()
+	car, road, plan := routed(t, wire.Routing{Protocol: "olsr", ReadyS: ptr(1.0)})
+	hears := func(p *wire.RunPlan) {
+		road.mu.Lock()
+		defer road.mu.Unlock()
+		road.plan = p
+	}
+	loaded := road.plan
+	car.route.set("a route to the other")
+	takeLease(t, road, 0)
+	hears(nil) // so that it does not answer
+	takeLease(t, car, 0)
+	car.mu.Lock()
+	car.started = true
+	car.mu.Unlock()
+	await(t, "2 s of looks", func() bool { return car.route.askedTimes() >= 8 })
+	hears(loaded)
+	looked := car.route.askedTimes()
+	await(t, "one more look", func() bool { return car.route.askedTimes() > looked })
+	car.route.set("")
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	await(t, "kept", func() bool { return car.kept(k) })
+	if outcome, reason := car.outcome(t, k); outcome != "accepted" {
+		t.Errorf("kept as %s, %s of run %s", outcome, reason, plan.Run)
+	}
+}
+
+// Its initiator may wait for another peer that arms.
+func TestAPeerWaitsLongerForGoWithoutAController(t *testing.T) {
+	_, road, _ := routed(t, wire.Routing{Protocol: "olsr"})
+	a := newAttempt(road.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, road.plan.Trials[0])
+	steered := a.patience()
+	takeLease(t, road, 0)
+	if more := a.patience() - steered; more != lateJoin {
+		t.Errorf("alone it waits %s longer, want %s", more, lateJoin)
+	}
+}
+
 // The controller asks again when its connection broke: it must not take a node
 // that is still arming for one that is armed.
 func TestArmingAgainWaitsForTheFirst(t *testing.T) {
