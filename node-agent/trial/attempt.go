@@ -486,12 +486,11 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 
 // patience is for how long a node waits for GO: the initiator gives up by itself, and a peer that hears nothing later.
 func (a *attempt) patience() time.Duration {
-	mayTakeS := a.trial.Gate.ReturnS() + a.trial.Gate.TimeoutS + a.trial.Gate.LeadS
-	most := time.Duration(mayTakeS*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace
+	g, most := a.trial.Gate, a.trial.Routing.ReadyLimit()+noGoGrace
 	if !a.engine.leaseHeld() { // other peers may arm after this one
 		most += lateJoin
 	}
-	return most
+	return most + time.Duration((g.ReturnS()+g.TimeoutS+g.LeadS)*float64(time.Second))
 }
 
 // run is the attempt's life from armed to kept.

@@ -288,7 +288,8 @@ type peer struct {
 
 // sure reports whether the peer need not be asked again.
 func (p *peer) sure(kind string) bool {
-	return p.joins && p.waiting != "" || p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
+	return p.joins && p.waiting != "" || p.acked && (kind == wire.GoArm || p.bestRTT <= goFine ||
+		len(p.asked) >= goMost)
 }
 
 // to is where a repetition goes: by the control link where there is one, by all
