@@ -109,7 +109,8 @@ func (c *Capture) fit() error {
 	free := int64(st.Bavail)*int64(st.Bsize) - leaveBytes // 32 bits on some machines
 	if free < leastBytes {
 		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are "+
-			"left to records; `fieldmesh nodes forget RUN` drops those of a run that nobody collects", (leastBytes-free)>>20+1, leaveBytes>>20)
+			"left to records; `fieldmesh nodes forget RUN` drops captures that nobody collects",
+			(leastBytes-free)>>20+1, leaveBytes>>20)
 	}
 	c.o.MaxBytes = min(c.o.MaxBytes, free)
 	return nil

@@ -30,11 +30,11 @@ type Client struct {
 	lag       lag
 	epochs    epochs
 	derived   derived
-	arrivals  []int64 // boot times of the newest fixes, oldest first
-	pushedNs  int64   // boot time of the newest push of the sender that is followed; 0: none
-	sender    string  // that is followed; empty: none has had a fix
-	fixFrom   string  // whose push the newest fix was; empty: nobody's
-	ways      lag     // of pushes
+	arrivals  []int64  // boot times of the newest fixes, oldest first
+	pushedNs  int64    // boot time of the newest push of the sender that is followed; 0: none
+	sender    string   // that is followed; empty: none has had a fix
+	fixFrom   string   // whose push the newest fix was; empty: nobody's
+	ways      quickest // of pushes
 }
 
 // newest is the receiver's time of its newest fix; it is empty where gpsd does not know it.

@@ -75,3 +75,27 @@ func (c *Client) lapse(nowNs int64) {
 		c.mode = 0
 	}
 }
+
+// quickest is the least difference of the boot clock and a sender's fixes in the last ten to twenty minutes: a sender's
+// clock may step, and one age that it told may be wrong.
+type quickest struct {
+	sender            string
+	sinceNs           int64 // boot time at which the present ten minutes began
+	beforeNs, leastNs int64 // of the ten minutes before, and of these
+}
+
+// quickestFor is far longer than a window in which traffic holds every fix up alike.
+const quickestFor = 10 * time.Minute
+
+// excess is by how much longer than the quickest a fix took that its sender had at a boot time, in ns.
+func (q *quickest) excess(sender string, utc time.Time, atNs int64) int64 {
+	difference := atNs - utc.UnixNano()
+	switch {
+	case sender != q.sender || difference-min(q.beforeNs, q.leastNs) > maxStall.Nanoseconds(): // its clock stepped
+		*q = quickest{sender, atNs, difference, difference}
+	case atNs-q.sinceNs >= quickestFor.Nanoseconds():
+		q.sinceNs, q.beforeNs, q.leastNs = atNs, q.leastNs, difference
+	}
+	q.leastNs = min(q.leastNs, difference)
+	return difference - min(q.beforeNs, q.leastNs)
+}

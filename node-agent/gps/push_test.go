@@ -183,3 +183,23 @@ func TestRunOfAPushedClientEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An age that a sender told wrongly once makes its later fixes no older for good.
+func TestAWrongAgeIsForgotten(t *testing.T) {
+	var q quickest
+	began := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+	at := func(second int, early time.Duration) time.Duration {
+		passed := time.Duration(second) * time.Second
+		return time.Duration(q.excess("phone", began.Add(passed), int64(time.Hour+passed-early)))
+	}
+	at(0, 2*time.Second)
+	if got := at(1, 0); got != 2*time.Second {
+		t.Errorf("beside a fix that was 2 s quicker it took %s longer, want 2s", got)
+	}
+	for second := 2; second < 1200; second++ {
+		at(second, 0)
+	}
+	if got := at(1201, 0); got != 0 {
+		t.Errorf("twenty minutes later it took %s longer than the quickest, want 0s", got)
+	}
+}

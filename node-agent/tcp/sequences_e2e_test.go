@@ -89,9 +89,12 @@ const (
 // With SACK the stack finds losses by the times at which segments went (RACK,
 // RFC 8985): but not those of one burst, after a round trip that is long beside
 // it. So a sequence with SACK begins with a burst, loses of nothing else, and
-// nothing twice, and ends with its recovery.
-func (p *peer) sequence(t *testing.T, program *Congestion, r *rand.Rand, out *bufio.Writer) {
+// nothing twice, and ends with its recovery. One whose burst, or the time from
+// one ACK to the next, took longer than a quarter of the round trip, RACK's
+// tolerance, is not whole: it is to be played again.
+func (p *peer) sequence(t *testing.T, program *Congestion, r *rand.Rand) (line string, whole bool) {
 	t.Helper()
+	var out strings.Builder
 	trip := time.Duration(0)
 	if p.sack {
 		trip = sackTrip
