@@ -112,8 +112,10 @@ func (p *peer) sequence(t *testing.T, program *Congestion, r *rand.Rand) (line s
 	inTime()
 	p.drain(t)
 	burst := c.sent
-	time.Sleep(trip)
 	step = time.Now()
+	time.Sleep(trip)
+	step = step.Add(trip)
+	inTime() // a tail loss probe may go twice the round trip after the burst
 	for recovered := false; len(c.receiver.underway) > 0 && !recovered; {
 		first := c.receiver.underway[0]
 		c.receiver.underway = c.receiver.underway[1:]
