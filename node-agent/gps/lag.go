@@ -36,8 +36,17 @@ func (l *lag) late(t *tpv, arrivedNs int64) bool {
 	if t.utc.IsZero() {
 		return false
 	}
-	excess := l.excess(t.device, t.utc, arrivedNs)
+	difference := arrivedNs - t.utc.UnixNano()
+	if !l.known || t.device != l.device {
+		*l = lag{device: t.device, known: true, leastNs: difference, newestNs: arrivedNs}
+		return false
+	}
+	l.leastNs += (arrivedNs - l.newestNs) / driftDivisor
+	l.newestNs = arrivedNs
+	excess := difference - l.leastNs
 	switch {
+	case excess < 0 || excess > maxStall.Nanoseconds():
+		l.leastNs = difference
 	case excess <= maxHeldUp.Nanoseconds():
 	case l.lateSince == 0:
 		l.lateSince = arrivedNs
@@ -45,24 +54,8 @@ func (l *lag) late(t *tpv, arrivedNs int64) bool {
 	case arrivedNs-l.lateSince < maxCatchUp.Nanoseconds():
 		return true
 	default:
-		l.leastNs += excess
+		l.leastNs = difference
 	}
 	l.lateSince = 0
 	return false
-}
-
-// excess is by how much longer than the quickest a fix took that arrived at a boot time, in ns.
-func (l *lag) excess(device string, utc time.Time, arrivedNs int64) int64 {
-	difference := arrivedNs - utc.UnixNano()
-	if !l.known || device != l.device {
-		*l = lag{device: device, known: true, leastNs: difference, newestNs: arrivedNs}
-		return 0
-	}
-	l.leastNs += (arrivedNs - l.newestNs) / driftDivisor
-	l.newestNs = arrivedNs
-	excess := difference - l.leastNs
-	if excess < 0 || excess > maxStall.Nanoseconds() {
-		l.leastNs, excess = difference, 0
-	}
-	return excess
 }

@@ -240,8 +240,8 @@ What ns-3.44 does that the standard does not, and what was done about it:
   is given up on either side, and no window reset.
 - *The MAC forgets that the channel is busy*: the last indication of its PHY counts, and not the longest. When a header
   begins, that is 48 µs, also where a frame of 2.5 ms is on the air as well. The MAC then sends into that frame, while
-  its own PHY says "CCA busy". A sender of a chain of six hops lost 4 %% of its data so, after a CTS. In the table
-  the MAC is told until when the channel is busy. Without that six hops carry 5 %% less, and eight 3 %%.
+  its own PHY says "CCA busy", and data is lost after a CTS. In the table the MAC is told until when the channel is
+  busy; as ns-3 comes, chains of six hops and more carry less.
 - *DIFS is waited for after a frame is queued*, also when the channel was idle before: 50 µs of a single datagram's
   time.
 - *Its own error rates of DSSS* let one of two frames of equal power through, and half of the ACKs from 400 m. They

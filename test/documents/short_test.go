@@ -143,6 +143,34 @@ func TestP2sMovingChainInShort(t *testing.T) {
 	}
 }
 
+// What the summary says of P2's chain and loss.
+func TestP2sChainLosesInShort(t *testing.T) {
+	short, page := inShort(t, "P2's chain"), sectionOf(t, "variants-chain")
+	numbers(t, short, `on the chain that stands nothing is lost, in any of (\d+) trials`)
+	var moves, dsr, others []float64
+	for _, routing := range []string{"aodv", "dsr", "dsdv"} {
+		if stands := columnOf(t, page, "### Table 1", routing+", static", 1); slices.Max(stands) != 0 {
+			t.Errorf("over %s the page has losses on the chain that stands: %v", routing, stands)
+		}
+		moves = append(moves, columnOf(t, page, "### Table 1", routing+", mobile", 1)...)
+		if beside := ratios(t, page, "### Table 1", routing+", mobile"); routing == "dsr" {
+			dsr = beside
+		} else {
+			others = append(others, beside...)
+		}
+	}
+	said := numbers(t, short, `On the other ([\d.]+) to ([\d.]+) % are lost`)
+	if is := []float64{slices.Min(moves), slices.Max(moves)}; !slices.Equal(said, is) {
+		t.Errorf("the summary has %v %% lost where the middle moves, and the page %v", said, is)
+	}
+	said = numbers(t, short, `over DSR ([\d.]+) to ([\d.]+) times the paper's, over AODV and DSDV ([\d.]+) to ([\d.]+) times`)
+	for i, is := range []float64{slices.Min(dsr), slices.Max(dsr), slices.Min(others), slices.Max(others)} {
+		if math.Abs(is-said[i]) > 0.1 {
+			t.Errorf("the summary has %v of the paper's loss, and the page %v and %v", said, dsr, others)
+		}
+	}
+}
+
 // inShort is an entry of the summary, in one line.
 func inShort(t *testing.T, of string) string {
 	t.Helper()
