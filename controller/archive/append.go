@@ -57,7 +57,7 @@ type seqKey struct {
 
 // Append stores a node's records, one JSON object each, without newline. When
 // it returns nil they are on disk. Records that are held already, by (node,
-// epoch, seq), and those of another run are passed over. A line that is not a
+// epoch, seq), and those of another run or another shard's trial are passed over. A line that is not a
 // record is set aside, with a note in the journal: one bad line must not keep
 // the good ones behind it out for ever.
 func (a *Archive) Append(node string, lines [][]byte) error {
@@ -127,7 +127,8 @@ func (a *Archive) sortOut(node string, lines [][]byte) batch {
 			b.epoch = append(b.epoch, h.Epoch)
 		}
 		b.last[h.Epoch] = max(b.last[h.Epoch], h.Seq)
-		if a.placeOf(node, h.Epoch).beyond[h.Seq] || (h.Run != "" && h.Run != a.info.Run) {
+		if a.placeOf(node, h.Epoch).beyond[h.Seq] || (h.Run != "" && h.Run != a.info.Run) ||
+			h.Trial > 0 && !a.info.Shard.Has(h.Trial) {
 			continue
 		}
 		rel := a.route(h)

@@ -121,8 +121,8 @@ func wholeShard(d disk) (*Archive, error) {
 	attempts, err := a.Trials()
 	for _, k := range attempts {
 		if !a.info.Shard.Has(k.Trial) {
-			return nil, fmt.Errorf("shard %s in %q has attempt %s of another shard: its nodes drove it alone, or were "+
-				"collected from after they drove that shard; report the shards apart, or drive this one again",
+			return nil, fmt.Errorf("shard %s in %q has attempt %s of another shard: it was collected by a "+
+				"version of Fieldmesh that kept those; report the shards apart, or drive this one again",
 				a.info.Shard, path, attemptName(k.TrialKey))
 		}
 	}

@@ -236,6 +236,25 @@ func again(t *testing.T, dir string, change func(*archive.Archive) error) {
 	}
 }
 
+// Nodes that have driven another shard since tell its attempts to whoever goes back to this one.
+func TestAShardTakesNoAttemptOfAnother(t *testing.T) {
+	dir, info := t.TempDir(), synthetic.Info(campaign)
+	one := synthetic.Shard(t, filepath.Join(dir, "one"), info, shard(t, "1/2"))
+	two := synthetic.Shard(t, filepath.Join(dir, "two"), info, shard(t, "2/2"))
+	again(t, one, func(a *archive.Archive) error {
+		line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "later", Seq: 9, Run: info.Run, Trial: 2,
+			Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+		err = errors.Join(err, a.Append("car", [][]byte{line}))
+		if !a.Finished() {
+			t.Error("the shard is not finished any more")
+		}
+		return err
+	})
+	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // A person's word stands in the merge too, where the clock of the machine was set back before it.
 func TestAMergeKeepsEachShardsOrder(t *testing.T) {
 	dir, info := t.TempDir(), synthetic.Info(campaign)

@@ -52,6 +52,7 @@ type fakeNode struct {
 	asked       []int64 // from which bytes it was read
 	confirmed   wire.Confirmation
 	holds       string // the run; empty: today
+	shard       *wire.Shard
 	restored    wire.RestoreReport
 	problems    []wire.Problem
 	photo       []byte // of its note; nil: it has none
@@ -89,6 +90,12 @@ func newLane(t *testing.T, name string) (*Lane, *fakeField) {
 // newRunner makes a run of so many trials over lanes.
 func newRunner(t *testing.T, trials, attempts int, lanes ...*Lane) *Runner {
 	t.Helper()
+	return newShardRunner(t, nil, trials, attempts, lanes...)
+}
+
+// newShardRunner makes a shard of one.
+func newShardRunner(t *testing.T, shard *wire.Shard, trials, attempts int, lanes ...*Lane) *Runner {
+	t.Helper()
 	plan := wire.RunPlan{Run: "today", Campaign: "c", AttemptsMax: attempts,
 		Nodes: []wire.PlanNode{{Name: "car"}, {Name: "road"}}}
 	for i := 1; i <= trials; i++ {
@@ -96,7 +103,7 @@ func newRunner(t *testing.T, trials, attempts int, lanes ...*Lane) *Runner {
 			Receiver: "road", Initiator: "car", DurationS: 1})
 	}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "today"),
-		archive.RunInfo{Run: "today", Plan: plan, Place: archive.PlaceBench})
+		archive.RunInfo{Run: "today", Shard: shard, Plan: plan, Place: archive.PlaceBench})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +135,8 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.read(body, &n.lease)
 		answer = n.lease
 	case "GET /v1/node":
-		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today"), Problems: n.problems}
+		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today"), Shard: n.shard,
+			Problems: n.problems}
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":

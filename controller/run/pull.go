@@ -18,10 +18,12 @@ import (
 type Pulled struct {
 	Away  map[string]error  // nodes that did not answer; nothing was judged while there are any
 	Other map[string]string // nodes that hold another run by now: they were read and left as they are
+	// nodes that hold another shard of this run by now: what they record is that shard's, and was not read
+	Shard map[string]*wire.Shard
 }
 
 // Whole reports whether every node was read, and judged by what it recorded.
-func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
+func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other)+len(p.Shard) == 0 }
 
 // Pull collects what the nodes have recorded, judges what they have done by
 // themselves, and drives nothing. When no trial is left it ends the run, so
@@ -40,7 +42,7 @@ func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, erro
 	case found.Whole():
 		err = r.work(ctx, true)
 	case !r.Archive.Finished():
-		err = r.copyFrom(ctx, reached)
+		err = r.copyFrom(ctx, func(node string) bool { return reached(node) && found.Shard[node] == nil })
 	}
 	if _, _, left := r.Counts(); err != nil || left > 0 && r.Plan.Control == wire.ControlMesh {
 		return found, err // its packets would be measured
@@ -75,21 +77,24 @@ func (r *Runner) copyFrom(ctx context.Context, which func(node string) bool) err
 
 // muster asks every node whether it is there, and which run it holds.
 func (r *Runner) muster(ctx context.Context, patience time.Duration) Pulled {
-	found := Pulled{Away: map[string]error{}, Other: map[string]string{}}
+	found := Pulled{Away: map[string]error{}, Other: map[string]string{}, Shard: map[string]*wire.Shard{}}
+	own := r.Archive.Info().Shard
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	until := time.Now().Add(patience)
 	for _, lane := range r.Lanes {
 		for name, c := range lane.Nodes {
 			asked.Go(func() {
-				held, err := heldRun(ctx, c, until)
+				st, err := answer(ctx, c, until)
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
 				case err != nil:
 					found.Away[name] = err
-				case held != "" && held != r.Plan.Run:
-					found.Other[name] = held
+				case st.Run != "" && st.Run != r.Plan.Run:
+					found.Other[name] = st.Run
+				case own != nil && st.Shard != nil && *st.Shard != *own:
+					found.Shard[name] = st.Shard
 				}
 			})
 		}
@@ -98,11 +103,12 @@ func (r *Runner) muster(ctx context.Context, patience time.Duration) Pulled {
 	return found
 }
 
-func heldRun(ctx context.Context, c *fleet.Client, until time.Time) (string, error) {
+// answer is a node's first one, until then.
+func answer(ctx context.Context, c *fleet.Client, until time.Time) (wire.NodeStatus, error) {
 	for {
 		st, err := c.Status(ctx)
 		if err == nil || ctx.Err() != nil || time.Now().After(until) {
-			return st.Run, err
+			return st, err
 		}
 		_ = pause.For(ctx, 500*time.Millisecond)
 	}
@@ -137,6 +143,10 @@ func (p Pulled) Missing() string {
 	for name, held := range p.Other {
 		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was "+
 			"judged by it", name, held))
+	}
+	for name, held := range p.Shard {
+		out = append(out, fmt.Sprintf("%s holds shard %s of the run by now: it was not read, so that what it records is "+
+			"that shard's", name, held))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +117,27 @@ func TestAPullLeavesPhotosOnAMeshThatIsMeasured(t *testing.T) {
 	field.loaded = func() { car.notes(car.photo) }
 	if found, err := r.Pull(within(t), time.Second); err != nil || !found.Whole() || car.askedPhoto != 0 {
 		t.Errorf("found %+v, %v; asked %d times", found, err, car.askedPhoto)
+	}
+}
+
+// What a node records while it holds another shard is that shard's controller's, who may not have it yet.
+func TestAPullReadsNothingOfAnotherShard(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newShardRunner(t, &wire.Shard{Number: 1, Of: 2}, 2, 1, lane)
+	car, road := field.nodes["car"], field.nodes["road"]
+	car.shard, road.shard = &wire.Shard{Number: 2, Of: 2}, &wire.Shard{Number: 1, Of: 2}
+	for _, n := range field.nodes {
+		n.record(wire.TrialKey{Trial: 1, Attempt: 1}, &wire.Window{OpenBootNs: 5, CloseBootNs: 6})
+	}
+	found, err := r.Pull(within(t), time.Second)
+	if err != nil || found.Whole() || found.Shard["car"] == nil || found.Shard["road"] != nil ||
+		!strings.Contains(found.Missing(), "car holds shard 2/2 of the run") {
+		t.Errorf("found %+v, %v: %s", found, err, found.Missing())
+	}
+	if at := r.Archive.Cursor("car"); at.Seq != 0 || car.confirmed.Run != "" {
+		t.Errorf("it was read to %+v, and told %+v", at, car.confirmed)
+	}
+	if at := r.Archive.Cursor("road"); at.Seq == 0 || road.confirmed.Run == "" {
+		t.Errorf("the other was read to %+v, and told %+v", at, road.confirmed)
 	}
 }

@@ -23,11 +23,12 @@ import (
 // Status reports what the node is, can and has, with every problem's cure.
 func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
+	run, shard := f.engine.Held()
 	st := wire.NodeStatus{Node: f.cfg.Node, AtStart: true, Version: version.String(), Kernel: provenance.Kernel(),
 		Arch:      runtime.GOARCH,
 		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(),
 		Congestion: provenance.Congestion(),
-		Spool:      f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(),
+		Spool:      f.spool.Status(), Run: run, Shard: shard, Clock: f.Clock(), GPSRateHz: f.gps.RateHz(),
 		ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
 	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
 	st.GPS = &fix

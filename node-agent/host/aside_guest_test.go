@@ -230,8 +230,9 @@ func startNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
 	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
 		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --debug --log-level=INFO --config="+config+
 			" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
-	hwsim.Await(t, 2*time.Minute, "NetworkManager to see the network", func() bool {
-		out, err := nmcli(t, f, "--wait", "20", "connection", "up", "home")
+	// A guest beside other work has needed 40 s for wpa_supplicant to come, and over 20 s to join.
+	hwsim.Await(t, 5*time.Minute, "NetworkManager to see the network", func() bool {
+		out, err := nmcli(t, f, "--wait", "90", "connection", "up", "home")
 		if err != nil {
 			t.Log(out)
 		}

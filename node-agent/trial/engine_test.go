@@ -668,8 +668,9 @@ func TestAShardThatIsDoneGivesWayToAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newRig(t, "car", car.dir, testnet.FreePort(t))
-	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 0 || again.plan.Shard.Number != 2 {
-		t.Errorf("it holds %+v, %v", v, err)
+	run, shard := again.Held()
+	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 0 || run != plan.Run || shard.Number != 2 {
+		t.Errorf("it holds shard %v of %q: %+v, %v", shard, run, v, err)
 	}
 }
 

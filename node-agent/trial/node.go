@@ -364,12 +364,18 @@ func (e *Engine) over() error {
 
 // RunHeld is the name of the run that the node holds, "" for none.
 func (e *Engine) RunHeld() string {
+	run, _ := e.Held()
+	return run
+}
+
+// Held is the run that the node holds, "" for none, and the shard of it, nil where it is driven whole.
+func (e *Engine) Held() (run string, shard *wire.Shard) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.plan == nil {
-		return ""
+		return "", nil
 	}
-	return e.plan.Run
+	return e.plan.Run, e.plan.Shard
 }
 
 // Attempt is the one under way, if any.

@@ -197,6 +197,8 @@ type NodeStatus struct {
 	Absent []string `json:"absent,omitempty"`
 	// its gates wait for a car at its start; absent from an agent that opens them without
 	AtStart bool `json:"at_start,omitempty"`
+	// that it holds of the run; absent where the run is driven whole
+	Shard *Shard `json:"shard,omitempty"`
 }
 
 // NoPrivileges is the privileges of a node whose agent runs without root.
