@@ -30,8 +30,8 @@ func VerifyRecords(dir string) ([]NodeSigned, []Finding, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify records: %w", err)
 	}
-	v := &vouching{check: check{disk: a.disk}, nodes: map[string]*NodeSigned{},
-		lives: map[life][]signedAt{}}
+	v := &vouching{check: check{disk: a.disk}, shard: a.info.Shard != nil,
+		nodes: map[string]*NodeSigned{}, lives: map[life][]signedAt{}}
 	groups, err := a.groups()
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify records: %w", err)
@@ -92,6 +92,7 @@ const (
 // vouching is one look at a run's signatures.
 type vouching struct {
 	check
+	shard      bool // the run is one
 	nodes      map[string]*NodeSigned
 	lives      map[life][]signedAt
 	signatures int
@@ -105,6 +106,7 @@ type life struct{ node, epoch, run string }
 type signedAt struct {
 	seq, after uint64
 	rel        string
+	between    bool // it is on records of no trial
 }
 
 // subject is what a signature is on.
@@ -197,7 +199,7 @@ func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Heade
 			v.found(rel, Unreadable, fmt.Sprintf("nodes began to record more than %d times", livesMost))
 			return
 		}
-		v.lives[chain] = append(v.lives[chain], signedAt{h.Seq, s.AfterSeq, rel})
+		v.lives[chain] = append(v.lives[chain], signedAt{h.Seq, s.AfterSeq, rel, h.Trial == 0})
 	}
 	before := w.count()
 	sum, held := w.take(s.FirstSeq, s.LastSeq)
@@ -249,7 +251,7 @@ func (v *vouching) chains() {
 		all := v.lives[of]
 		slices.SortFunc(all, func(x, y signedAt) int { return cmp.Compare(x.seq, y.seq) })
 		for _, s := range all {
-			if s.after == 0 {
+			if s.after == 0 || v.shard && s.between { // which may follow that of another shard's trial
 				continue
 			}
 			if _, there := slices.BinarySearchFunc(all, s.after, func(x signedAt, seq uint64) int {

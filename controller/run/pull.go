@@ -145,8 +145,8 @@ func (p Pulled) Missing() string {
 			"judged by it", name, held))
 	}
 	for name, held := range p.Shard {
-		out = append(out, fmt.Sprintf("%s holds shard %s of the run by now: it was not read, so that what it records is "+
-			"that shard's", name, held))
+		out = append(out, fmt.Sprintf("%s holds shard %s of the run by now, and was not read: when that one is "+
+			"complete, fieldmesh run --resume collects what is missing", name, held))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")

@@ -25,8 +25,14 @@ func (f *Face) PushFix(p api.Peer, fix wire.Fix) (wire.GPS, error) {
 			Cure:    "leave it to the app whose key is app_key in the agent's configuration"}
 	}
 	attempt, _ := f.engine.Attempt()
-	now, _ := f.engine.View(context.Background(), f.engine.RunHeld(), 0) // without a run, the state is none
+	now, _ := f.engine.View(context.Background(), f.runHeld(), 0) // without a run, the state is none
 	return f.follow(p.Name, fix, attempt, now.State)
+}
+
+// runHeld is the name of the run that the node holds, "" for none.
+func (f *Face) runHeld() string {
+	run, _ := f.engine.Held()
+	return run
 }
 
 // follow takes a phone's fix in a state of an attempt; the attempt is zero between attempts.
@@ -40,7 +46,7 @@ func (f *Face) follow(phone string, fix wire.Fix, attempt wire.TrialKey, state w
 				"it has been silent for 5 s or, while nothing is measured, without a fix for 30 s", followed)}
 	}
 	if before != "" && before != followed {
-		h := wire.Header{Run: f.engine.RunHeld(), TBootNs: f.clk.BootNs(), Trial: attempt.Trial,
+		h := wire.Header{Run: f.runHeld(), TBootNs: f.clk.BootNs(), Trial: attempt.Trial,
 			Attempt: attempt.Attempt}
 		text := fmt.Sprintf("gps: this node is where %s says, and no more where %s says", followed, before)
 		if _, err := f.spool.Append(h, &wire.Event{Level: "warning", Text: text}); err != nil {
@@ -85,7 +91,7 @@ func (f *Face) Note(ctx context.Context, p api.Peer, n wire.Note) (wire.SpoolPos
 }
 
 func (f *Face) recordNote(p api.Peer, n wire.Note) error {
-	h, err := noteHeader(n, f.engine.RunHeld())
+	h, err := noteHeader(n, f.runHeld())
 	if err != nil {
 		return err
 	}

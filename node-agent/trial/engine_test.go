@@ -167,7 +167,7 @@ func TestRefusals(t *testing.T) {
 	other.Run = "other"
 	_, err = car.Load(ctx, holder, other)
 	wantCode(t, err, wire.CodeDiskFull)
-	if car.RunHeld() != plan.Run {
+	if run, _ := car.Held(); run != plan.Run {
 		t.Error("a run that was refused is held")
 	}
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
@@ -669,7 +669,8 @@ func TestAShardThatIsDoneGivesWayToAnother(t *testing.T) {
 	}
 	again := newRig(t, "car", car.dir, testnet.FreePort(t))
 	run, shard := again.Held()
-	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 0 || run != plan.Run || shard.Number != 2 {
+	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 0 || run != plan.Run ||
+		shard.Number != 2 {
 		t.Errorf("it holds shard %v of %q: %+v, %v", shard, run, v, err)
 	}
 }

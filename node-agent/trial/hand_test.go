@@ -309,7 +309,8 @@ func TestALateWordOnARestoreSparesTheNextAttempt(t *testing.T) {
 func wantHoldingOff(t *testing.T, r *rig, why string) {
 	t.Helper()
 	await(t, "the view tells", func() bool {
-		v, err := r.View(ctx, r.RunHeld(), 0)
+		run, _ := r.Held()
+		v, err := r.View(ctx, run, 0)
 		return err == nil && strings.Contains(v.Detail, why)
 	})
 	await(t, "the log tells", func() bool { return strings.Contains(r.log.String(), why) })

@@ -362,12 +362,6 @@ func (e *Engine) over() error {
 		"have its controller resume it: fieldmesh run --resume RUN")
 }
 
-// RunHeld is the name of the run that the node holds, "" for none.
-func (e *Engine) RunHeld() string {
-	run, _ := e.Held()
-	return run
-}
-
 // Held is the run that the node holds, "" for none, and the shard of it, nil where it is driven whole.
 func (e *Engine) Held() (run string, shard *wire.Shard) {
 	e.mu.Lock()
