@@ -242,7 +242,10 @@ func (r Tables) read() (*evidence.Run, error) {
 			return nil, fmt.Errorf("read run %q without its records: trial %d attempt %d is %s; there are numbers "+
 				"of it: %v; they are of another run", r.Dir, verdict.Trial, verdict.Attempt, verdict.Outcome, there)
 		}
-		own = slices.DeleteFunc(slices.Clone(own), func(row metrics.Row) bool { return r.Without[row.Name] != "" })
+		own = slices.DeleteFunc(slices.Clone(own), func(row metrics.Row) bool {
+			return r.Without[row.Name] != "" ||
+				row.Name == metrics.ConnectCensoredMs && r.Without[metrics.ConnectTimeMs] != ""
+		})
 		at.Rows, at.Packets = own, own
 		_, at.Mbps = metrics.Measured(t, own)
 		d.Attempts = append(d.Attempts, at)

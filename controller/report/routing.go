@@ -161,28 +161,36 @@ func seconds(o topology.Outage) string {
 	return fmt.Sprintf("%.1f\u00a0s from %.1f\u00a0s", o.Seconds, o.FromS)
 }
 
-// mostly is the way that the flow had for the longest time.
+// mostly is the way that the flow had for the longest time. Ways that may have been none
+// may together have been another, so that it is to have had its own for longer than those.
 func mostly(m *topology.Mesh) string {
 	paths, held := m.PathsInWindow(), map[string]float64{}
-	best := ""
+	best, doubtfulS := "", 0.0
 	for i, p := range paths {
-		if !p.Whole && !m.OutagesKnown() {
-			continue
-		}
 		end := m.Seconds
 		if i+1 < len(paths) {
 			end = paths[i+1].S
+		}
+		switch {
+		case p.Whole && !m.WaysKnown():
+			doubtfulS += end - p.S
+			continue
+		case !p.Whole && !m.GapsKnown():
+			continue
 		}
 		held[p.String()] += end - p.S
 		if best == "" || held[p.String()] > held[best] {
 			best = p.String()
 		}
 	}
+	if held[best] < doubtfulS {
+		return unknown
+	}
 	return cmp.Or(best, unknown)
 }
 
 // hopStrip is the number of hops over the window, in steps; it breaks where
-// there was no whole path.
+// there was no whole path, or none that is known to have been a way.
 func hopStrip(m *topology.Mesh, most float64) template.HTML {
 	s := figure.Strip{Seconds: m.Seconds, High: max(most, 1), Colour: "#0072b2"}
 	paths := m.PathsInWindow()
@@ -192,7 +200,7 @@ func hopStrip(m *topology.Mesh, most float64) template.HTML {
 			end = paths[i+1].S
 		}
 		var hops *float64
-		if p.Whole {
+		if p.Whole && m.WaysKnown() {
 			hops = new(float64(p.Hops()))
 		}
 		s.S, s.V = append(s.S, p.S, end), append(s.V, hops, hops)

@@ -50,3 +50,29 @@ func TestDiscoverysMedian(t *testing.T) {
 		t.Errorf("discovery took %q", row.Discovery)
 	}
 }
+
+// A whole way may have been none where the field did not tell all its losses; that there was none is certain.
+func TestTheLongestWayIsKnownOrAbsent(t *testing.T) {
+	p := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
+		{Name: "b", MeshPrefix: "10.0.0.2/24"}}}
+	trial := wire.Trial{Sender: "a", Receiver: "b", DurationS: 10, Routing: wire.Routing{Protocol: "aodv"}}
+	for _, c := range []struct {
+		untold uint64
+		goneS  int64 // the way is deleted
+		want   string
+	}{{0, 7, "a → b (1 hops)"}, {5, 7, unknown}, {0, 2, "a → no route"}, {5, 2, "a → no route"}} {
+		at := func(node string, s int64, b wire.Body) wire.Record {
+			return wire.Record{Header: wire.Header{Kind: b.Kind(), Node: node, TBootNs: s * 1e9}, Body: b}
+		}
+		change := func(action string, s int64) wire.Record {
+			return at("a", s, &wire.RouteChange{Action: action, AtBootNs: s * 1e9, Destination: "10.0.0.2/32",
+				NextHops: []string{"10.0.0.2"}})
+		}
+		m := topology.Read(p, trial, []wire.Record{at("a", 11, &wire.Window{OpenBootNs: 1e9, CloseBootNs: 11e9}),
+			change("present", 0), change("delete", 1+c.goneS), at("field", 11, &wire.MediumCount{Of: "b",
+				LossesUntold: c.untold})})
+		if got := mostly(m); got != c.want {
+			t.Errorf("%d losses untold, a way for %d of 10 s: %q, want %q", c.untold, c.goneS, got, c.want)
+		}
+	}
+}

@@ -167,12 +167,14 @@ type Outage struct{ FromS, Seconds float64 }
 // tell all its losses may not have told the one that ended a way.
 func (m *Mesh) WaysKnown() bool { return !m.untold }
 
+// GapsKnown reports whether the flow is known to have had no way where no whole path is told.
+// A node of batman-adv goes by hardware addresses, and tells a route only to an address that
+// it has seen resolved: there, what is not told throughout is not known.
+func (m *Mesh) GapsKnown() bool { return m.Protocol != batman || m.RouteOutage().Seconds == 0 }
+
 // OutagesKnown reports whether the flow had a way where a whole path is told, and none
-// elsewhere. A node of batman-adv goes by hardware addresses, and tells a route only to an
-// address that it has seen resolved: there, what is not told throughout is not known.
-func (m *Mesh) OutagesKnown() bool {
-	return m.WaysKnown() && (m.Protocol != batman || m.RouteOutage().Seconds == 0)
-}
+// elsewhere.
+func (m *Mesh) OutagesKnown() bool { return m.WaysKnown() && m.GapsKnown() }
 
 const batman = "batman-adv"
 
@@ -266,6 +268,9 @@ func (m *Mesh) PathText() string {
 	var b strings.Builder
 	for _, p := range m.PathsInWindow() {
 		fmt.Fprintf(&b, "%7.2f s  %s\n", p.S, p)
+	}
+	if !m.WaysKnown() {
+		b.WriteString("The field did not tell all its losses: of these ways some may have carried nothing.\n")
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/export"
@@ -84,6 +85,28 @@ func archived(t *testing.T) []report.Tables {
 		out = append(out, run)
 	}
 	return out
+}
+
+// A time to connect that a run is not compared by is on no page: not as a bound either, by those that did not connect.
+func TestWithheldTimesToConnectAreOnNoPage(t *testing.T) {
+	withheld := 0
+	for _, run := range archived(t) {
+		if run.Without["connect_time_ms"] == "" {
+			continue
+		}
+		withheld++
+		page, err := report.Paper("p3", []report.Tables{run}, shipped(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(page.Markdown); strings.Contains(text, "| connect time |") ||
+			!strings.Contains(text, "Not drawn: connect time") {
+			t.Errorf("%s: the page draws the time to connect", run.Dir)
+		}
+	}
+	if withheld == 0 {
+		t.Skip("no run withholds it")
+	}
 }
 
 // header is the first line of a run's numbers.
