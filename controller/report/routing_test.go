@@ -55,7 +55,8 @@ func TestDiscoverysMedian(t *testing.T) {
 func TestTheLongestWayIsKnownOrAbsent(t *testing.T) {
 	p := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
 		{Name: "b", MeshPrefix: "10.0.0.2/24"}}}
-	trial := wire.Trial{Sender: "a", Receiver: "b", DurationS: 10, Routing: wire.Routing{Protocol: "aodv"}}
+	trial := wire.Trial{Sender: "a", Receiver: "b", Initiator: "a", DurationS: 10,
+		Routing: wire.Routing{Protocol: "aodv"}}
 	for _, c := range []struct {
 		untold uint64
 		goneS  int64 // the way is deleted
