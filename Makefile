@@ -11,14 +11,15 @@ export CGO_ENABLED := 0
 # A checkout that belongs to another user must build too; the commit comes from below.
 # The agent and its callers speak HTTP/1.1 alone: HTTP/2 would be code that nothing calls, half a megabyte of it.
 TAGS := nethttpomithttp2
-export GOFLAGS := $(filter-out -buildvcs=% -tags=%,$(GOFLAGS)) -buildvcs=false -tags=$(TAGS)
+# With -trimpath throughout, programs and tests share what is compiled, and so do checkouts in several folders.
+export GOFLAGS := $(filter-out -buildvcs=% -trimpath% -tags=%,$(GOFLAGS)) -buildvcs=false -trimpath -tags=$(TAGS)
 
 VERSION := 0.1.0
 COMMIT = $(shell git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 DATE = $(shell git -c safe.directory='*' log -1 --format=%cI 2>/dev/null)
 STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT) -X fieldmesh.dev/fieldmesh/internal/version.Date=$(DATE)
 LDFLAGS = -s -w -buildid= $(STAMP)
-BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
+BUILD = go build -ldflags '$(LDFLAGS)'
 # What the app starts on a phone: its node's programs, with the notices of their licences.
 PHONE = bin/phone
 APK = android-app/ui/target/fieldmesh$(if $(FIELDMESH_KEYSTORE),,-unsigned).apk

@@ -13,8 +13,10 @@ import (
 )
 
 // overdueFactor is how many times its budget a suite may take before the run
-// fails for it.
-const overdueFactor = 1.5
+// fails for it. On a machine that others use too, the same program has taken
+// one and a half times its processor time within a minute, and a suite twice its
+// budget: one that takes longer does more than it did.
+const overdueFactor = 3.0
 
 // slowest is how many tests the conclusion names.
 const slowest = 10
@@ -170,7 +172,7 @@ func (r *runner) conclude(tookS interface{ Seconds() float64 }) error {
 			fmt.Printf("%s", res.summary())
 			problems = append(problems, fmt.Errorf("%s failed", res.suite.Name))
 		} else if res.overdue {
-			problems = append(problems, fmt.Errorf("%s took %.0f s, more than %.1f times its budget: make it "+
+			problems = append(problems, fmt.Errorf("%s took %.0f s, more than %g times its budget: make it "+
 				"quicker, or raise its budget in test/suites/suites.txt and say why",
 				res.suite.Name, res.tookS, overdueFactor))
 		}
