@@ -40,7 +40,7 @@ func (c *Client) Push(sender string, f wire.Fix, measuring bool) (followed, befo
 	}
 	c.pushedNs = now
 	if taken, err := time.Parse(time.RFC3339Nano, f.TimeUTC); isFix && err == nil {
-		atNs -= c.ways.excess(sender, taken, atNs)
+		atNs -= c.ways.excess(sender, taken, atNs, measuring)
 	}
 	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
 		return sender, sender
@@ -76,24 +76,31 @@ func (c *Client) lapse(nowNs int64) {
 	}
 }
 
-// quickest is the least difference of the boot clock and a sender's fixes in the last ten to twenty minutes: a sender's
-// clock may step, and one age that it told may be wrong.
+// quickest is the least difference of the boot clock and a sender's fixes of late. It is not the least ever: a sender's
+// clock may step, one age that it told may be wrong, and a slew of this machine's clock has its boot clock gain on UTC.
 type quickest struct {
 	sender            string
-	sinceNs           int64 // boot time at which the present ten minutes began
-	beforeNs, leastNs int64 // of the ten minutes before, and of these
+	sinceNs           int64 // boot time at which the present span began
+	beforeNs, leastNs int64 // of the span before, and of this one
 }
 
-// quickestFor is far longer than a window in which traffic holds every fix up alike.
-const quickestFor = 10 * time.Minute
+// The least is that of one to two spans. In a window the span is far longer than traffic holds every fix up alike; else
+// nothing does, and it is the ten fixes of a receiver of 1 Hz.
+const (
+	spanMeasuring = 10 * time.Minute
+	spanElse      = 10 * time.Second
+)
 
 // excess is by how much longer than the quickest a fix took that its sender had at a boot time, in ns.
-func (q *quickest) excess(sender string, utc time.Time, atNs int64) int64 {
-	difference := atNs - utc.UnixNano()
+func (q *quickest) excess(sender string, utc time.Time, atNs int64, measuring bool) int64 {
+	difference, span := atNs-utc.UnixNano(), spanElse
+	if measuring {
+		span = spanMeasuring
+	}
 	switch {
 	case sender != q.sender || difference-min(q.beforeNs, q.leastNs) > maxStall.Nanoseconds(): // its clock stepped
 		*q = quickest{sender, atNs, difference, difference}
-	case atNs-q.sinceNs >= quickestFor.Nanoseconds():
+	case atNs-q.sinceNs >= span.Nanoseconds():
 		q.sinceNs, q.beforeNs, q.leastNs = atNs, q.leastNs, difference
 	}
 	q.leastNs = min(q.leastNs, difference)

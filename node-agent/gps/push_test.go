@@ -184,22 +184,56 @@ func TestRunOfAPushedClientEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Where the boot clock gained on UTC, as one that is slewed does, fixes are no older for it, unless a window is measured:
+// there, traffic may hold every one of them up.
+func TestAClockThatWasSlewedMakesNoFixOlder(t *testing.T) {
+	for _, measuring := range []bool{false, true} {
+		clk := &handClock{}
+		c := NewPushed(clk)
+		taken := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		push := func(arrives, of time.Duration) wire.GPS {
+			clk.set(arrives)
+			f := pushed(0, 13.9)
+			f.TimeUTC = taken.Add(of).Format("2006-01-02T15:04:05.000Z")
+			c.Push("driver", f, measuring)
+			return c.Tick()
+		}
+		for at := 10 * time.Second; at < 20*time.Second; at += time.Second {
+			push(at, at)
+		}
+		var last wire.GPS
+		for of := 20 * time.Second; of <= 60*time.Second; of += time.Second {
+			last = push(of+time.Second, of)
+		}
+		if old := last.FixAgeMs != nil && *last.FixAgeMs == 1000; last.FixAgeMs == nil || old != measuring ||
+			!measuring && *last.FixAgeMs != 0 {
+			t.Errorf("measuring %t: 40 s after the clock gained 1 s a fix has %+v", measuring, last)
+		}
+		if g := push(62*time.Second, 61500*time.Millisecond); g.FixAgeMs == nil || *g.FixAgeMs != 500 && measuring ||
+			*g.FixAgeMs != 0 && !measuring {
+			t.Errorf("measuring %t: one that comes 0.5 s sooner has %+v", measuring, g)
+		}
+	}
+}
+
 // An age that a sender told wrongly once makes its later fixes no older for good.
 func TestAWrongAgeIsForgotten(t *testing.T) {
-	var q quickest
-	began := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
-	at := func(second int, early time.Duration) time.Duration {
-		passed := time.Duration(second) * time.Second
-		return time.Duration(q.excess("phone", began.Add(passed), int64(time.Hour+passed-early)))
-	}
-	at(0, 2*time.Second)
-	if got := at(1, 0); got != 2*time.Second {
-		t.Errorf("beside a fix that was 2 s quicker it took %s longer, want 2s", got)
-	}
-	for second := 2; second < 1200; second++ {
-		at(second, 0)
-	}
-	if got := at(1201, 0); got != 0 {
-		t.Errorf("twenty minutes later it took %s longer than the quickest, want 0s", got)
+	for measuring, after := range map[bool]int{false: 20, true: 1200} {
+		var q quickest
+		began := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+		at := func(second int, early time.Duration) time.Duration {
+			passed := time.Duration(second) * time.Second
+			return time.Duration(q.excess("phone", began.Add(passed), int64(time.Hour+passed-early), measuring))
+		}
+		at(0, 2*time.Second)
+		if got := at(1, 0); got != 2*time.Second {
+			t.Errorf("beside a fix that was 2 s quicker it took %s longer, want 2s", got)
+		}
+		for second := 2; second < after; second++ {
+			at(second, 0)
+		}
+		if got := at(after+1, 0); got != 0 {
+			t.Errorf("measuring %t: %d s later it took %s longer than the quickest, want 0s", measuring, after, got)
+		}
 	}
 }
