@@ -19,7 +19,7 @@ import (
 var ErrNotForgotten = errors.New("the run was not forgotten everywhere")
 
 // Forget has nodes drop, once they need the room, what they recorded of a run and no controller has collected, and its
-// photos and recordings at once.
+// captures, photos and recordings at once.
 func Forget(ctx context.Context, clients []*fleet.Client, run string, out io.Writer) error {
 	said, done, errs := make([]string, len(clients)), make([]bool, len(clients)), make([]error, len(clients))
 	var asked sync.WaitGroup
@@ -53,13 +53,20 @@ func forget(ctx context.Context, c *fleet.Client, run string) (said string, done
 	}
 	waiting := st.Spool.UnconfirmedRuns
 	if slices.Contains(waiting, run) {
-		return fmt.Sprintf("drops the records of run %s when it needs the room, and its photos and recordings at once",
-			run), true, nil
+		return fmt.Sprintf("drops the records of run %s when it needs the room, and its captures, photos and "+
+			"recordings at once", run), true, nil
+	}
+	if slices.Contains(st.CaptureRuns, run) {
+		return fmt.Sprintf("has dropped the captures of run %s, and its photos and recordings, if any were left", run),
+			true, nil
 	}
 	said = fmt.Sprintf("has nothing of run %s that is not collected, unless photos and recordings were left, which it "+
 		"has dropped", run)
 	if len(waiting) > 0 {
 		said += "; it has records of " + strings.Join(waiting, ", ")
+	}
+	if len(st.CaptureRuns) > 0 {
+		said += "; it has captures of " + strings.Join(st.CaptureRuns, ", ")
 	}
 	return said, false, nil
 }

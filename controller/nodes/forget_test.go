@@ -14,7 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// standIn is a node that has records of a run that nobody has collected.
+// standIn is a node that has records of run r that nobody has collected, and captures of monday.
 type standIn struct {
 	refuses *wire.Error // why it keeps them; nil: it does not
 	over    []string    // runs that were said to be over
@@ -32,7 +32,7 @@ func (s *standIn) client(t *testing.T) *fleet.Client {
 	}
 	mux.HandleFunc("GET /v1/node", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, wire.NodeStatus{Node: "car", Spool: wire.SpoolStatus{
-			Newest: wire.SpoolPosition{Epoch: "e", Seq: 7}, UnconfirmedRuns: []string{"r"}}})
+			Newest: wire.SpoolPosition{Epoch: "e", Seq: 7}, UnconfirmedRuns: []string{"r"}}, CaptureRuns: []string{"monday"}})
 	})
 	mux.HandleFunc("POST /v1/records/confirm", func(w http.ResponseWriter, r *http.Request) {
 		var c wire.Confirmation
@@ -65,7 +65,7 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 	for _, refuses := range []*wire.Error{nil, {Code: wire.CodeBusy, Message: "run r is under way at node car",
 		Cure: "wait for its end"}} {
 		node := standIn{refuses: refuses}
-		says := "car: drops the records of run r when it needs the room, and its photos and recordings at once\n"
+		says := "car: drops the records of run r when it needs the room, and its captures, photos and recordings at once\n"
 		if refuses != nil {
 			says = "forget run r: run r is under way at node car (busy): wait for its end\n"
 		}
@@ -88,7 +88,18 @@ func TestPhotosOfARunAreForgottenWithoutItsRecords(t *testing.T) {
 	err := Forget(t.Context(), []*fleet.Client{node.client(t)}, "s", &out)
 	if !errors.Is(err, ErrNotForgotten) || len(node.over) != 1 || node.over[0] != "s" ||
 		!strings.Contains(out.String(), "car: has nothing of run s that is not collected, unless photos") ||
-		!strings.Contains(out.String(), "; it has records of r\n") {
+		!strings.Contains(out.String(), "; it has records of r; it has captures of monday\n") {
+		t.Errorf("over %v, %v: %s", node.over, err, out.String())
+	}
+}
+
+// Captures of a run stay until their attempt is decided, also where all of its records were collected.
+func TestCapturesOfARunAreForgottenWithoutItsRecords(t *testing.T) {
+	var node standIn
+	var out strings.Builder
+	err := Forget(t.Context(), []*fleet.Client{node.client(t)}, "monday", &out)
+	if want := "car: has dropped the captures of run monday, and its photos and recordings, if any were left\n"; err !=
+		nil || len(node.over) != 1 || node.over[0] != "monday" || out.String() != want {
 		t.Errorf("over %v, %v: %s", node.over, err, out.String())
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -108,12 +110,25 @@ func (c *Capture) fit() error {
 	}
 	free := int64(st.Bavail)*int64(st.Bsize) - leaveBytes // 32 bits on some machines
 	if free < leastBytes {
-		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are "+
-			"left to records; `fieldmesh nodes forget RUN` drops captures that nobody collects",
-			(leastBytes-free)>>20+1, leaveBytes>>20)
+		return noRoom(free, dir)
 	}
 	c.o.MaxBytes = min(c.o.MaxBytes, free)
 	return nil
+}
+
+// noRoom says what free bytes lack for a capture in a run's folder, and what other runs' captures are there.
+func noRoom(free int64, dir string) *wire.Error {
+	e := wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left to "+
+		"records", (leastBytes-free)>>20+1, leaveBytes>>20)
+	runs := slices.DeleteFunc(NewStore(filepath.Dir(dir)).Runs(), func(run string) bool {
+		return run == filepath.Base(dir)
+	})
+	e.Cure = "free disk space"
+	if len(runs) > 0 {
+		e.Cure = fmt.Sprintf("captures of %s are there: `fieldmesh pull %s` collects them, `fieldmesh nodes forget "+
+			"%[2]s` drops them; or free disk space", strings.Join(runs, ", "), runs[0])
+	}
+	return e
 }
 
 func (c *Capture) open() error {

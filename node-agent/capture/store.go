@@ -55,6 +55,18 @@ func (s Store) Remove(run string, k wire.TrialKey) error {
 	return nil
 }
 
+// Runs are the runs of which there are captures, by name; none where that cannot be read.
+func (s Store) Runs() []string {
+	var out []string
+	folders, _ := os.ReadDir(s.dir)
+	for _, folder := range folders {
+		if files, _ := os.ReadDir(filepath.Join(s.dir, folder.Name())); len(files) > 0 {
+			out = append(out, folder.Name())
+		}
+	}
+	return out
+}
+
 // Forget forgets the captures of a run.
 func (s Store) Forget(run string) error {
 	return s.ForgetWhere(func(other string) bool { return other == run })

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -27,6 +29,12 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(filepath.Dir(filepath.Dir(s.Path("one", k))), "decided"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if runs := s.Runs(); !slices.Equal(runs, []string{"one", "two"}) {
+		t.Errorf("there are captures of %q", runs)
+	}
 	for _, c := range []struct {
 		offset int64
 		limit  int
@@ -34,6 +42,13 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 	}{{0, 4, "0123"}, {8, 4, "89"}, {10, 4, ""}, {99, 4, ""}} {
 		if data, size, err := s.Read("one", k, c.offset, c.limit); err != nil || string(data) != c.want || size != 10 {
 			t.Errorf("%d bytes from %d: %q of %d, %v", c.limit, c.offset, data, size, err)
+		}
+	}
+	for run, want := range map[string]string{"two": "captures of one are", "three": "captures of one, two are"} {
+		err := noRoom(10<<20, filepath.Dir(s.Path(run, k)))
+		if err.Code != wire.CodeDiskFull || !strings.Contains(err.Cure, want) ||
+			!strings.Contains(err.Cure, "fieldmesh nodes forget one") {
+			t.Errorf("no room for a capture of %s: %v", run, err)
 		}
 	}
 	if err := s.ForgetWhere(func(run string) bool { return run == "one" }); err != nil {
@@ -52,5 +67,11 @@ func TestStoreGivesPartsAndForgets(t *testing.T) {
 	}
 	if _, _, err := s.Read("two", k, 0, 1); !errors.As(err, &refused) {
 		t.Errorf("the capture is still there: %v", err)
+	}
+	if runs := s.Runs(); len(runs) != 0 {
+		t.Errorf("there are captures of %q", runs)
+	}
+	if err := noRoom(10<<20, filepath.Dir(s.Path("one", k))); strings.Contains(err.Cure, "captures of") {
+		t.Errorf("no room, and no captures: %v", err)
 	}
 }

@@ -29,6 +29,7 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(),
 		Congestion: provenance.Congestion(),
 		Spool:      f.spool.Status(), Run: run, Shard: shard, Clock: f.Clock(), GPSRateHz: f.gps.RateHz(),
+		CaptureRuns:      f.stored.Runs(),
 		ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
 	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
 	st.GPS = &fix

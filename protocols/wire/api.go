@@ -199,6 +199,8 @@ type NodeStatus struct {
 	AtStart bool `json:"at_start,omitempty"`
 	// that it holds of the run; absent where the run is driven whole
 	Shard *Shard `json:"shard,omitempty"`
+	// the runs of which it has captures; absent where there are none
+	CaptureRuns []string `json:"capture_runs,omitempty"`
 }
 
 // NoPrivileges is the privileges of a node whose agent runs without root.

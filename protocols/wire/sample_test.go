@@ -45,7 +45,7 @@ func bodies() map[string]any {
 			Radio:       sampleCaps(), ControlInterface: "eth0", ReachedBy: "eth0",
 			Machine: sampleMachine(), WallClock: sampleWallClock(),
 			AllowedPrefixes: []string{"10.77.0.0/16"}, Privileges: "none", Absent: []string{"interface wlan0"},
-			AtStart: true, Shard: &wire.Shard{Number: 1, Of: 2},
+			AtStart: true, Shard: &wire.Shard{Number: 1, Of: 2}, CaptureRuns: []string{"velocity-1"},
 		},
 		"clock_reply":   p(sampleClock()),
 		"lease":         &wire.Lease{Holder: "controller velocity-1", TTLS: 30, Places: []wire.Place{samplePlace()}},
