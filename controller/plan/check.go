@@ -247,15 +247,9 @@ func (c *check) radio() {
 	if mode != "" && !(wire.Radio{Mode: mode}).HasAccessPoint() {
 		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
-	if channel := c.tree.NumberAt("radio.channel"); channel != nil && standard != "" &&
-		!slices.Contains(radios.Channels(standard), *channel) {
-		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of %s; allowed: %s",
-			formatNumber(*channel), standard, joinNumbers(radios.Channels(standard)))
-	}
-	if rate := c.tree.NumberAt("radio.rate_mbps"); rate != nil && standard != "" &&
-		!slices.Contains(radios.Rates(standard), *rate) {
-		c.add(c.tree.Lookup("radio.rate_mbps").At, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s",
-			formatNumber(*rate), standard, joinNumbers(radios.Rates(standard)))
+	if standard != "" {
+		c.oneOf("radio.channel", radios.Channels(standard), "a channel of "+standard, "")
+		c.oneOf("radio.rate_mbps", radios.Rates(standard), "a rate of "+standard, " Mbit/s")
 	}
 	if (wire.Radio{Standard: standard}).Emulated() {
 		c.unfit("radio.legacy_rates_only", "with "+standard+", whose rates are none of those", "leave it out")
@@ -263,6 +257,14 @@ func (c *check) radio() {
 	if c.lacks("radio.standard") {
 		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates",
 			"name the standard, or leave it out")
+	}
+}
+
+// oneOf reports a number that is none of some.
+func (c *check) oneOf(key string, some []float64, what, unit string) {
+	if n := c.tree.NumberAt(key); n != nil && !slices.Contains(some, *n) {
+		c.add(c.tree.Lookup(key).At, "trial.%s: %s is not %s; allowed: %s%s", key, formatNumber(*n), what,
+			joinNumbers(some), unit)
 	}
 }
 
@@ -275,11 +277,11 @@ func (c *check) hotspot() {
 		c.unfit("radio."+key, "with mode hotspot, in which Android sets it", "leave it out: the records say what is "+
 			"in force as far as the phone tells")
 	}
-	channel, all := c.tree.NumberAt("radio.channel"), radios.Channels("802.11n")
-	if channel != nil && !slices.Contains(all, *channel) {
-		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of 2.4 or 5 GHz; allowed: "+
-			"%s", formatNumber(*channel), joinNumbers(all))
+	if c.tree.TextAt("routing.protocol") == "olsrd" {
+		c.unfit("routing.protocol", "with mode hotspot, where Android gives the interface an address first, and olsrd "+
+			"knows the node by the first", "another routing protocol, or mode: infrastructure")
 	}
+	c.oneOf("radio.channel", radios.Channels("802.11n"), "a channel of 2.4 or 5 GHz", "")
 	if ssid := c.tree.TextAt("radio.ssid"); ssid != "" && !wire.HotspotSSID(ssid) {
 		c.add(c.tree.Lookup("radio.ssid").At, "trial.radio.ssid: %q is not a name that Android's command takes; "+
 			"allowed: 2 to 32 letters, digits, dots, hyphens, underscores and blanks between them", ssid)

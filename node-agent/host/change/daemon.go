@@ -134,8 +134,8 @@ func (d Daemon) checkFirst(link netlink.Link) error {
 		return &Refused{
 			Reason: fmt.Sprintf("%s takes the first address of %s for its own, and that is %s, not one in %s", d.Name,
 				d.Interface, first, d.Announce.Masked()),
-			Cure: fmt.Sprintf("take it off: ip address del %s dev %s; or plan another protocol", has[0].IPNet,
-				d.Interface),
+			Cure: fmt.Sprintf("plan another protocol; or take it off, unless Android gave it, which would leave the "+
+				"network: ip address del %s dev %s", has[0].IPNet, d.Interface),
 		}
 	}
 	return nil
