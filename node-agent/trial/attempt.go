@@ -488,7 +488,7 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 func (a *attempt) patience() time.Duration {
 	g, most := a.trial.Gate, a.trial.Routing.ReadyLimit()+noGoGrace
 	if !a.engine.leaseHeld() { // other peers may arm after this one
-		most += lateJoin
+		most += max(lateJoin, a.trial.Routing.ReadyLimit())
 	}
 	return most + time.Duration((g.ReturnS()+g.TimeoutS+g.LeadS)*float64(time.Second))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -189,14 +190,16 @@ func TestRoutingHasItsTimeFromTheLastPeersFirstAnswer(t *testing.T) {
 	}
 }
 
-// Its initiator may wait for another peer that arms.
+// Its initiator may wait for another peer that arms, for as long as awaitRouting has it.
 func TestAPeerWaitsLongerForGoWithoutAController(t *testing.T) {
-	_, road, _ := routed(t, wire.Routing{Protocol: "olsr"})
-	a := newAttempt(road.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, road.plan.Trials[0])
-	steered := a.patience()
-	takeLease(t, road, 0)
-	if more := a.patience() - steered; more != lateJoin {
-		t.Errorf("alone it waits %s longer, want %s", more, lateJoin)
+	for readyS, want := range map[float64]time.Duration{10: lateJoin, 300: 300 * time.Second} {
+		_, road, _ := routed(t, wire.Routing{Protocol: "olsr", ReadyS: &readyS})
+		a := newAttempt(road.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, road.plan.Trials[0])
+		steered := a.patience()
+		takeLease(t, road, 0)
+		if more := a.patience() - steered; more != want {
+			t.Errorf("alone it waits %s longer where routing has %g s, want %s", more, readyS, want)
+		}
 	}
 }
 
