@@ -37,6 +37,7 @@ type Radio struct {
 	caps  func() (*wire.Caps, error)
 	was   *wire.Caps // nil: how it is set may change, as Android has it
 
+	// Sample's alone: Check may run beside it.
 	lookedNs int64
 	out      bool // it was in no network when it was last read
 }
@@ -68,7 +69,10 @@ func (r *Radio) Sample(tBootNs int64) ([]wire.Body, error) {
 	if err == nil && r.was != nil && tBootNs-r.lookedNs >= looks.Nanoseconds() {
 		r.lookedNs = tBootNs
 		before := r.out
-		if err = r.set(); errors.Is(err, errUnread) || r.out && !before {
+		if err = r.set(); !errors.Is(err, errUnread) {
+			r.out = errors.Is(err, errOut)
+		}
+		if errors.Is(err, errUnread) || r.out && !before {
 			err = nil // the next look may know more
 		}
 	}
@@ -86,7 +90,8 @@ func (r *Radio) Check(ctx context.Context) error {
 		if err != nil || r.was == nil {
 			return err
 		}
-		if err = r.set(); !errors.Is(err, errUnread) && !r.out || !time.Now().Before(end) {
+		err = r.set()
+		if !errors.Is(err, errUnread) && !errors.Is(err, errOut) || !time.Now().Before(end) {
 			return err
 		}
 		if ended := pause.For(ctx, looks/10); ended != nil {
@@ -118,23 +123,22 @@ func (r *Radio) attached() error {
 	return nil
 }
 
-var errUnread = errors.New("cannot be read")
+// Why set may be asked again: the radio cannot be read, or it is in no network.
+var errUnread, errOut = errors.New("cannot be read"), errors.New("left its network")
 
-// set checks how the radio is set, and notes whether it is in no network.
+// set checks how the radio is set.
 func (r *Radio) set() error {
 	is, err := r.caps()
 	if err != nil || is == nil {
 		return errors.Join(fmt.Errorf("what %s is set to %w", r.Interface, errUnread), err)
 	}
-	r.out = false
 	switch {
 	case is.Mode != r.was.Mode:
 		return r.changed("mode", r.was.Mode, is.Mode)
 	case is.Mode == station && is.SSID == "": // out of reach; some drivers tell a channel all the same
 	case is.Channel == 0:
-		r.out = true
-		return fmt.Errorf("%s left its network during the attempt; see what had it leave, as a network manager or iw",
-			r.Interface)
+		return fmt.Errorf("%s %w during the attempt; see what had it leave, as a network manager or iw", r.Interface,
+			errOut)
 	case r.was.Channel != 0 && is.Channel != r.was.Channel:
 		return r.changed("channel", fmt.Sprint(r.was.Channel), fmt.Sprint(is.Channel))
 	case r.was.SSID != "" && is.SSID != "" && is.SSID != r.was.SSID:

@@ -128,6 +128,35 @@ func TestWhoTookTheNetworkAway(t *testing.T) {
 	}
 }
 
+// A merge that goes on while the window closes is looked at by two: what one of them sees is no second look of the other.
+func TestAMergeAtTheWindowsEndIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cell, merges := wire.Caps{Mode: "adhoc", Channel: 6, SSID: "m"}, wire.Caps{Mode: "adhoc"}
+		p, err := Find("lo", func(err error) { t.Errorf("ended with %v", err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := time.Now()
+		p.Hold(netip.MustParseAddr("10.77.0.1"), func(string, netip.Addr) (link.State, error) {
+			return link.State{Up: true, Carrier: true, Address: true}, nil
+		}, &cell, func() (*wire.Caps, error) {
+			if time.Since(closed) < looks/2 {
+				return &merges, nil
+			}
+			return &cell, nil
+		})
+		checked := make(chan error)
+		go func() { checked <- p.Check(t.Context()) }()
+		time.Sleep(looks / 4)
+		if _, err := p.Sample(looks.Nanoseconds()); err != nil {
+			t.Error(err)
+		}
+		if err := <-checked; err != nil {
+			t.Errorf("the last check says %v", err)
+		}
+	})
+}
+
 // An address that was elsewhere from the beginning, as on batman-adv's own device, is not missed.
 func TestAnAddressElsewhereIsNotMissed(t *testing.T) {
 	p, err := Find("lo", func(err error) { t.Errorf("ended with %v", err) })
