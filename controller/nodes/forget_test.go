@@ -32,7 +32,8 @@ func (s *standIn) client(t *testing.T) *fleet.Client {
 	}
 	mux.HandleFunc("GET /v1/node", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, wire.NodeStatus{Node: "car", Spool: wire.SpoolStatus{
-			Newest: wire.SpoolPosition{Epoch: "e", Seq: 7}, UnconfirmedRuns: []string{"r"}}, CaptureRuns: []string{"monday"}})
+			Newest: wire.SpoolPosition{Epoch: "e", Seq: 7}, UnconfirmedRuns: []string{"r"}},
+			CaptureRuns: []string{"monday"}})
 	})
 	mux.HandleFunc("POST /v1/records/confirm", func(w http.ResponseWriter, r *http.Request) {
 		var c wire.Confirmation
@@ -65,7 +66,8 @@ func TestARunThatIsUnderWayIsNotForgotten(t *testing.T) {
 	for _, refuses := range []*wire.Error{nil, {Code: wire.CodeBusy, Message: "run r is under way at node car",
 		Cure: "wait for its end"}} {
 		node := standIn{refuses: refuses}
-		says := "car: drops the records of run r when it needs the room, and its captures, photos and recordings at once\n"
+		says := "car: drops the records of run r when it needs the room, and its captures, photos and recordings at " +
+			"once\n"
 		if refuses != nil {
 			says = "forget run r: run r is under way at node car (busy): wait for its end\n"
 		}

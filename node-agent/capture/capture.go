@@ -118,8 +118,8 @@ func (c *Capture) fit() error {
 
 // noRoom says what free bytes lack for a capture in a run's folder, and what other runs' captures are there.
 func noRoom(free int64, dir string) *wire.Error {
-	e := wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left to "+
-		"records", (leastBytes-free)>>20+1, leaveBytes>>20)
+	e := wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left "+
+		"to records", (leastBytes-free)>>20+1, leaveBytes>>20)
 	runs := slices.DeleteFunc(NewStore(filepath.Dir(dir)).Runs(), func(run string) bool {
 		return run == filepath.Base(dir)
 	})

@@ -184,8 +184,8 @@ func TestRunOfAPushedClientEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Where the boot clock gained on UTC, as one that is slewed does, fixes are no older for it, unless a window is measured:
-// there, traffic may hold every one of them up.
+// Where the boot clock gained on UTC, as one that is slewed does, fixes are no older for it, unless a window is
+// measured: there, traffic may hold every one of them up.
 func TestAClockThatWasSlewedMakesNoFixOlder(t *testing.T) {
 	for _, measuring := range []bool{false, true} {
 		clk := &handClock{}

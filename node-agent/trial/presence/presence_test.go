@@ -128,7 +128,8 @@ func TestWhoTookTheNetworkAway(t *testing.T) {
 	}
 }
 
-// A merge that goes on while the window closes is looked at by two: what one of them sees is no second look of the other.
+// A merge that goes on while the window closes is looked at by two: what one of them sees is no second look of the
+// other.
 func TestAMergeAtTheWindowsEndIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cell, merges := wire.Caps{Mode: "adhoc", Channel: 6, SSID: "m"}, wire.Caps{Mode: "adhoc"}
