@@ -92,6 +92,48 @@ func TestChannelCarriesFrames(t *testing.T) {
 	}
 }
 
+// What is due when the radio is asked for its lateness counts, though the radio has not come to it.
+func TestLatenessHasWhatIsDueWhenAsked(t *testing.T) {
+	live, _, _ := start(t, testConfig(phy.Standard80211g, 54, 2), false)
+	held, release := make(chan struct{}), make(chan struct{})
+	orders := func() (n int, running bool) {
+		live.mu.Lock()
+		defer live.mu.Unlock()
+		return len(live.orders), live.running
+	}
+	for running := false; !running; _, running = orders() {
+		time.Sleep(time.Millisecond)
+	}
+	live.post(func() { close(held); <-release })
+	<-held
+	open := live.now()
+	closed := open + 500*time.Millisecond
+	var sent time.Duration
+	live.post(func() {
+		live.core.Advance(live.now())
+		sent = live.core.Now()
+		live.core.Enqueue(0, ethernet(0, 1, 1, 300))
+		time.Sleep(closed + 20*time.Millisecond - live.now()) // a stall
+	})
+	asked := make(chan wire.Lateness, 1)
+	go func() {
+		late, err := live.Lateness(open, closed)
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- late
+	}()
+	for queued := 0; queued < 2; queued, _ = orders() { // both are run in one go
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	late := <-asked
+	// The frame is on the air for far less than 2 ms, and is late only after Tolerance.
+	if want := closed - sent - 2*time.Millisecond - Tolerance; late.SumS < want.Seconds() {
+		t.Errorf("a frame due since %v before the close: %+v, want %v at least", closed-sent, late, want)
+	}
+}
+
 // Frames of 802.11n go through a host's device in order, also when several come in one moment.
 func TestChannelCarriesAMPDUsInOrder(t *testing.T) {
 	cfg := testConfig(phy.Standard80211n, 65, 2)

@@ -34,6 +34,7 @@ type lateness struct {
 	worst   time.Duration
 	behind  time.Duration
 	reached time.Duration // end of the union so far
+	since   time.Duration // where the union's part of the first delivery begins
 	buckets [64 * bucketsPerOctave]uint64
 }
 
@@ -49,9 +50,11 @@ func (l *lateness) add(due, done time.Duration) {
 	l.total += late
 	l.worst = max(l.worst, late)
 	l.buckets[bucket(late)]++
-	if from := max(due+Tolerance, l.reached); done > from {
-		l.behind += done - from
+	from := max(due+Tolerance, l.reached)
+	if l.events == 1 {
+		l.since = from
 	}
+	l.behind += max(0, done-from)
 	l.reached = max(l.reached, done)
 }
 
@@ -86,7 +89,7 @@ func (l *lateness) end(at time.Duration) wire.Lateness {
 }
 
 // bin is the bin that ends then.
-func (l *lateness) bin(to time.Duration) lateBin { return lateBin{l.from, to, l.end(to)} }
+func (l *lateness) bin(to time.Duration) lateBin { return lateBin{l.from, to, l.since, l.end(to)} }
 
 func (l *lateness) quantile(q float64) time.Duration {
 	need := uint64(q * float64(l.events))
@@ -120,6 +123,7 @@ type lateBins struct {
 // lateBin is the lateness of [from, to).
 type lateBin struct {
 	from, to time.Duration
+	since    time.Duration // before from: a stall that ended in this bin began then
 	late     wire.Lateness
 }
 
@@ -149,8 +153,10 @@ func (l *lateBins) end() {
 var errNotCovered = errors.New("find lateness of the window: the radio was not on, or it is too long ago")
 
 // over joins the bins that an interval touches, until now: up to a bin more at either
-// end, which WindowS counts too. Sum, mean and worst are exact for that time; the 99th
-// percentile is the highest of the bins', an upper bound.
+// end, which WindowS counts too. A stall that began before them counts whole, one that ended
+// after them up to their end. Mean and worst are of what was delivered in that time, but worst
+// is at least what such a stall had reached by the end; the 99th percentile is the highest of
+// the bins', an upper bound.
 func (l *lateBins) over(open, closed, now time.Duration) (wire.Lateness, error) {
 	out := wire.Lateness{Source: wire.LateMedium}
 	if open < l.known || closed > now {
@@ -163,8 +169,14 @@ func (l *lateBins) over(open, closed, now time.Duration) (wire.Lateness, error) 
 	var total float64
 	from, to := open, closed
 	for _, b := range bins {
-		if b.to <= open || b.from >= closed {
+		if b.to <= open {
 			continue
+		}
+		if b.from >= closed { // the first such: what later bins have began after the window
+			behind := max(0, to-max(from, b.since))
+			out.SumS += behind.Seconds()
+			out.WorstUs = max(out.WorstUs, micros(behind))
+			break
 		}
 		from, to = min(from, b.from), max(to, b.to)
 		out.SumS += b.late.SumS

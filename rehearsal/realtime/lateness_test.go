@@ -103,6 +103,41 @@ func TestAStallOverManyBinsCountsWhole(t *testing.T) {
 	}
 }
 
+// A stall that begins in a window and ends after it counts up to the window's close, in which
+// the bin is that the close lies in where it had a delivery.
+func TestAStallOverTheCloseCountsUpToIt(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		name   string
+		before []time.Duration // done in time
+		due    []time.Duration // done at 10400 ms
+		closed time.Duration
+		want   wire.Lateness
+	}{
+		{"closed with a bin", []time.Duration{9500 * ms}, []time.Duration{9600 * ms, 9700 * ms}, 10000 * ms,
+			wire.Lateness{WindowS: 10, Events: 1, SumS: 0.399, WorstUs: 399000}},
+		{"closed within a bin of deliveries", []time.Duration{10010 * ms}, []time.Duration{10020 * ms}, 10030 * ms,
+			wire.Lateness{WindowS: 10.1, Events: 1, SumS: 0.079, WorstUs: 79000}},
+		{"nothing delivered", nil, []time.Duration{1000 * ms}, 10000 * ms,
+			wire.Lateness{WindowS: 10, SumS: 8.999, WorstUs: 8999000}},
+		{"due after the close", []time.Duration{9500 * ms}, []time.Duration{10000 * ms}, 10000 * ms,
+			wire.Lateness{WindowS: 10, Events: 1}},
+	} {
+		var l lateBins
+		for _, at := range c.before {
+			l.add(at, at)
+		}
+		for _, due := range c.due {
+			l.add(due, 10400*ms)
+		}
+		l.add(10550*ms, 10560*ms) // another stall, in no window
+		c.want.Source = wire.LateMedium
+		if got, err := l.over(0, c.closed, 11000*ms); err != nil || !alike(got, c.want) {
+			t.Errorf("%s: %+v (%v), want %+v", c.name, got, err, c.want)
+		}
+	}
+}
+
 // The bins of an hour are kept, and what was before them is told to be forgotten.
 func TestTheBinsOfTheLongestWindowAreKept(t *testing.T) {
 	var l lateBins

@@ -61,9 +61,14 @@ func (c *Channel) setRunning(running bool) {
 
 // Lateness is that of an interval of model time that is over. SumS is the wall time
 // during which a frame was due for longer than Tolerance, counted once however many
-// were; mean, p99 and worst are over all deliveries.
+// were; mean, p99 and worst are over all deliveries, of which lateBins.over has more.
 func (c *Channel) Lateness(open, closed time.Duration) (out wire.Lateness, err error) {
-	c.do(func() { out, err = c.late.over(open, closed, c.now()) })
+	c.do(func() {
+		if c.running { // else there is nobody to deliver to
+			c.core.Advance(c.now()) // what is due already is late, though it was not delivered yet
+		}
+		out, err = c.late.over(open, closed, c.now())
+	})
 	return out, err
 }
 
