@@ -104,21 +104,6 @@ func (c Config) channelSeed(t wire.Trial) uint64 {
 	return rand.NewPCG(c.Seed, uint64(t.Repetition)).Uint64()
 }
 
-// CheckRadios refuses trials whose network the emulated radio cannot be: in it all
-// stations are equal and send to each other, and none forwards for the others.
-func CheckRadios(trials []wire.Trial) error {
-	for _, t := range trials {
-		if !t.Radio.HasAccessPoint() {
-			continue
-		}
-		return fmt.Errorf("trial %d: its radio's mode is %s, and the emulated radio is an ad hoc one only, in "+
-			"which no frame goes by way of an access point: what it carried would be another network's; add "+
-			"--clock virtual --radio mac80211, for the kernel's own radios, or rehearse a copy with `radio: {mode: "+
-			"adhoc, …}`", t.Number, t.Radio.Mode)
-	}
-	return nil
-}
-
 // RadioOf is a trial's radio with the standard and the channel that the field takes where the
 // trial names none.
 func RadioOf(r wire.Radio) wire.Radio {

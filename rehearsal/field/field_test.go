@@ -285,17 +285,3 @@ func mustSettings(t *testing.T, s Settings) Settings {
 	}
 	return s
 }
-
-// A network with an access point is none that the emulated radio can be.
-func TestAnAccessPointIsNotEmulated(t *testing.T) {
-	for mode, refused := range map[string]bool{"adhoc": false, "mesh": false, "none": false,
-		wire.ModeInfrastructure: true, wire.ModeHotspot: true} {
-		err := CheckRadios([]wire.Trial{{Number: 1, Radio: wire.Radio{Mode: "adhoc"}},
-			{Number: 2, Radio: wire.Radio{Mode: mode}}})
-		if (err != nil) != refused || refused && (!strings.Contains(err.Error(), "trial 2: its radio's mode is "+
-			mode) || !strings.Contains(err.Error(), "a copy with `radio: {mode: adhoc") ||
-			!strings.Contains(err.Error(), "add --clock virtual --radio mac80211")) {
-			t.Errorf("%s: %v", mode, err)
-		}
-	}
-}

@@ -91,6 +91,13 @@ func still(cfg Config, t wire.Trial, at time.Duration) (*Field, *scene, *medium.
 	return f, scene, core, err
 }
 
+// CheckChannel reports whether the emulated radio can be what a trial asks for. What counts
+// of the configuration is as in NewSketch.
+func CheckChannel(cfg Config, t wire.Trial) error {
+	_, _, _, err := still(cfg, t, 0)
+	return err
+}
+
 // desk is a trial's field without its processes: what can be worked out needs none.
 func desk(cfg Config, t wire.Trial) (*Field, *scene, error) {
 	var err error

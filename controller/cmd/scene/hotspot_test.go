@@ -14,7 +14,13 @@ import (
 // phones is velocity-phones.yaml with changes.
 func phones(t *testing.T, changes ...string) *plan.Campaign {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "campaigns", "velocity-phones.yaml")
+	return changed(t, "velocity-phones.yaml", changes...)
+}
+
+// changed is a campaign that ships, with changes: what stands there and what shall, in turn.
+func changed(t *testing.T, name string, changes ...string) *plan.Campaign {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "campaigns", name)
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +103,28 @@ func TestAHotspotThatIsNotRehearsedIsRefused(t *testing.T) {
 	} {
 		if r := Rehearsal(phones(t, v.from, v.to)); r.Refused == nil || !strings.Contains(r.Refused.Error(), v.want) {
 			t.Errorf("%s: %v", v.to, r.Refused)
+		}
+	}
+}
+
+// A network with an access point is none that the emulated radio can be.
+func TestAnAccessPointIsNotEmulated(t *testing.T) {
+	c, err := plan.Load(filepath.Join("..", "..", "..", "campaigns", "velocity.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, refused := range map[string]bool{"adhoc": false, "mesh": false, "none": false,
+		wire.ModeInfrastructure: true, wire.ModeHotspot: true} {
+		trials, err := c.Schedule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials[1].Radio.Mode = mode
+		_, err = Radios(c, trials, "")
+		if (err != nil) != refused || refused && (!strings.Contains(err.Error(), "trial 2: its radio's mode is "+
+			mode) || !strings.Contains(err.Error(), "a copy with `radio: {mode: adhoc") ||
+			!strings.Contains(err.Error(), "add --clock virtual --radio mac80211")) {
+			t.Errorf("%s: %v", mode, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -23,8 +24,12 @@ const hotspotDbm = 20.0
 // radios it becomes an access point with its stations. What is returned says in what the
 // rehearsal is then not as the road.
 func Radios(c *plan.Campaign, trials []wire.Trial, radio string) (deviations []string, err error) {
+	cfg, err := Config(c)
+	if err != nil {
+		return nil, err
+	}
 	if radio != archive.RadioMAC80211 {
-		return nil, cmp.Or(field.CheckRadios(trials), checkHellos(trials))
+		return nil, cmp.Or(checkNetworks(trials), checkHellos(trials), checkRates(trials), checkChannels(cfg, trials))
 	}
 	for i := range trials {
 		if r := &trials[i].Radio; r.Mode == wire.ModeHotspot {
@@ -34,11 +39,64 @@ func Radios(c *plan.Campaign, trials []wire.Trial, radio string) (deviations []s
 			}
 		}
 	}
-	cfg, err := Config(c)
-	if err != nil {
-		return nil, err
+	if err := field.CheckKernelRadios(cfg, trials); err != nil {
+		return deviations, err
 	}
-	return deviations, field.CheckKernelRadios(cfg, trials)
+	ratesApart := slices.Clone(trials) // they are the kernel's
+	for i := range ratesApart {
+		ratesApart[i].Radio.RateMbps = nil
+	}
+	return deviations, checkChannels(cfg, ratesApart)
+}
+
+// checkNetworks refuses trials whose network the emulated radio cannot be: in it all stations are equal and send to
+// each other, and none forwards for the others.
+func checkNetworks(trials []wire.Trial) error {
+	for _, t := range trials {
+		if !t.Radio.HasAccessPoint() {
+			continue
+		}
+		return fmt.Errorf("trial %d: its radio's mode is %s, and the emulated radio is an ad hoc one only, in "+
+			"which no frame goes by way of an access point: what it carried would be another network's; add "+
+			"--clock virtual --radio mac80211, for the kernel's own radios, or rehearse a copy with `radio: {mode: "+
+			"adhoc, …}`", t.Number, t.Radio.Mode)
+	}
+	return nil
+}
+
+// checkRates refuses the rates of 802.11g that the emulated radio has in 802.11b only.
+func checkRates(trials []wire.Trial) error {
+	ofdm := radios.Rates(phy.Standard80211a)
+	for _, t := range trials {
+		rate := t.Radio.RateMbps
+		if rate == nil || field.RadioOf(t.Radio).Standard != phy.Standard80211g || slices.Contains(ofdm, *rate) {
+			continue
+		}
+		return fmt.Errorf("trial %d: radio.rate_mbps %g: an emulated 802.11g has only OFDM's rates, %v; rehearse a "+
+			"copy with one of these, or of 802.11b with one of its own, or add --clock virtual --radio mac80211, "+
+			"whose 802.11g has those of 802.11b too", t.Number, *rate, ofdm)
+	}
+	return nil
+}
+
+// checkChannels refuses trials whose channel the emulated radio cannot be; it would refuse them when they are placed.
+func checkChannels(cfg field.Config, trials []wire.Trial) error {
+	known := map[string]bool{}
+	for _, t := range trials {
+		key, err := json.Marshal([]any{t.Radio, t.Conditions})
+		if err != nil {
+			return fmt.Errorf("name the channel of trial %d: %w", t.Number, err)
+		}
+		if known[string(key)] {
+			continue
+		}
+		known[string(key)] = true
+		if err := field.CheckChannel(cfg, t); err != nil {
+			return fmt.Errorf("trial %d: no emulated channel is as the campaign's field, trial.radio and "+
+				"trial.conditions have it: %w", t.Number, err)
+		}
+	}
+	return nil
 }
 
 // checkHellos refuses an interval of HELLOs that would not be in force: the emulated radio's reports
@@ -90,6 +148,9 @@ func Rehearsal(c *plan.Campaign) (r show.Rehearsal) {
 		if _, refused := Radios(c, trials, ""); refused != nil {
 			r.Flags = "--clock virtual --radio mac80211"
 			r.Deviations, err = Radios(c, trials, archive.RadioMAC80211)
+			if err != nil && !slices.ContainsFunc(trials, func(t wire.Trial) bool { return t.Radio.HasAccessPoint() }) {
+				err = refused // which has the cures
+			}
 		}
 	}
 	if err == nil {

@@ -10,6 +10,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/radios"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 )
 
@@ -72,6 +74,74 @@ func TestHellosThatTheEmulatedRadioStandsForAreRefused(t *testing.T) {
 		}
 		if r := Rehearsal(c); r.Refused != nil || refused != (r.Flags == "--clock virtual --radio mac80211") {
 			t.Errorf("%s: %+v", routing, r)
+		}
+	}
+}
+
+// A campaign may ask for what only the emulated radio cannot be, in some of its trials. That is refused before anything
+// is made; what the kernel's own radios can be is not refused with them.
+func TestWhatTheEmulatedRadioCannotBeIsRefused(t *testing.T) {
+	const power, factors = "tx_power_dbm: 20", "factors:"
+	const heights = "  propagation: two_ray_ground\n  antenna_height_m: 1.5"
+	for _, v := range []struct {
+		name, from, to string
+		want           string // in the refusal; empty: none
+		byKernel       bool   // whether the kernel's own radios are refused with the same words
+	}{
+		{"rate of 802.11b", power, power + "\n    rate_mbps: 11", "trial 1: radio.rate_mbps 11: ", false},
+		{"as a factor", factors, factors + "\n  rate: {key: radio.rate_mbps, levels: [54, 24, 5.5]}", "rate_mbps 5.5: ",
+			false},
+		{"rate of OFDM", power, power + "\n    rate_mbps: 54", "", false},
+		{"rate of 802.11b in its own standard", "standard: 802.11g\n    legacy_rates_only: true",
+			"standard: 802.11b\n    rate_mbps: 11", "", false},
+		{"short bursts", heights, heights + "\n  channel_error: {mean: 0.6, burst_frames: 1}",
+			"bursts of 1 frames cannot give a mean of 0.6: those of 1.5 or more can", true},
+		{"short bursts in some trials", factors, factors + "\n  bursts: {key: conditions.channel_error.burst_frames, " +
+			"levels: [2, 1]}\n  mean: {key: conditions.channel_error.mean, levels: [0.6]}",
+			"bursts of 1 frames cannot give a mean of 0.6", true},
+		{"longer bursts", heights, heights + "\n  channel_error: {mean: 0.6, burst_frames: 1.5}", "", false},
+		{"reference within a metre", heights, "  propagation: log_distance\n  reference_m: 0.5",
+			"reference distance 0.5 m is below 1 m", true},
+		{"reference at a metre", heights, "  propagation: log_distance\n  reference_m: 1", "", false},
+		{"better than no noise", heights, heights + "\n  unit_noise_offset_db: {laptop-1: -15}",
+			"noise figure -5 dB is negative", true},
+		{"no noise of its own", heights, heights + "\n  unit_noise_offset_db: {laptop-1: -10}", "", false},
+	} {
+		c := changed(t, "velocity.yaml", v.from, v.to)
+		trials, err := c.Schedule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Config(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed := !slices.ContainsFunc(trials, func(trial wire.Trial) bool {
+			_, err := field.NewSketch(cfg, trial, 0)
+			return err != nil
+		})
+		_, err = Radios(c, trials, "")
+		if placed != (v.want == "") || placed != (err == nil) || err != nil && !strings.Contains(err.Error(), v.want) {
+			t.Errorf("%s: %v, and that all trials can be placed is %t", v.name, err, placed)
+		}
+		_, byKernel := Radios(c, trials, archive.RadioMAC80211)
+		if v.byKernel != (byKernel != nil) || v.byKernel && !strings.Contains(byKernel.Error(), v.want) {
+			t.Errorf("%s, by the kernel's radios: %v", v.name, byKernel)
+		}
+		r := Rehearsal(c)
+		if v.byKernel != (r.Refused != nil) || (err != nil) != (r.Flags != "") {
+			t.Errorf("%s: a rehearsal is %+v", v.name, r)
+		}
+	}
+}
+
+// What neither the emulated radio nor the kernel's own can be is refused as the emulated one refuses it, with its cure.
+func TestWhatNoRadioCanBeIsRefusedAsTheEmulatedOneDoes(t *testing.T) {
+	r := Rehearsal(changed(t, "velocity.yaml", "    tx_power_dbm: 20", "    rate_mbps: 11"))
+	for _, want := range []string{"an emulated 802.11g has only OFDM's rates", "[6 9 12 18 24 36 48 54]", "802.11b",
+		"--clock virtual --radio mac80211"} {
+		if r.Refused == nil || !strings.Contains(r.Refused.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, r.Refused)
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (cfg ChannelErrorConfig) Validate() error {
 	case cfg.Mean > 0 && (cfg.BurstFrames == 0) == (cfg.BurstS == 0):
 		return fmt.Errorf("check channel error: a mean burst in frames or in seconds is needed, and not both")
 	case cfg.BurstFrames != 0 && !(cfg.BurstFrames >= 1 && cfg.BurstFrames >= cfg.Mean/(1-cfg.Mean)):
-		return fmt.Errorf("check channel error: bursts of %g frames cannot give a mean of %g", cfg.BurstFrames,
-			cfg.Mean)
+		return fmt.Errorf("check channel error: bursts of %g frames cannot give a mean of %g: those of %.4g or "+
+			"more can", cfg.BurstFrames, cfg.Mean, max(1, cfg.Mean/(1-cfg.Mean)))
 	case cfg.BurstS != 0 && !(cfg.BurstS >= 1e-6):
 		return fmt.Errorf("check channel error: bursts of %g s are shorter than a microsecond", cfg.BurstS)
 	}
