@@ -223,15 +223,24 @@ func (s *Survey) choose(all []moment) error {
 	all = slices.DeleteFunc(all, func(m moment) bool { return m.distanceM < nearestM })
 	s.CutM = cutM(all)
 	var kept []sample
-	attempts := map[int]bool{}
+	heard, attempts := 0, map[int]bool{}
 	for _, m := range all {
-		if m.heard && (s.CutM == nil || m.distanceM < *s.CutM) {
+		if !m.heard {
+			continue
+		}
+		heard++
+		if s.CutM == nil || m.distanceM < *s.CutM {
 			kept = append(kept, m.sample)
 			attempts[m.attempt] = true
 		}
 	}
-	if len(kept) == 0 {
+	switch {
+	case heard == 0:
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
+	case len(kept) == 0:
+		return fmt.Errorf("calibrate run %q: none of %d signals is left: from %.0f m on, the least distance, more than "+
+			"%g %% of the moments were silent; drive passes whose data flow and are heard near by (see Weak signals in "+
+			"field-guides/calibration.md)", s.Run, heard, *s.CutM, 100*silentShare)
 	}
 	s.Attempts, s.Heard = len(attempts), len(kept)
 	s.takePower(kept)

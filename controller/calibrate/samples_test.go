@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -188,5 +189,36 @@ func TestHeldOutRepetitionsAreNotUsed(t *testing.T) {
 	s, err := gather(a, 1, nil)
 	if err != nil || !slices.Equal(s.HeldOut, []int{2}) || s.Attempts != 2 {
 		t.Errorf("%v: enough after repetition 2: %+v", err, s)
+	}
+}
+
+// A run whose nearest moments are too often silent has signals, all of which the cut leaves out: the error says so, also
+// where Android told of a Wi-Fi.
+func TestARunThatIsSilentNearByIsToldApart(t *testing.T) {
+	var all []moment
+	for i := range 100 {
+		all = append(all, moment{sample: sample{link: "a b", tx: "x", rx: "y", distanceM: 10 + float64(i)}, heard: i > 0})
+	}
+	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
+	trial := info.Plan.Trials[0]
+	_, gathered := gather(driven(t, info, func(node string, r *wire.Record) {
+		if b, is := r.Body.(*wire.Station); is && node == trial.Receiver {
+			b.InactiveMs, b.TxRetries, b.TxFailed = new(5000.0), nil, nil
+		} else if _, is := r.Body.(*wire.Lateness); is {
+			r.Body = &wire.WiFi{Source: wire.SourceAndroid, RenewedWithinMs: 500, SignalDbm: new(-40.0)}
+		}
+	}), 0, nil)
+	for want, err := range map[string]error{"none of 99 signals is left: from 10 m on": (&Survey{}).choose(all),
+		"is left: from": gathered} {
+		if err == nil || errors.Is(err, ErrNothing) || errors.Is(err, ErrAndroid) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+	for i := range all {
+		all[i].heard = false
+	}
+	if err := (&Survey{}).choose(all); !errors.Is(err, ErrNothing) {
+		t.Errorf("without a signal: %v", err)
 	}
 }
