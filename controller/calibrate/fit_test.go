@@ -91,6 +91,21 @@ func TestWhatWasAssumedOfTheChannelIsNotInTheScenario(t *testing.T) {
 	}
 }
 
+// What changes nothing in the field of a run of an earlier version would be refused in a new campaign, and is left out.
+func TestWhatChangesNothingIsNotInTheScenario(t *testing.T) {
+	r, campaign := fitted(t)
+	out, err := r.Scenario([]byte(strings.Replace(string(campaign), "\nfield:\n", "\nfield:\n"+
+		"  short_preamble: true\n  long_slot: true\n  spacing_m: 30\n  mobility: {model: chain, spacing_m: 100}\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, field, _ := strings.Cut(string(out), "\nfield:\n")
+	if strings.Contains(field, "short_preamble") || strings.Contains(field, "spacing_m: 30") ||
+		!strings.Contains(field, "long_slot: true") || !strings.Contains(field, "spacing_m: 100") {
+		t.Errorf("the scenario has\n%s", field)
+	}
+}
+
 // A gain that no antenna has is refused, and nobody is sent to a campaign file for it.
 func TestAGainThatNoAntennaHasIsRefused(t *testing.T) {
 	r, campaign := fitted(t)

@@ -238,9 +238,9 @@ func (s *Survey) choose(all []moment) error {
 	case heard == 0:
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	case len(kept) == 0:
-		return fmt.Errorf("calibrate run %q: none of %d signals is left: from %.0f m on, the least distance, more than "+
-			"%g %% of the moments were silent; drive passes whose data flow and are heard near by (see Weak signals in "+
-			"field-guides/calibration.md)", s.Run, heard, *s.CutM, 100*silentShare)
+		return fmt.Errorf("calibrate run %q: none of %d signals is left: from %.0f m on, the least distance, more "+
+			"than %g %% of the moments were silent; drive passes whose data flow and are heard near by (see Weak "+
+			"signals in field-guides/calibration.md)", s.Run, heard, *s.CutM, 100*silentShare)
 	}
 	s.Attempts, s.Heard = len(attempts), len(kept)
 	s.takePower(kept)

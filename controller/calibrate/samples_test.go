@@ -192,12 +192,13 @@ func TestHeldOutRepetitionsAreNotUsed(t *testing.T) {
 	}
 }
 
-// A run whose nearest moments are too often silent has signals, all of which the cut leaves out: the error says so, also
-// where Android told of a Wi-Fi.
+// A run whose nearest moments are too often silent has signals, all of which the cut leaves out: the error says so,
+// also beside what Android says about a Wi-Fi.
 func TestARunThatIsSilentNearByIsToldApart(t *testing.T) {
 	var all []moment
 	for i := range 100 {
-		all = append(all, moment{sample: sample{link: "a b", tx: "x", rx: "y", distanceM: 10 + float64(i)}, heard: i > 0})
+		all = append(all, moment{sample: sample{link: "a b", tx: "x", rx: "y", distanceM: 10 + float64(i)},
+			heard: i > 0})
 	}
 	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
 	trial := info.Plan.Trials[0]

@@ -12,6 +12,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/plan/radios"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // ErrNoLaw is returned where a run does not tell how signal falls with distance:
@@ -31,6 +33,13 @@ func (r *Result) Scenario(campaign []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var trials []wire.Trial
+	if !c.Crosses() { // else they are known by the field's links only
+		if trials, err = c.Schedule(); err != nil {
+			return nil, err
+		}
+	}
+	field.LeaveOutIdle(trials) // a new campaign may not have it
 	section, err := r.section(field)
 	if err != nil {
 		return nil, err
@@ -63,7 +72,7 @@ func (r *Result) field(old *environment.Field) (environment.Field, error) {
 	}
 	f.Propagation, f.PathLossExponent, f.ReferenceM = "log_distance", rounded(r.Exponent.Value), new(1.0)
 	f.AntennaGainDbi = rounded(r.GainDbi.Value)
-	if plan.DecidesPropagation(f.Radio) {
+	if radios.DecidesPropagation(f.Radio) {
 		f.Radio = ""
 	}
 	f.RangeM, f.CarrierSenseM, f.AntennaHeightM = nil, nil, nil

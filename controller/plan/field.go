@@ -31,10 +31,10 @@ func perUnit() table {
 
 func (s schema) fieldModel() object {
 	return object{[]field{
-		optional("radio", radioNames(), "A radio by name, with its error rates, noise figure and usual power: "+
-			"ns2_wavelan (ns-2's, receives to 250 m or range_m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), "+
-			"ofdm_recent (soft decisions), ht20 and ht40 (802.11n in 20 and 40 MHz), vht80 (802.11ac in 80 MHz), "+
-			"disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for 802.11a and g"),
+		optional("radio", choice(radios.Names()), "A radio by name, with its error rates, noise figure and usual "+
+			"power: ns2_wavelan (ns-2's, receives to 250 m or range_m), dsss_orinoco (802.11b), ofdm_2003 (hard "+
+			"decisions), ofdm_recent (soft decisions), ht20 and ht40 (802.11n in 20 and 40 MHz), vht80 (802.11ac in "+
+			"80 MHz), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for 802.11a and g"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
@@ -44,7 +44,7 @@ func (s schema) fieldModel() object {
 			"its usual power, absent: 250, at most 550"),
 		optional("carrier_sense_m", number{0, 20000, true, false, "m"},
 			"disc: radius of carrier sense and interference; absent: 2.2 times range_m"),
-		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
+		optional("antenna_height_m", number{0, 100, true, false, "m"}, "two_ray_ground: antenna height").or(1.5),
 		optional("antenna_gain_dbi", number{environment.GainLeastDbi, environment.GainMostDbi, false, false, "dBi"},
 			"Gain of the antennas").or(0),
 		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers; with a radio by "+
@@ -155,22 +155,22 @@ func (p *parse) checkField(root *tree.Node) {
 	}
 }
 
-// DecidesPropagation reports whether a radio by name has its own propagation.
-func DecidesPropagation(radio string) bool {
-	return slices.ContainsFunc(radios.Known(), func(r radios.Named) bool {
-		return r.Name == radio && slices.Contains(r.Decides, "propagation")
-	})
+// checkIdle refuses keys that change nothing. An archived run was checked when it began.
+func (p *parse) checkIdle(trials []wire.Trial) {
+	if p.archived {
+		return
+	}
+	if p.scale != nil || p.findings.Len() > 0 {
+		trials = nil // those that the key is for may be missing
+	}
+	for _, k := range p.field.Idle(trials) {
+		v := p.fieldTree.Child(k.Key)
+		p.findings.Add(v.Home, "field.%s: %s changes nothing %s; allowed: leave it out", k.Key, v.Show(), k.Why)
+	}
 }
 
 // ns2SenseM is how far ns-2's radio senses at its usual power (ns-2.34, CSThresh_).
 const ns2SenseM = 550
-
-func radioNames() (out choice) {
-	for _, r := range radios.Known() {
-		out = append(out, r.Name)
-	}
-	return out
-}
 
 // checkRadio refuses what a radio by name decides itself. An archived run was checked when it began.
 func (p *parse) checkRadio(n *tree.Node) {

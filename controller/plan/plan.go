@@ -138,6 +138,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 	trials := p.expand(root)
 	p.checkReference(root, trials)
 	p.checkSize(root, trials)
+	p.checkIdle(trials)
 	if problems := p.findings.Problems(name, p.cellCount); len(problems) > 0 {
 		return nil, problems
 	}

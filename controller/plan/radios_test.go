@@ -63,3 +63,58 @@ func TestAnArchivedDiscMayHaveWhatChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A key of the field that changes nothing in any trial is refused, and where it changes some it is not. A run of an
+// earlier version may have it; it is resumed and reported.
+func TestKeysOfTheFieldThatChangeNothing(t *testing.T) {
+	const g = "standard: 802.11g, channel: 6"
+	for _, v := range []struct{ field, radio, levels, refused string }{
+		{"propagation: log_distance, antenna_height_m: 6", g, "", "antenna_height_m: 6 changes nothing with " +
+			"propagation: log_distance"},
+		{"propagation: free_space, antenna_height_m: 1.5", g, "", "antenna_height_m: 1.5 changes nothing"},
+		{"propagation: two_ray_ground, antenna_height_m: 6", g, "", ""},
+		{"antenna_height_m: 6", g, "", ""},
+		{"spacing_m: 30, mobility: {model: chain, spacing_m: 100}", g, "", "field.spacing_m: 30 changes nothing with " +
+			"field.mobility"},
+		{"spacing_m: 30", g, "", ""},
+		{"short_preamble: true", g, "", "short_preamble: true changes nothing in these trials"},
+		{"short_preamble: true", "standard: 802.11a, channel: 36", "", "short_preamble: true changes nothing"},
+		{"short_preamble: true", "standard: 802.11b, channel: 6", "", ""},
+		{"short_preamble: true", "channel: 6", "radio.standard, levels: [802.11b, 802.11g]", ""},
+		{"short_preamble: false", g, "", ""},
+		{"long_slot: false", "standard: 802.11b, channel: 6", "", "long_slot: false changes nothing in these trials"},
+		{"long_slot: true", "standard: 802.11a, channel: 36", "", "long_slot: true changes nothing"},
+		{"long_slot: true", g, "", ""},
+		{"long_slot: true", "channel: 6", "radio.standard, levels: [802.11b, 802.11g]", ""},
+		{"long_slot: true, radio: ht20", "standard: 802.11n, channel: 36", "", "long_slot: true changes nothing"},
+		{"long_slot: true, radio: ht20", "standard: 802.11n, channel: 6", "", ""},
+		{"long_slot: true, radio: ht20", "standard: 802.11n", "radio.channel, levels: [6, 36]", ""},
+	} {
+		text := strings.Replace(fine, g, v.radio, 1)
+		text = strings.Replace(text, "factors:", "field: {"+v.field+"}\nfactors:", 1)
+		if v.levels != "" {
+			text = strings.Replace(text, "  section:", "  kind: {key: "+v.levels+"}\n  section:", 1)
+		}
+		_, err := Parse("f", []byte(text))
+		if (err == nil) != (v.refused == "") || err != nil && (!strings.Contains(err.Error(), v.refused) ||
+			!strings.Contains(err.Error(), "allowed: leave it out")) {
+			t.Errorf("%s, %s, %s: %v, want %q", v.field, v.radio, v.levels, err, v.refused)
+		}
+		if c, err := ParseArchived("f", []byte(text), FullScale); err != nil || c.Field == nil {
+			t.Errorf("%s, %s, of a run: %v", v.field, v.radio, err)
+		}
+	}
+}
+
+// A scale may leave out the levels in which a key of the field has a meaning; it has the key all the same.
+func TestAScaleMayLeaveOutWhereAKeyOfTheFieldCounts(t *testing.T) {
+	text := strings.Replace(fine, "standard: 802.11g, channel: 6", "channel: 6", 1)
+	text = strings.Replace(text, "factors:", "field: {short_preamble: true}\nscales:\n  quick: {why: x, factors: "+
+		"{kind: {only: [g]}}}\nfactors:\n  kind: {levels: {b: {radio: {standard: 802.11b}}, "+
+		"g: {radio: {standard: 802.11g}}}}", 1)
+	for _, scale := range []string{FullScale, "quick"} {
+		if _, err := ParseAt("f", []byte(text), scale); err != nil {
+			t.Errorf("%s: %v", scale, err)
+		}
+	}
+}

@@ -71,7 +71,11 @@ func (d *desk) asMuchAsEthernet(t *testing.T, run string, channelA, channelB int
 	t.Helper()
 	ethernet := strings.NewReplacer("standard: 802.11g", rate, "channel: 6", fmt.Sprintf("channel: %d", channelA),
 		"B: {", fmt.Sprintf("B: {radio: {channel: %d}, ", channelB)).Replace(string(campaign(t, "[8.3]")))
-	d.write(t, "ethernet.yaml", []byte(strings.Replace(ethernet, "nmea_hz: 10", "nmea_hz: 10\n  long_slot: false", 1)))
+	cell := ethernet
+	if channelA <= 14 { // at 5 GHz there is one slot
+		cell = strings.Replace(cell, "nmea_hz: 10", "nmea_hz: 10\n  long_slot: false", 1)
+	}
+	d.write(t, "ethernet.yaml", []byte(cell))
 	d.write(t, run+".yaml", []byte(strings.NewReplacer(changes...).Replace(ethernet)))
 	got := d.transferred(t, run+".yaml", run, archive.RadioMAC80211)
 	want := d.transferred(t, "ethernet.yaml", "ethernet", "")

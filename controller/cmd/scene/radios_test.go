@@ -3,9 +3,11 @@ package scene
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
@@ -142,6 +144,66 @@ func TestWhatNoRadioCanBeIsRefusedAsTheEmulatedOneDoes(t *testing.T) {
 		"--clock virtual --radio mac80211"} {
 		if r.Refused == nil || !strings.Contains(r.Refused.Error(), want) {
 			t.Errorf("it does not say %q: %v", want, r.Refused)
+		}
+	}
+}
+
+// Keys of the field that a campaign is refused for, since they change nothing, change nothing in the emulated field;
+// and beside what they are for they do.
+func TestIdleKeysChangeNothingInTheEmulatedField(t *testing.T) {
+	const heights = "  propagation: two_ray_ground\n  antenna_height_m: 1.5\n  nmea_hz: 10"
+	const g, b, a = "standard: 802.11g\n    legacy_rates_only: true\n    channel: 6",
+		"standard: 802.11b\n    channel: 6\n    rate_mbps: 11", "standard: 802.11a\n    channel: 36"
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "campaigns", "velocity.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type found struct {
+		field.Sketch
+		field.Saturation
+	}
+	find := func(radio, settings string) (f found) {
+		text := strings.NewReplacer(heights, "  "+settings, g, radio, "\n  bravo:",
+			"\n  third: {mesh_address: 10.77.0.3/24}\n  bravo:").Replace(string(raw))
+		c, err := plan.ParseArchived("velocity.yaml", []byte(text), plan.FullScale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Config(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials, err := c.Schedule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Sketch, err = field.NewSketch(cfg, trials[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		if f.Saturation, err = field.SaturateApart(cfg, trials[0], 100, 300*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, v := range []struct {
+		radio, without, with string
+		idle                 bool
+	}{
+		{g, "propagation: log_distance", "antenna_height_m: 6", true},
+		{g, "propagation: free_space", "antenna_height_m: 6", true},
+		{g, "propagation: two_ray_ground\n  tx_power_dbm: 5", "antenna_height_m: 0.5", false},
+		{g, "propagation: log_distance", "short_preamble: true", true},
+		{a, "propagation: log_distance", "short_preamble: true", true},
+		{b, "propagation: free_space", "short_preamble: true", false},
+		{b, "propagation: free_space", "long_slot: false", true},
+		{a, "propagation: log_distance", "long_slot: true", true},
+		{g, "propagation: free_space", "long_slot: false", false},
+		{g, "mobility: {model: chain, spacing_m: 50}", "spacing_m: 300", true},
+		{g, "propagation: free_space", "spacing_m: 300", false},
+	} {
+		same := reflect.DeepEqual(find(v.radio, v.without), find(v.radio, v.without+"\n  "+v.with))
+		if same != v.idle {
+			t.Errorf("%s, %s, %s: that it changes nothing is %t", v.radio, v.without, v.with, same)
 		}
 	}
 }

@@ -97,6 +97,20 @@ func Known() []Named {
 	}
 }
 
+// Names are those of the radios by name.
+func Names() (names []string) {
+	for _, r := range Known() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// DecidesPropagation reports whether a radio by name has its own propagation.
+func DecidesPropagation(radio string) bool {
+	r := ByName(radio)
+	return r != nil && slices.Contains(r.Decides, "propagation")
+}
+
 // VoidInDisc are the keys of the field that change nothing in a disc, where only distance counts.
 func VoidInDisc() []string {
 	return slices.Concat([]string{"noise_figure_db"}, strengths(), []string{"tx_power_dbm", "unit_power_offset_db",

@@ -1,0 +1,50 @@
+package environment
+
+import (
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Idle is a key of the field that changes nothing in a campaign, and why: "with field.mobility, …".
+type Idle struct {
+	Key, Why string
+	leaveOut func()
+}
+
+// Idle are the keys of the field that change nothing in a campaign of these trials. Without trials
+// none is judged by its standard or its channel.
+func (f *Field) Idle(trials []wire.Trial) []Idle {
+	if f == nil {
+		return nil
+	}
+	// As the rehearsal has it, a radio without a standard is of 802.11g.
+	standards := func(has func(wire.Radio) bool) bool {
+		return len(trials) == 0 || slices.ContainsFunc(trials, func(t wire.Trial) bool { return has(t.Radio) })
+	}
+	var out []Idle
+	add := func(idle bool, key, why string, leaveOut func()) {
+		if idle {
+			out = append(out, Idle{key, why, leaveOut})
+		}
+	}
+	add(f.AntennaHeightM != nil && (f.Propagation == "free_space" || f.Propagation == "log_distance"),
+		"antenna_height_m", "with propagation: "+f.Propagation+", whose loss has no heights",
+		func() { f.AntennaHeightM = nil })
+	add(f.SpacingM != nil && f.Mobility != nil, "spacing_m", "with field.mobility, which places the nodes",
+		func() { f.SpacingM = nil })
+	add(f.ShortPreamble && !standards(func(r wire.Radio) bool { return r.Standard == "802.11b" }),
+		"short_preamble", "in these trials, of which none has standard 802.11b", func() { f.ShortPreamble = false })
+	add(f.LongSlot != nil && !standards(func(r wire.Radio) bool {
+		return r.Standard == "" || r.Standard == "802.11g" || r.Standard == "802.11n" && r.Channel <= 14
+	}), "long_slot", "in these trials, of which none has standard 802.11g, or 802.11n at 2.4 GHz",
+		func() { f.LongSlot = nil })
+	return out
+}
+
+// LeaveOutIdle takes the keys away that Idle names.
+func (f *Field) LeaveOutIdle(trials []wire.Trial) {
+	for _, k := range f.Idle(trials) {
+		k.leaveOut()
+	}
+}
