@@ -157,15 +157,13 @@ func (p *parse) checkField(root *tree.Node) {
 
 // checkIdle refuses keys that change nothing. An archived run was checked when it began.
 func (p *parse) checkIdle(trials []wire.Trial) {
-	if p.archived {
-		return
-	}
 	if p.scale != nil || p.findings.Len() > 0 {
 		trials = nil // those that the key is for may be missing
 	}
 	for _, k := range p.field.Idle(trials) {
-		v := p.fieldTree.Child(k.Key)
-		p.findings.Add(v.Home, "field.%s: %s changes nothing %s; allowed: leave it out", k.Key, v.Show(), k.Why)
+		if v := p.fieldTree.Child(k.Key); !p.archived {
+			p.findings.Add(v.Home, "field.%s: %s changes nothing %s; allowed: leave it out", k.Key, v.Show(), k.Why)
+		}
 	}
 }
 
