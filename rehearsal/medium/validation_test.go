@@ -91,9 +91,9 @@ May you believe it? The largest deviations of what is held here to theory or ano
 standard's arithmetic, A-MPDUs %s; collisions of up to 20 stations %s from a simulation of the standard's slots,
 of 5 and more %s from Bianchi's model as refined in 2010, and of all %s from his formula of 2000, which simplifies
 more; chains of up to 8 hops with ns-2's radio %s from ns-2; with the standard's channel access, TCP over such chains
-%s from ns-3, the time of single datagrams %s, and more datagrams than they carry %s. Listed, and not held: TCP is up
-to %s off ns-3 as it comes, which relays without backoff, and some chains with ns-2's radio, whose channel access is
-ns-2's, are up to %s off ns-3.
+%s from ns-3, the time of single datagrams %s, and more datagrams than they carry %s. Listed, and not held:
+TCP is up to %s off ns-3 as it comes, which relays without backoff, and some chains with ns-2's radio, whose channel
+access is ns-2's, are up to %s off ns-3.
 How real antennas, receivers and drivers behave, no page says: that is for [the road](calibration.md).
 
 The tests of rehearsal/medium make this page. [What a rehearsal is made of](rehearsal-field.md) says what is emulated.
