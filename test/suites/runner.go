@@ -258,7 +258,7 @@ func (r *runner) arguments(j job) (args, env []string, err error) {
 	s := j.suite.suite
 	switch {
 	case s.Name == "app":
-		options := "-Dfieldmesh.pictures=false" // nobody looks at them, and encoding them takes a minute
+		options := "-Dfieldmesh.pictures=false" // nobody looks at them
 		if r.mode == all {
 			options = "-Pall"
 		}
