@@ -26,6 +26,8 @@ type cursorLine struct {
 	Epoch string           `json:"epoch"`
 	Seq   uint64           `json:"seq"`
 	Bytes map[string]int64 `json:"bytes,omitempty"`
+	// records of another shard's trials were passed over
+	Others bool `json:"others,omitempty"`
 }
 
 // A node's name is part of paths, so it may not lead out of the folder.
@@ -42,6 +44,8 @@ type batch struct {
 	last  map[string]uint64 // epoch → highest seq in the batch
 	epoch []string          // epochs in the order in which they came
 	aside []unreadable
+	// it has records of another shard's trials
+	others bool
 }
 
 // unreadable is a line that is not a record, or not one that can be stored.
@@ -71,6 +75,7 @@ func (a *Archive) appendLocked(node string, lines [][]byte) error {
 		return fmt.Errorf("append records of %q: not a node's name", node)
 	}
 	b := a.sortOut(node, lines)
+	a.others[node] = a.others[node] || b.others
 	if a.finished && len(b.order)+len(b.aside) == 0 {
 		return nil // nothing is the run's, which stays finished
 	}
@@ -97,7 +102,7 @@ func (a *Archive) store(node string, b batch) error {
 		}
 	}
 	for i, epoch := range b.epoch {
-		c := cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch]}
+		c := cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch], Others: b.others}
 		if i == len(b.epoch)-1 {
 			c.Bytes = sizes
 		}
@@ -127,8 +132,11 @@ func (a *Archive) sortOut(node string, lines [][]byte) batch {
 			b.epoch = append(b.epoch, h.Epoch)
 		}
 		b.last[h.Epoch] = max(b.last[h.Epoch], h.Seq)
-		if a.placeOf(node, h.Epoch).beyond[h.Seq] || (h.Run != "" && h.Run != a.info.Run) ||
-			h.Trial > 0 && !a.info.Shard.Has(h.Trial) {
+		if a.placeOf(node, h.Epoch).beyond[h.Seq] || (h.Run != "" && h.Run != a.info.Run) {
+			continue
+		}
+		if h.Trial > 0 && !a.info.Shard.Has(h.Trial) {
+			b.others = true
 			continue
 		}
 		rel := a.route(h)
@@ -240,6 +248,15 @@ func (a *Archive) moveTo(c cursorLine) {
 		}
 	}
 	a.newest[c.Node] = c.Epoch
+	a.others[c.Node] = a.others[c.Node] || c.Others
+}
+
+// PassedOver reports whether records of another shard's trials were among a node's. What
+// the archive holds of the node is then not all of the run that the node has recorded.
+func (a *Archive) PassedOver(node string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.others[node]
 }
 
 // Begin notes that nothing of this run is among a node's records up to a

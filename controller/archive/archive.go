@@ -166,6 +166,7 @@ type Archive struct {
 	mu        sync.Mutex
 	places    map[string]map[string]*place // node → epoch → how far its records are stored
 	newest    map[string]string            // node → epoch of its newest append
+	others    map[string]bool              // nodes of which another shard's records were passed over
 	decisions []wire.Verdict
 	decidedAt map[wire.TrialKey]int // where in decisions
 	sealed    map[wire.TrialKey]bool
@@ -287,7 +288,8 @@ func (a *Archive) Again() (*Archive, error) {
 func newArchive(dir string, info RunInfo) *Archive {
 	return &Archive{
 		dir: dir, info: info, disk: disk{root: dir},
-		places: map[string]map[string]*place{}, newest: map[string]string{}, sealed: map[wire.TrialKey]bool{},
+		places: map[string]map[string]*place{}, newest: map[string]string{}, others: map[string]bool{},
+		sealed:    map[wire.TrialKey]bool{},
 		decidedAt: map[wire.TrialKey]int{},
 	}
 }

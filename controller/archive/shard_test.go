@@ -245,8 +245,9 @@ func TestAShardTakesNoAttemptOfAnother(t *testing.T) {
 		line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "later", Seq: 9, Run: info.Run, Trial: 2,
 			Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
 		err = errors.Join(err, a.Append("car", [][]byte{line}))
-		if !a.Finished() {
-			t.Error("the shard is not finished any more")
+		if !a.Finished() || !a.PassedOver("car") || a.PassedOver("road") {
+			t.Errorf("finished: %v; passed over of car: %v, of road: %v", a.Finished(), a.PassedOver("car"),
+				a.PassedOver("road"))
 		}
 		return err
 	})
@@ -325,4 +326,34 @@ func TestAMergeIsOfEveryBuild(t *testing.T) {
 	if m.Version != "1.1.0 and 1.2.0" || !slices.Equal(m.Deviations, []string{"Its hotspot is Linux's."}) {
 		t.Errorf("merged: version %q, deviations %q", m.Version, m.Deviations)
 	}
+}
+
+// That another shard's records were passed over is known after a restart, when they are not read again.
+func TestWhatWasPassedOverIsRemembered(t *testing.T) {
+	info := synthetic.Info(campaign)
+	info.Shard = shard(t, "1/2")
+	dir := filepath.Join(t.TempDir(), "run")
+	a, err := archive.Create(dir, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for trial := range 2 {
+		line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: uint64(trial + 1), Run: info.Run,
+			Trial: trial + 1, Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+		if err = errors.Join(err, a.Append("car", [][]byte{line})); err != nil {
+			t.Fatal(err)
+		}
+		if a.PassedOver("car") != (trial == 1) {
+			t.Errorf("after trial %d passed over: %v", trial+1, a.PassedOver("car"))
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again(t, dir, func(a *archive.Archive) error {
+		if !a.PassedOver("car") {
+			t.Error("it is forgotten")
+		}
+		return nil
+	})
 }

@@ -34,11 +34,10 @@ func (r *Result) Scenario(campaign []byte) ([]byte, error) {
 		return nil, err
 	}
 	var trials []wire.Trial
-	if !c.Crosses() { // else they are known by the field's links only
-		if trials, err = c.Schedule(); err != nil {
-			return nil, err
-		}
-	}
+	c.Any(func(t wire.Trial) bool { // also of flows that have no ends yet
+		trials = append(trials, t)
+		return false
+	})
 	field.LeaveOutIdle(trials) // a new campaign may not have it
 	section, err := r.section(field)
 	if err != nil {

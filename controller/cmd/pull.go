@@ -81,7 +81,11 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 			found.Missing())
 		return err
 	case !found.Whole():
-		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
+		again := ""
+		if len(found.Away)+len(found.Other) > 0 {
+			again = "; pull again when it can be had"
+		}
+		return fmt.Errorf("the run is not whole: %s%s", found.Missing(), again)
 	case left > 0:
 		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes continue with the others, and "+
 			"`fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())

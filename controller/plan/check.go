@@ -277,7 +277,7 @@ func (c *check) hotspot() {
 		c.unfit("radio."+key, "with mode hotspot, in which Android sets it", "leave it out: the records say what is "+
 			"in force as far as the phone tells")
 	}
-	if c.tree.TextAt("routing.protocol") == "olsrd" {
+	if c.tree.TextAt("routing.protocol") == "olsrd" && !c.p.archived {
 		c.unfit("routing.protocol", "with mode hotspot, where Android gives the interface an address first, and olsrd "+
 			"knows the node by the first", "another routing protocol, or mode: infrastructure")
 	}

@@ -105,7 +105,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		for _, line := range lines {
 			l.see(line)
 		}
-		if len(lines) > 0 && time.Since(confirmed) > confirmEvery {
+		if len(lines) > 0 && time.Since(confirmed) > confirmEvery && !l.s.Archive.PassedOver(name) {
 			confirmed = time.Now()
 			l.quiet.speak(ctx, func() {
 				if _, err := c.Confirm(ctx, l.archived(at, false)); err == nil {
@@ -130,7 +130,11 @@ func (l *openLane) archived(at wire.SpoolPosition, over bool) wire.Confirmation 
 }
 
 // confirmLast tells a node at a run's end what the archive has, so that it has room again.
+// What another shard's controller may lack is that one's to confirm.
 func (l *openLane) confirmLast(ctx context.Context, name string, c source, at wire.SpoolPosition, over bool) {
+	if l.s.Archive.PassedOver(name) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmPatience)
 	defer cancel()
 	if _, err := c.Confirm(ctx, l.archived(at, over)); err != nil {

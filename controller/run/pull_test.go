@@ -141,3 +141,25 @@ func TestAPullReadsNothingOfAnotherShard(t *testing.T) {
 		t.Errorf("the other was read to %+v, and told %+v", at, road.confirmed)
 	}
 }
+
+// Of a node that holds another run by now, a shard may collect what the other shard's controller lacks: it passes that
+// over, and the node is to keep it.
+func TestAPullConfirmsNothingOfAnotherShard(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newShardRunner(t, &wire.Shard{Number: 1, Of: 2}, 2, 1, lane)
+	car, road := field.nodes["car"], field.nodes["road"]
+	for _, n := range field.nodes {
+		n.holds = "tomorrow"
+		n.record(wire.TrialKey{Trial: 1, Attempt: 1}, &wire.Window{OpenBootNs: 5, CloseBootNs: 6})
+	}
+	car.record(wire.TrialKey{Trial: 2, Attempt: 1}, &wire.Window{OpenBootNs: 7, CloseBootNs: 8})
+	if found, err := r.Pull(within(t), time.Second); err != nil || len(found.Other) != 2 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	if car.confirmed.Run != "" || !r.Archive.PassedOver("car") {
+		t.Errorf("the car was told %+v", car.confirmed)
+	}
+	if road.confirmed.Run == "" || r.Archive.PassedOver("road") {
+		t.Errorf("the other was told %+v", road.confirmed)
+	}
+}
