@@ -13,7 +13,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/radios"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // ErrNoLaw is returned where a run does not tell how signal falls with distance:
@@ -33,12 +32,7 @@ func (r *Result) Scenario(campaign []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var trials []wire.Trial
-	c.Any(func(t wire.Trial) bool { // also of flows that have no ends yet
-		trials = append(trials, t)
-		return false
-	})
-	field.LeaveOutIdle(trials) // a new campaign may not have it
+	field.LeaveOutIdle(c.Any) // a new campaign may not have it
 	section, err := r.section(field)
 	if err != nil {
 		return nil, err

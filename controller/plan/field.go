@@ -157,10 +157,11 @@ func (p *parse) checkField(root *tree.Node) {
 
 // checkIdle refuses keys that change nothing. An archived run was checked when it began.
 func (p *parse) checkIdle(trials []wire.Trial) {
-	if p.scale != nil || p.findings.Len() > 0 {
-		trials = nil // those that the key is for may be missing
+	has := func(is func(wire.Trial) bool) bool { return slices.ContainsFunc(trials, is) }
+	if p.scale != nil || p.findings.Len() > 0 || len(trials) == 0 {
+		has = nil // those that the key is for may be missing
 	}
-	for _, k := range p.field.Idle(trials) {
+	for _, k := range p.field.Idle(has) {
 		if v := p.fieldTree.Child(k.Key); !p.archived {
 			p.findings.Add(v.Home, "field.%s: %s changes nothing %s; allowed: leave it out", k.Key, v.Show(), k.Why)
 		}

@@ -59,19 +59,22 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 	}
 }
 
+// pushAt has a driver's fix of a moment arrive, and returns what is known then.
+func pushAt(c *Client, clk *handClock, arrives time.Duration, of time.Time, measuring bool) wire.GPS {
+	clk.set(arrives)
+	f := pushed(0, 13.9)
+	f.TimeUTC = of.Format("2006-01-02T15:04:05.000Z")
+	c.Push("driver", f, measuring)
+	return c.Tick()
+}
+
 // A fix that the network held up is as old as its receiver's clock says, though its sender gave its age before it went,
 // for as long as the network holds all of them up.
 func TestAPushThatWasHeldUpIsAsOldAsItIs(t *testing.T) {
 	clk := &handClock{}
 	c := NewPushed(clk)
 	taken := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	push := func(arrives, of time.Duration) wire.GPS {
-		clk.set(arrives)
-		f := pushed(0, 13.9)
-		f.TimeUTC = taken.Add(of).Format("2006-01-02T15:04:05.000Z")
-		c.Push("driver", f, true)
-		return c.Tick()
-	}
+	push := func(arrives, of time.Duration) wire.GPS { return pushAt(c, clk, arrives, taken.Add(of), true) }
 	for at := 10 * time.Second; at < 14*time.Second; at += time.Second {
 		if g := push(at, at); g.SpeedMps == nil || *g.FixBootNs != at.Nanoseconds() {
 			t.Fatalf("at %s: %+v", at, g)
@@ -191,13 +194,7 @@ func TestAClockThatWasSlewedMakesNoFixOlder(t *testing.T) {
 		clk := &handClock{}
 		c := NewPushed(clk)
 		taken := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		push := func(arrives, of time.Duration) wire.GPS {
-			clk.set(arrives)
-			f := pushed(0, 13.9)
-			f.TimeUTC = taken.Add(of).Format("2006-01-02T15:04:05.000Z")
-			c.Push("driver", f, measuring)
-			return c.Tick()
-		}
+		push := func(arrives, of time.Duration) wire.GPS { return pushAt(c, clk, arrives, taken.Add(of), measuring) }
 		for at := 10 * time.Second; at < 20*time.Second; at += time.Second {
 			push(at, at)
 		}

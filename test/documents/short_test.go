@@ -59,6 +59,36 @@ func TestWhatIsSaidInShortOfP3ToP5IsOnTheirPages(t *testing.T) {
 	}
 }
 
+// The differences that the summary says of P3 are those of its page, rounded.
+func TestWhatIsSaidInShortOfP3IsInItsTables(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(resultsFolder, "p3.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := inShort(t, "P3, at the small scale")
+	for _, c := range []struct {
+		said, is string
+		per      float64 // of the page's unit
+	}{
+		{`carries ([\d.]+) ± ([\d.]+) kbit/s more than AODV`,
+			`\| P3\.1 .*?dsr against aodv: difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
+		{`\(P3\.3, ([\d.]+) ± ([\d.]+) kbit/s more\)`,
+			`\| P3\.3 .*?difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
+		{`\(P3\.2, ([\d.]+) ± ([\d.]+) s sooner\)`,
+			`\| P3\.2 .*?difference −([\d.]+) ± ([\d.]+) ms`, 1000},
+		{`connections took ([\d.]+) s`, `\| connect time \| DSR \| 50 \| ([\d.]+) ± `, 1},
+		{`published, ([\d.]+) ± ([\d.]+) packets a second more than DSR`,
+			`\| P3\.56 .*?adv against dsr: difference \+([\d.]+) ± ([\d.]+) packets`, 1},
+	} {
+		said, is := numbers(t, short, c.said), numbers(t, string(page), c.is)
+		for i := range said {
+			if math.Abs(said[i]*c.per/is[i]-1) > 0.025 { // two digits
+				t.Errorf("%s: the summary says %v, and the page has %v", c.said, said, is)
+			}
+		}
+	}
+}
+
 // saidOfClaims holds how many claims were decided how, and those that are named, to a section of P2's page.
 func saidOfClaims(t *testing.T, short, page string) {
 	t.Helper()

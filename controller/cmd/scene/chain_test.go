@@ -5,9 +5,24 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
+
+// expanded is a campaign's field, and its trials.
+func expanded(t *testing.T, c *plan.Campaign) (field.Config, []wire.Trial) {
+	t.Helper()
+	cfg, err := Config(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg, trials
+}
 
 // P2's moving chain is cut for as long as its file says: until C and D have come back, no
 // way leads from A to F.
@@ -19,14 +34,7 @@ func TestP2sChainIsCutAsItsFileSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Config(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trials, err := c.Schedule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg, trials := expanded(t, c)
 		trial := trials[slices.IndexFunc(trials, func(t wire.Trial) bool { return !t.Still })]
 		var cuts []int
 		for s := range int(trial.DurationS) {

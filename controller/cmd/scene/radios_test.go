@@ -169,14 +169,7 @@ func TestIdleKeysChangeNothingInTheEmulatedField(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Config(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trials, err := c.Schedule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg, trials := expanded(t, c)
 		if f.Sketch, err = field.NewSketch(cfg, trials[0], 0); err != nil {
 			t.Fatal(err)
 		}

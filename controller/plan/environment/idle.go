@@ -1,10 +1,6 @@
 package environment
 
-import (
-	"slices"
-
-	"fieldmesh.dev/fieldmesh/protocols/wire"
-)
+import "fieldmesh.dev/fieldmesh/protocols/wire"
 
 // Idle is a key of the field that changes nothing in a campaign, and why: "with field.mobility, …".
 type Idle struct {
@@ -12,15 +8,15 @@ type Idle struct {
 	leaveOut func()
 }
 
-// Idle are the keys of the field that change nothing in a campaign of these trials. Without trials
-// none is judged by its standard or its channel.
-func (f *Field) Idle(trials []wire.Trial) []Idle {
+// Idle are the keys of the field that change nothing in a campaign; has reports whether one of its
+// trials is so. With nil nothing is judged by standard or channel.
+func (f *Field) Idle(has func(func(wire.Trial) bool) bool) []Idle {
 	if f == nil {
 		return nil
 	}
 	// As the rehearsal has it, a radio without a standard is of 802.11g.
-	standards := func(has func(wire.Radio) bool) bool {
-		return len(trials) == 0 || slices.ContainsFunc(trials, func(t wire.Trial) bool { return has(t.Radio) })
+	standards := func(is func(wire.Radio) bool) bool {
+		return has == nil || has(func(t wire.Trial) bool { return is(t.Radio) })
 	}
 	var out []Idle
 	add := func(idle bool, key, why string, leaveOut func()) {
@@ -43,8 +39,8 @@ func (f *Field) Idle(trials []wire.Trial) []Idle {
 }
 
 // LeaveOutIdle takes the keys away that Idle names.
-func (f *Field) LeaveOutIdle(trials []wire.Trial) {
-	for _, k := range f.Idle(trials) {
+func (f *Field) LeaveOutIdle(has func(func(wire.Trial) bool) bool) {
+	for _, k := range f.Idle(has) {
 		k.leaveOut()
 	}
 }
