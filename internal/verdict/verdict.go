@@ -25,8 +25,8 @@ type Scope struct{ Final bool }
 //
 // The order of precedence: what interrupted a node interrupted the attempt,
 // whatever the others made of it; an attempt that the initiator gave up before
-// its window takes the initiator's reason; a node that failed, fails it; a node
-// without a window fails it; a TCP that was not the trial's fails it; so does an
+// its window takes the initiator's reason; a node that failed, fails it, the one
+// with the cause before one that only found the attempt ended; a node without a window fails it; a TCP that was not the trial's fails it; so does an
 // edge of the window at which a node's sockets were not sampled in time, an iperf3
 // that somebody ended, a node that stood still within the window or whose clock was
 // slewed in it, and an iperf3 that stood still or found no server; then the
@@ -86,7 +86,8 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome wir
 				interrupted = nodeReason(b.Reason, r.Node)
 			}
 			// a fault of a generator is judged here, by all records
-			if b.Outcome == wire.Failed && failed.IsZero() && b.Reason.Code != wire.ReasonGenerator {
+			if b.Outcome == wire.Failed && b.Reason.Code != wire.ReasonGenerator &&
+				(failed.IsZero() || ofAnother(failed) && !ofAnother(b.Reason)) {
 				failed = nodeReason(b.Reason, r.Node)
 			}
 			if b.Outcome == wire.Rejected && r.Node == t.Initiator {
@@ -114,6 +115,12 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome wir
 		return wire.Failed, wire.Reason{Code: wire.ReasonNoWindow, Text: text}
 	}
 	return "", wire.Reason{}
+}
+
+// ofAnother reports whether a reason says no more than that another node had
+// ended the attempt before.
+func ofAnother(r wire.Reason) bool {
+	return r.Code == wire.ReasonPeerNotReady || r.Code == wire.ReasonAborted
 }
 
 // nodeReason says of a node's reason on which node it arose.

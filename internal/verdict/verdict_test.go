@@ -112,6 +112,17 @@ func TestJudge(t *testing.T) {
 		"peer failed": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return append(r, kept("roadside", wire.Failed, "iperf3: no answer"))
 		}, wire.Failed, "iperf3: on roadside: no answer"},
+		"peer failed, which the initiator found ended": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
+			return []wire.Record{kept("car", wire.Failed, "peer_not_ready: roadside: this attempt has ended here"),
+				kept("roadside", wire.Failed, "routing_daemon: aodv has ended")}
+		}, wire.Failed, "routing_daemon: on roadside: aodv has ended"},
+		"initiator failed, for which the peer was aborted": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
+			return []wire.Record{kept("roadside", wire.Failed, "aborted: car: routing_daemon"),
+				kept("car", wire.Failed, "routing_daemon: aodv has ended")}
+		}, wire.Failed, "routing_daemon: on car: aodv has ended"},
+		"peer never ready": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
+			return []wire.Record{kept("car", wire.Failed, "peer_not_ready: roadside: no room")}
+		}, wire.Failed, "peer_not_ready: on car: roadside: no room"},
 		"peer without window": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return without(r, func(r wire.Record) bool { return r.Node == "roadside" && r.Body.Kind() == "window" })
 		}, wire.Failed, "no_window: the measuring window did not open on roadside"},

@@ -64,7 +64,7 @@ func TestGuestPowerLost(t *testing.T) {
 		}
 		run := testnet.Start(t, exec.Command(filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
 			"--place", "bench",
-			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i)))
+			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i), "--patience", "2m"))
 		testnet.Await(t, 10*time.Minute, m.name+" at owl, before the run ends", func() bool {
 			if owl.count(t, m) < earlier+m.count && run.Over() {
 				t.Fatalf("the run has ended before %s at owl", m.name)

@@ -206,7 +206,8 @@ func (r *rig) run(t *testing.T, file string, trials int) (dirs []string) {
 		n.start(t)
 	}
 	runs := filepath.Join(r.dir, "runs")
-	out, err := fieldmesh(t, "run", file, "--fleet", r.fleet(), "--place", "bench", "--runs", runs, "--name", "road-1")
+	out, err := fieldmesh(t, "run", file, "--fleet", r.fleet(), "--place", "bench", "--runs", runs, "--name", "road-1",
+		"--patience", "2m")
 	t.Logf("fieldmesh run:\n%s", out)
 	if err != nil {
 		t.Fatal(err)

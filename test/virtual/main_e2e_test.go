@@ -33,13 +33,17 @@ func TestMain(m *testing.M) {
 type desk struct {
 	dir    string
 	kernel kernel.Kernel
+	before map[string]bool // the user's files that were there before
 }
 
 // newDesk has velocity.yaml with these speeds and one repetition: two trials each.
 func newDesk(t *testing.T, speeds string) *desk {
 	t.Helper()
 	k := theKernel(t)
-	d := &desk{dir: testnet.Folder(t), kernel: k}
+	d := &desk{dir: testnet.Folder(t), kernel: k, before: map[string]bool{}}
+	for _, path := range leftovers(t) {
+		d.before[path] = true
+	}
 	d.write(t, "velocity.yaml", campaign(t, speeds))
 	body, err := os.ReadFile(k.Path)
 	if err != nil {
@@ -154,7 +158,7 @@ func (d *desk) another(stub int) bool {
 const endWithin = 20 * time.Second
 
 // nothingLeft waits until no process is left, and looks for files of that user
-// where programs leave some; the desk itself is another's.
+// that were not there before; the desk itself is another's.
 func (d *desk) nothingLeft(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(endWithin); ; time.Sleep(50 * time.Millisecond) {
@@ -167,6 +171,16 @@ func (d *desk) nothingLeft(t *testing.T) {
 			break
 		}
 	}
+	for _, path := range leftovers(t) {
+		if !d.before[path] {
+			t.Errorf("left behind: %s", path)
+		}
+	}
+}
+
+// leftovers are that user's files where programs leave some.
+func leftovers(t *testing.T) (paths []string) {
+	t.Helper()
 	for _, dir := range []string{"/dev/shm", "/tmp", "/var/tmp", "/run"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -178,8 +192,9 @@ func (d *desk) nothingLeft(t *testing.T) {
 				continue // somebody else's, and gone
 			}
 			if own, ok := info.Sys().(*syscall.Stat_t); ok && own.Uid == testnet.Nobody {
-				t.Errorf("left behind: %s", filepath.Join(dir, e.Name()))
+				paths = append(paths, filepath.Join(dir, e.Name()))
 			}
 		}
 	}
+	return paths
 }
