@@ -26,9 +26,10 @@ type Scope struct{ Final bool }
 // The order of precedence: what interrupted a node interrupted the attempt,
 // whatever the others made of it; an attempt that the initiator gave up before
 // its window takes the initiator's reason; a node that failed, fails it, the one
-// with the cause before one that only found the attempt ended; a node without a window fails it; a TCP that was not the trial's fails it; so does an
-// edge of the window at which a node's sockets were not sampled in time, an iperf3
-// that somebody ended, a node that stood still within the window or whose clock was
+// with the cause before one that only found the attempt ended; a node without a
+// window fails it; a TCP that was not the trial's fails it; so does an edge of the
+// window at which a node's sockets were not sampled in time, an iperf3 that
+// somebody ended, a node that stood still within the window or whose clock was
 // slewed in it, and an iperf3 that stood still or found no server; then the
 // acceptance rules speak, and the first that does not hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
