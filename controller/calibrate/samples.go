@@ -220,7 +220,13 @@ func apartM(p, q metrics.Place) float64 { return math.Hypot(p.EastM-q.EastM, p.N
 
 // choose leaves out what is too near or a selection, and thins the rest.
 func (s *Survey) choose(all []moment) error {
-	all = slices.DeleteFunc(all, func(m moment) bool { return m.distanceM < nearestM })
+	near := 0
+	all = slices.DeleteFunc(all, func(m moment) bool {
+		if m.distanceM < nearestM && m.heard {
+			near++
+		}
+		return m.distanceM < nearestM
+	})
 	s.CutM = cutM(all)
 	var kept []sample
 	heard, attempts := 0, map[int]bool{}
@@ -235,6 +241,9 @@ func (s *Survey) choose(all []moment) error {
 		}
 	}
 	switch {
+	case heard == 0 && near > 0:
+		return fmt.Errorf("calibrate run %q: all signals (%d) are from nearer than %g m, where a fix's error is a "+
+			"third of the distance and more: drive passes that reach farther", s.Run, near, nearestM)
 	case heard == 0:
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	case len(kept) == 0:

@@ -216,6 +216,11 @@ func TestARunThatIsSilentNearByIsToldApart(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
+	near := []moment{{sample: sample{link: "a b", tx: "x", rx: "y", distanceM: 3}, heard: true}}
+	if err := (&Survey{}).choose(near); err == nil || errors.Is(err, ErrNothing) ||
+		!strings.Contains(err.Error(), "all signals (1) are from nearer than 10 m") {
+		t.Errorf("with a signal at 3 m only: %v", err)
+	}
 	for i := range all {
 		all[i].heard = false
 	}

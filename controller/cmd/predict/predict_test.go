@@ -98,6 +98,16 @@ func TestADiscHasNoPowers(t *testing.T) {
 	}
 }
 
+// A loss without heights takes none for its default.
+func TestALossWithoutHeightsHasNone(t *testing.T) {
+	c := read(t, "testdata/standing.yaml")
+	c.Field.Propagation, c.Field.AntennaHeightM = "log_distance", nil
+	d := ofCampaign(t, c, 1).Defaults
+	if _, is := d["field.antenna_height_m"]; is || d["field.path_loss_exponent"] == nil {
+		t.Errorf("defaults: %v", d)
+	}
+}
+
 // Units that differ are told apart: more comes from the one that is not weak.
 func TestUnitsThatDifferHaveCellsOfTheirOwn(t *testing.T) {
 	c := read(t, "../../../campaigns/velocity-powered.yaml")

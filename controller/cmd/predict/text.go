@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/internal/screen"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -37,6 +38,9 @@ func (p *Prediction) assume(c *plan.Campaign, s field.Settings, cells []kind) er
 	unused := []string{"nmea_hz", "site_lat_deg", "site_lon_deg", "spacing_m", "channel_draws"}
 	if s.Propagation != "log_distance" {
 		unused = append(unused, "path_loss_exponent", "reference_m")
+	}
+	if !environment.HasHeights(s.Propagation) {
+		unused = append(unused, "antenna_height_m")
 	}
 	if s.Propagation == "disc" || s.Radio == phy.RadioDisc {
 		unused = append(unused, "antenna_height_m", "noise_figure_db", "tx_power_dbm")

@@ -24,7 +24,7 @@ func (f *Field) Idle(has func(func(wire.Trial) bool) bool) []Idle {
 			out = append(out, Idle{key, why, leaveOut})
 		}
 	}
-	add(f.AntennaHeightM != nil && (f.Propagation == "free_space" || f.Propagation == "log_distance"),
+	add(f.AntennaHeightM != nil && !HasHeights(f.Propagation),
 		"antenna_height_m", "with propagation: "+f.Propagation+", whose loss has no heights",
 		func() { f.AntennaHeightM = nil })
 	add(f.SpacingM != nil && f.Mobility != nil, "spacing_m", "with field.mobility, which places the nodes",
@@ -37,6 +37,9 @@ func (f *Field) Idle(has func(func(wire.Trial) bool) bool) []Idle {
 		func() { f.LongSlot = nil })
 	return out
 }
+
+// HasHeights reports whether the loss of a propagation depends on the antennas' heights.
+func HasHeights(propagation string) bool { return propagation != "free_space" && propagation != "log_distance" }
 
 // LeaveOutIdle takes the keys away that Idle names.
 func (f *Field) LeaveOutIdle(has func(func(wire.Trial) bool) bool) {
