@@ -38,15 +38,15 @@ type blockACKs struct {
 
 // oldest takes the frame that is to be served next; nil: there is none.
 func (s *station) oldest() *frame {
-	if len(s.again) > 0 && (s.queue.len == 0 || s.again[0].id < s.queue.ring[s.queue.head].id) {
+	if len(s.again) > 0 && (s.queue.Len() == 0 || s.again[0].id < s.queue.At(0).id) {
 		f := s.again[0]
 		s.again = slices.Delete(s.again, 0, 1)
 		return f
 	}
-	if s.queue.len == 0 {
+	if s.queue.Len() == 0 {
 		return nil
 	}
-	return s.queue.pop()
+	return s.queue.Pop()
 }
 
 // gather puts the frames that go out with the head behind it. One that samples a rate goes by
@@ -81,7 +81,7 @@ func (s *station) gather(alone bool) {
 		return true
 	}
 	s.again = slices.DeleteFunc(s.again, joins)
-	s.queue.removeIf(joins)
+	s.queue.RemoveIf(joins)
 	if len(s.burst) > 1 || p.HT.Delimited {
 		s.psduBytes = bytes
 	}

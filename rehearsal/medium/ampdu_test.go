@@ -302,7 +302,7 @@ func TestAMPDUsArriveOnceAndInOrder(t *testing.T) {
 		}
 		gaveUp += sink.gaveUp
 		for _, s := range c.stations {
-			if len(s.again) > 0 || s.head != nil || s.queue.len > 0 {
+			if len(s.again) > 0 || s.head != nil || s.queue.Len() > 0 {
 				t.Errorf("%s: frames are left at node %d after a minute", what, s.index)
 			}
 		}

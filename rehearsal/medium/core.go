@@ -148,11 +148,11 @@ func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	c.lastFrame++
 	if len(ethernet) < dot11.EthernetHeaderBytes ||
 		len(ethernet)-dot11.EthernetHeaderBytes+dot11.LLCSNAPBytes > dot11.MaxMSDUBytes {
-		c.refuse(s, ethernet, BadFrame)
+		c.refuse(s, c.lastFrame, ethernet, BadFrame)
 		return false
 	}
-	if s.queued() >= c.cfg.QueueFrames {
-		c.refuse(s, ethernet, QueueFull)
+	if c.Full(node) {
+		c.refuse(s, c.lastFrame, ethernet, QueueFull)
 		return false
 	}
 	f := c.newFrame(ethernet)
@@ -160,16 +160,22 @@ func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	if f.to == node {
 		f.to = toNobody // a radio does not hear itself
 	}
+	if !c.ns2() {
+		s.push(f)
+	} else if !s.ns2Push(f) {
+		c.refuse(s, f.id, ethernet, QueueFull)
+		c.freeFrame(f)
+		return false
+	}
 	s.count.Enqueued++
 	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
-	s.push(f)
 	s.serveNext()
 	return true
 }
 
-func (c *Core) refuse(s *station, ethernet []byte, why Cause) {
+func (c *Core) refuse(s *station, id uint64, ethernet []byte, why Cause) {
 	s.count.Lost[why]++
-	c.trace(Trace{At: c.now, Event: "lost", Node: s.index, Peer: -1, Frame: c.lastFrame, Kind: "data", Cause: why})
+	c.trace(Trace{At: c.now, Event: "lost", Node: s.index, Peer: -1, Frame: id, Kind: "data", Cause: why})
 	c.report(s.index, -1, ethernet, why, false)
 }
 
@@ -177,6 +183,10 @@ func (c *Core) refuse(s *station, ethernet []byte, why Cause) {
 func (c *Core) QueueRoom(node int) int {
 	return c.cfg.QueueFrames - c.stations[node].queued()
 }
+
+// Full reports whether a node's queue takes no frame now, whatever it is. That of ns-2 may always
+// have room for routing's.
+func (c *Core) Full(node int) bool { return !c.ns2() && c.QueueRoom(node) <= 0 }
 
 // Advance runs every event up to and including a model time and leaves Now
 // there. A time before Now runs nothing.

@@ -17,7 +17,7 @@
 //   - package ht: formats, lengths and order of 802.11n and 802.11ac,
 //   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
 //   - air.go: who hears what, interference, capture, carrier sense; ns2.go: the
-//     receiver of ns-2,
+//     receiver of ns-2; ns2access.go and ns2queue.go: its channel access and its queue,
 //   - ampdu.go: what stations of 802.11n and 802.11ac do beyond others,
 //   - package ratecontrol: which rate a frame goes at,
 //   - MPDU: frames of the nodes' own stacks of 802.11, in place of Ethernet's (mpdu.go), which package dot11

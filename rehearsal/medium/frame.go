@@ -11,7 +11,8 @@ type frame struct {
 	mpduBytes int
 	delivered bool // handed up at its receiver
 	class     Class
-	mpdu      mpdu // with Config.MPDUs
+	place     uint8 // in ns-2's queue
+	mpdu      mpdu  // with Config.MPDUs
 	ba        blockACKed
 }
 
@@ -60,51 +61,3 @@ func (c *Core) address(f *frame, dst MAC) {
 }
 
 func (c *Core) freeFrame(f *frame) { c.freeFrames = append(c.freeFrames, f) }
-
-// frameQueue is a ring that grows to the interface queue's size and stays.
-type frameQueue struct {
-	ring []*frame
-	head int
-	len  int
-}
-
-func (q *frameQueue) push(f *frame) {
-	q.grow()
-	q.ring[(q.head+q.len)%len(q.ring)] = f
-	q.len++
-}
-
-// pushFront puts a frame before all others.
-func (q *frameQueue) pushFront(f *frame) {
-	q.grow()
-	q.head = (q.head + len(q.ring) - 1) % len(q.ring)
-	q.ring[q.head] = f
-	q.len++
-}
-
-func (q *frameQueue) grow() {
-	if q.len == len(q.ring) {
-		bigger := make([]*frame, max(8, 2*len(q.ring)))
-		for i := range q.len {
-			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
-		}
-		q.ring, q.head = bigger, 0
-	}
-}
-
-// removeIf asks about each frame in turn, and removes those that it is to.
-func (q *frameQueue) removeIf(removes func(*frame) bool) {
-	for range q.len {
-		if f := q.pop(); !removes(f) {
-			q.push(f)
-		}
-	}
-}
-
-func (q *frameQueue) pop() *frame {
-	f := q.ring[q.head]
-	q.ring[q.head] = nil
-	q.head = (q.head + 1) % len(q.ring)
-	q.len--
-	return f
-}

@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/phy"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/propagation"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ratecontrol"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium/ring"
 )
 
 // Limits of IEEE 802.11-2020, annex C: dot11ShortRetryLimit and
@@ -72,7 +73,7 @@ type station struct {
 	response   response
 	ns2        ns2Access
 
-	queue     frameQueue
+	queue     ring.Queue[*frame]
 	head      *frame    // in service
 	beacon    *frame    // waits for its time; nil: none
 	again     []*frame  // of 802.11n and 802.11ac: to be sent again, oldest first
@@ -147,8 +148,8 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 	return s
 }
 
-func (s *station) queued() int   { return s.queue.len }
-func (s *station) push(f *frame) { s.queue.push(f) }
+func (s *station) queued() int   { return s.queue.Len() }
+func (s *station) push(f *frame) { s.queue.Push(f) }
 
 // serveNext takes the next frame into service when there is none.
 func (s *station) serveNext() {

@@ -96,7 +96,7 @@ func (c *Core) Transmit(node int, m MPDU) {
 	}
 	if fault != NotLost {
 		if f.class != Management {
-			c.refuse(s, f.ethernet, fault)
+			c.refuse(s, c.lastFrame, f.ethernet, fault)
 		}
 		c.freeFrame(f)
 		c.mpdus.Sent(node, c.now, Outcome{ID: m.ID, Refused: true})
@@ -112,7 +112,7 @@ func (c *Core) Transmit(node int, m MPDU) {
 	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
 	switch f.mpdu.beacon {
 	case dot11.CellBeacon:
-		s.queue.pushFront(f)
+		s.queue.PushFront(f)
 	case dot11.OwnBeacon:
 		s.holdBeacon(f)
 		return
@@ -169,8 +169,8 @@ func (c *Core) Abandon() {
 			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.beacon.mpdu.id, Refused: true})
 			s.beacon = nil
 		}
-		for s.queue.len > 0 {
-			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.queue.pop().mpdu.id, Refused: true})
+		for s.queue.Len() > 0 {
+			c.mpdus.Sent(s.index, c.now, Outcome{ID: s.queue.Pop().mpdu.id, Refused: true})
 		}
 	}
 }
@@ -208,10 +208,10 @@ func (s *station) heardBeacon(f *frame) {
 		s.finish()
 		return
 	}
-	if s.queue.len > 0 {
-		first := s.queue.ring[s.queue.head]
+	if s.queue.Len() > 0 {
+		first := s.queue.At(0)
 		if first.mpdu.beacon == dot11.CellBeacon && dot11.SameCell(first.mpdu.bytes, f.mpdu.bytes) {
-			s.tell(s.queue.pop(), false)
+			s.tell(s.queue.Pop(), false)
 			s.core.freeFrame(first)
 		}
 	}
@@ -235,7 +235,7 @@ func (s *station) holdBeacon(f *frame) {
 
 // sendBeacon puts the beacon that is due before all that waits (11.1.3.2).
 func (s *station) sendBeacon() {
-	s.queue.pushFront(s.beacon)
+	s.queue.PushFront(s.beacon)
 	s.beacon = nil
 	s.serveNext()
 }

@@ -64,10 +64,10 @@ func (s *station) ns2Widen() { s.cw = min(2*s.cw+1, s.core.phy.CWMax) }
 
 // ns2Serve is send: it takes the next frame into service when there is none.
 func (s *station) ns2Serve() {
-	if s.head != nil || s.queue.len == 0 {
+	if s.head != nil || s.queue.Len() == 0 {
 		return
 	}
-	s.head = s.queue.pop()
+	s.head = s.queue.Pop()
 	s.ns2.rts, s.ns2.tried = s.usesRTS(s.head.mpduBytes), false
 	if s.slots == noBackoff && !(s.ns2.defers && s.ns2Free()) {
 		s.ns2Backoff()

@@ -306,7 +306,7 @@ func (c *Channel) drain(node int) error {
 		}
 		c.core.Enqueue(node, c.buf[:n])
 	}
-	full := c.core.QueueRoom(node) == 0
+	full := c.core.Full(node)
 	if full == p.paused {
 		return nil
 	}
@@ -325,7 +325,7 @@ func (c *Channel) refill() error {
 		return nil
 	}
 	for i := range c.ports {
-		if p := &c.ports[i]; p.paused && !p.gone && c.core.QueueRoom(i) > 0 {
+		if p := &c.ports[i]; p.paused && !p.gone && !c.core.Full(i) {
 			if err := c.drain(i); err != nil {
 				return err
 			}

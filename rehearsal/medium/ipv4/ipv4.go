@@ -22,6 +22,8 @@ const (
 	protocolICMP = 1
 	protocolTCP  = 6
 	protocolUDP  = 17
+
+	udpHeaderBytes, tcpHeaderBytes = 8, 20
 )
 
 // Flow reads an IPv4 header (RFC 791) and the ports of TCP and UDP (RFC 9293,
@@ -56,27 +58,46 @@ func Flow(ip []byte) (flow string, seq uint32) {
 // 0 for DSR's own, which carry nothing, and -1 for all others and where the
 // headers are not there to tell.
 func Payload(ip []byte) int {
-	protocol, header := ip[9], 4*int(ip[0]&15)
-	length := int(order.Uint16(ip[2:4])) - header
-	if order.Uint16(ip[6:8])&0x1fff != 0 || len(ip) < header || length < 0 {
-		return -1
-	}
-	body := ip[header:]
-	if protocol == signalling.ProtocolDSR && len(body) >= 4 {
-		share := signalling.InIP(protocol, body)
-		if share.Whole {
-			return 0
-		}
-		protocol, body, length = body[0], body[min(share.Header, len(body)):], length-share.Header
-	}
-	const udpHeaderBytes, tcpHeaderBytes = 8, 20
+	protocol, body, length := carried(ip)
 	switch {
+	case protocol == signalling.ProtocolDSR && length == 0:
+		return 0
 	case protocol == protocolUDP && length >= udpHeaderBytes:
 		return length - udpHeaderBytes
 	case protocol == protocolTCP && len(body) >= tcpHeaderBytes:
 		return max(length-4*int(body[12]>>4), -1)
 	}
 	return -1
+}
+
+// IsBareACK reports whether an IPv4 packet, or the one in a packet of DSR, is TCP's that
+// acknowledges and carries no data.
+func IsBareACK(ip []byte) bool {
+	const ack = 0x10 // RFC 9293, 3.1
+	protocol, body, _ := carried(ip)
+	return protocol == protocolTCP && len(body) >= tcpHeaderBytes && body[13]&ack != 0 && Payload(ip) == 0
+}
+
+// IsDSR reports whether an IPv4 packet is one of DSR, with data or without.
+func IsDSR(ip []byte) bool { return ip[9] == signalling.ProtocolDSR }
+
+// carried is the protocol of what an IPv4 packet carries, behind the header of DSR if it has one, as
+// much of it as there is, and how many bytes it is long: less than 0 where the headers do not tell.
+func carried(ip []byte) (protocol byte, body []byte, length int) {
+	header := 4 * int(ip[0]&15)
+	length = int(order.Uint16(ip[2:4])) - header
+	if order.Uint16(ip[6:8])&0x1fff != 0 || len(ip) < header || length < 0 {
+		return ip[9], nil, -1
+	}
+	protocol, body = ip[9], ip[header:]
+	if protocol == signalling.ProtocolDSR && len(body) >= 4 {
+		share := signalling.InIP(protocol, body)
+		if share.Whole {
+			return protocol, nil, 0
+		}
+		return body[0], body[min(share.Header, len(body)):], length - share.Header
+	}
+	return protocol, body, length
 }
 
 // In returns the IPv4 packet in an Ethernet frame, if there is one.
