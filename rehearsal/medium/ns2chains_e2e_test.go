@@ -29,11 +29,11 @@ func TestE2ENS2sChainsCarryAsMuchHere(t *testing.T) {
 }
 
 // ns2Chain is what ns-2 carries, in kbit/s.
-func ns2Chain(t *testing.T, kind string, hops, window, seed int) (kbitS float64) {
+func ns2Chain(t *testing.T, kind string, hops, window, seed int, more ...string) (kbitS float64) {
 	t.Helper()
 	again := 0
-	out, err := exec.Command("ns", "testdata/chain.tcl", fmt.Sprint(hops), "2", kind, fmt.Sprint(window),
-		fmt.Sprint(seed)).Output()
+	out, err := exec.Command("ns", append([]string{"testdata/chain.tcl", fmt.Sprint(hops), "2", kind,
+		fmt.Sprint(window), fmt.Sprint(seed)}, more...)...).Output()
 	if err == nil {
 		_, err = fmt.Sscan(string(out), &kbitS, &again)
 	}
