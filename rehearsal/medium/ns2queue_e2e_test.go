@@ -49,7 +49,8 @@ func TestE2ENS2sQueuesDelayDataAsMuchHere(t *testing.T) {
 var plainSegment = inIPv4(6, append(tcpHeader(0x18), 1, 2, 3)...)
 
 // queuedChain is what a sender with so many segments under way gets through in kbit/s, and how long its data take.
-func queuedChain(t *testing.T, hops, window int, spacingM float64, segment, ack []byte, seed uint64) (kbitS, delayMs float64) {
+func queuedChain(t *testing.T, hops, window int, spacingM float64, segment, ack []byte,
+	seed uint64) (kbitS, delayMs float64) {
 	t.Helper()
 	const during = 50 * time.Second
 	cfg := ns2Config(2, hops+1)

@@ -82,7 +82,8 @@ func TestNS2sFullQueue(t *testing.T) {
 	full = slices.Repeat([][]byte{dsrSegment}, 52)
 	full = append(full, slices.Repeat([][]byte{dsrACK}, 51)...)
 	got, lost = ns2Order(t, append(full, dsrMessage)...)
-	if len(got) != 102 || lost != 2 || got[1] != 103 || got[2] != 52 || got[51] != 101 || got[52] != 1 || got[101] != 50 {
+	if len(got) != 102 || lost != 2 || got[1] != 103 || got[2] != 52 || got[51] != 101 || got[52] != 1 ||
+		got[101] != 50 {
 		t.Errorf("%v, %d lost; want 0, 103, 52 to 101, 1 to 50, and 2", got, lost)
 	}
 }
