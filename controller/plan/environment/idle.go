@@ -39,7 +39,9 @@ func (f *Field) Idle(has func(func(wire.Trial) bool) bool) []Idle {
 }
 
 // HasHeights reports whether the loss of a propagation depends on the antennas' heights.
-func HasHeights(propagation string) bool { return propagation != "free_space" && propagation != "log_distance" }
+func HasHeights(propagation string) bool {
+	return propagation != "free_space" && propagation != "log_distance"
+}
 
 // LeaveOutIdle takes the keys away that Idle names.
 func (f *Field) LeaveOutIdle(has func(func(wire.Trial) bool) bool) {
