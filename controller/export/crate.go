@@ -76,8 +76,12 @@ func newCrate(a *archive.Archive, o Options) (crate, error) {
 		}
 		if v.Outcome != wire.Accepted {
 			one["actionStatus"] = "http://schema.org/FailedActionStatus"
-			if one["error"] = v.Reason.String(); o.Redact {
-				one["error"] = string(v.Reason.Code)
+			reason := v.Reason.String()
+			if o.Redact {
+				reason = codeOf(v.Reason)
+			}
+			if reason != "" {
+				one["error"] = reason
 			}
 		}
 		c.actions = append(c.actions, one)
