@@ -22,17 +22,18 @@ const rebootSlack = 10 * time.Minute
 // says "not yet" while the archive may still learn better:
 //
 //   - a record of an attempt is dated by the attempt's first clock estimate of
-//     its node;
+//     its node that is of the same boot;
 //   - without one, once the attempt is sealed, like a record of no trial: by the
 //     attempt that began before it on that node (by the record's number), else
 //     by the next one;
 //   - the controller and the emulated field share one clock, which the first
 //     estimate of the attempt tells.
 type dating struct {
-	estimates map[string]map[wire.TrialKey]estimate // node → attempt → first estimate
-	own       map[wire.TrialKey]int64               // attempt → the controller's wall minus boot clock
-	ownFirst  *estimate                             // the earliest of all
-	began     map[spool][]mark                      // in the order of the spool
+	estimates map[part][]estimate     // in the order in which they were made
+	first     map[part]int64          // the node's boot clock at its first record of the attempt
+	own       map[wire.TrialKey]int64 // attempt → the controller's wall minus boot clock
+	ownFirst  *estimate               // the earliest of all
+	began     map[spool][]mark        // in the order of the spool
 	sealed    map[wire.TrialKey]bool
 }
 
@@ -40,6 +41,12 @@ type dating struct {
 type estimate struct {
 	wallNs int64
 	bootNs int64 // of the node that it is about, when it was made
+}
+
+// part is a node's in an attempt.
+type part struct {
+	node string
+	key  wire.TrialKey
 }
 
 // spool is one numbering of records.
@@ -61,7 +68,8 @@ const (
 
 func newDating() *dating {
 	return &dating{
-		estimates: map[string]map[wire.TrialKey]estimate{},
+		estimates: map[part][]estimate{},
+		first:     map[part]int64{},
 		own:       map[wire.TrialKey]int64{},
 		began:     map[spool][]mark{},
 		sealed:    map[wire.TrialKey]bool{},
@@ -83,16 +91,13 @@ func (d *dating) learn(k wire.TrialKey, h wire.Header, c *wire.Clock) {
 	if _, known := d.own[k]; !known {
 		d.own[k] = own
 	}
-	if d.estimates[c.Peer] == nil {
-		d.estimates[c.Peer] = map[wire.TrialKey]estimate{}
-	}
-	if _, known := d.estimates[c.Peer][k]; !known {
-		d.estimates[c.Peer][k] = estimate{wallNs: own - c.OffsetNs, bootNs: h.TBootNs + c.OffsetNs}
-	}
+	p := part{c.Peer, k}
+	d.estimates[p] = append(d.estimates[p], estimate{wallNs: own - c.OffsetNs, bootNs: h.TBootNs + c.OffsetNs})
 }
 
 // begin notes the first record of an attempt's file.
 func (d *dating) begin(k wire.TrialKey, h wire.Header) {
+	d.first[part{h.Node, k}] = h.TBootNs
 	s := spool{h.Node, h.Epoch}
 	d.began[s] = append(d.began[s], mark{seq: h.Seq, key: k})
 	slices.SortFunc(d.began[s], func(a, b mark) int {
@@ -109,13 +114,24 @@ func (d *dating) offset(h wire.Header, k wire.TrialKey, final bool) (int64, answ
 	if h.Node == controllerNode || h.Node == archive.FieldNode {
 		return d.ownOffset(k, final)
 	}
-	if e, ok := d.estimates[h.Node][k]; ok {
+	if e, ok := d.within(part{h.Node, k}, h.TBootNs); ok {
 		return e.wallNs, dated
 	}
 	if k != (wire.TrialKey{}) && !d.settled(k, final) {
 		return 0, notYet
 	}
-	return d.neighbour(h, final)
+	return d.neighbour(h, k, final)
+}
+
+// within is an attempt's first estimate of the boot in which its node's clock was at bootNs. A clock that is far behind
+// the node's first record of the attempt started over within the attempt.
+func (d *dating) within(p part, bootNs int64) (estimate, bool) {
+	rebooted := func(bootNs int64) bool { return bootNs < d.first[p]-int64(rebootSlack) }
+	i := slices.IndexFunc(d.estimates[p], func(e estimate) bool { return rebooted(e.bootNs) == rebooted(bootNs) })
+	if i < 0 {
+		return estimate{}, false
+	}
+	return d.estimates[p][i], true
 }
 
 func (d *dating) ownOffset(k wire.TrialKey, final bool) (int64, answer) {
@@ -131,8 +147,8 @@ func (d *dating) ownOffset(k wire.TrialKey, final bool) (int64, answer) {
 	return 0, unless(final)
 }
 
-// neighbour dates a record by the attempts around it in its spool.
-func (d *dating) neighbour(h wire.Header, final bool) (int64, answer) {
+// neighbour dates a record by the attempts around it in its spool, other than its own.
+func (d *dating) neighbour(h wire.Header, own wire.TrialKey, final bool) (int64, answer) {
 	marks := d.began[spool{h.Node, h.Epoch}]
 	next := len(marks)
 	for i, m := range marks {
@@ -142,24 +158,31 @@ func (d *dating) neighbour(h wire.Header, final bool) (int64, answer) {
 		}
 	}
 	for i := next - 1; i >= 0; i-- {
-		e, ok := d.estimates[h.Node][marks[i].key]
-		if !ok && !d.settled(marks[i].key, final) {
+		if marks[i].key == own {
+			continue
+		}
+		all := d.estimates[part{h.Node, marks[i].key}]
+		for _, e := range all {
+			if h.TBootNs >= e.bootNs-int64(rebootSlack) {
+				return e.wallNs, dated
+			}
+		}
+		if !d.settled(marks[i].key, final) {
 			return 0, notYet
 		}
-		if ok && h.TBootNs >= e.bootNs-int64(rebootSlack) {
-			return e.wallNs, dated
-		}
-		if ok {
+		if len(all) > 0 {
 			break // the node was started again since
 		}
 	}
 	for _, m := range marks[next:] {
-		e, ok := d.estimates[h.Node][m.key]
-		if !ok && !d.settled(m.key, final) {
-			return 0, notYet
+		all := d.estimates[part{h.Node, m.key}]
+		for _, e := range all {
+			if h.TBootNs <= e.bootNs+int64(rebootSlack) {
+				return e.wallNs, dated
+			}
 		}
-		if ok && h.TBootNs <= e.bootNs+int64(rebootSlack) {
-			return e.wallNs, dated
+		if len(all) == 0 && !d.settled(m.key, final) {
+			return 0, notYet
 		}
 	}
 	return 0, unless(final)

@@ -185,15 +185,18 @@ func (f *follower) target(h wire.Header, wallOffsetNs int64) error {
 // is sealed of the attempt. What comes later may not move the point, which would be another one then.
 func (f *follower) opening(s report.Summary) (time.Time, bool, error) {
 	for _, node := range s.Trial.Nodes() {
-		e, known := f.dating.estimates[node][s.TrialKey]
-		if !known {
+		p := part{node, s.TrialKey}
+		if len(f.dating.estimates[p]) == 0 {
 			continue
 		}
 		w, err := f.window(node, s.TrialKey)
 		if err != nil {
 			return time.Time{}, false, err
 		}
-		if w != nil {
+		if w == nil {
+			continue
+		}
+		if e, known := f.dating.within(p, w.OpenBootNs); known {
 			return time.Unix(0, w.OpenBootNs+e.wallNs), true, nil
 		}
 	}

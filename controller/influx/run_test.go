@@ -332,6 +332,52 @@ func TestReboot(t *testing.T) {
 	}
 }
 
+// A node that is started again within an attempt has two boot clocks in it, and the controller compares both.
+func TestRebootWithinAnAttempt(t *testing.T) {
+	h := func(seq uint64, bootS int64) wire.Header {
+		return wire.Header{Node: "car", Epoch: "e", Seq: seq, TBootNs: bootS * second}
+	}
+	k1, k2 := wire.TrialKey{Trial: 1, Attempt: 1}, wire.TrialKey{Trial: 2, Attempt: 1}
+	before, again, after := wallNs-9000*second, wallNs-50*second, wallNs-51*second
+	learn := func(d *dating, k wire.TrialKey, atS, awayS int64) {
+		d.learn(k, wire.Header{TBootNs: atS * second},
+			&wire.Clock{Peer: "car", OffsetNs: awayS * second, OwnWallOffsetNs: new(wallNs)})
+	}
+	d := newDating()
+	d.begin(k1, h(10, 9101))
+	check := func(when string, h wire.Header, k wire.TrialKey, final bool, want int64, state answer) {
+		t.Helper()
+		if got, said := d.offset(h, k, final); got != want || said != state {
+			t.Errorf("%s: offset %d (%d), want %d (%d)", when, got, said, want, state)
+		}
+	}
+	learn(d, k1, 100, 9000)
+	check("before the reboot", h(20, 9110), k1, false, before, dated)
+	check("long into the attempt", h(21, 9101+3600), k1, false, before, dated)
+	check("after it, before another estimate", h(40, 20), k1, false, 0, notYet)
+	check("of no trial, before another estimate", h(41, 21), wire.TrialKey{}, false, 0, notYet)
+	check("after it, and no other estimate came", h(40, 20), k1, true, 0, never)
+	learn(d, k1, 110, 50)
+	d.sealed[k1] = true
+	check("before the reboot, with both", h(20, 9110), k1, false, before, dated)
+	check("after it, with both", h(40, 20), k1, false, again, dated)
+	check("of no trial, with both", h(41, 21), wire.TrialKey{}, false, again, dated)
+
+	// The estimate after the reboot is the next attempt's, or the only one.
+	d = newDating()
+	d.begin(k1, h(10, 9101))
+	learn(d, k1, 100, 9000)
+	d.sealed[k1] = true
+	learn(d, k2, 400, 51)
+	d.begin(k2, h(50, 452))
+	check("by the next attempt", h(40, 20), k1, false, after, dated)
+	d = newDating()
+	d.begin(k1, h(10, 9101))
+	learn(d, k1, 110, 50)
+	check("after it, by the only estimate", h(40, 20), k1, true, again, dated)
+	check("before it, and the only estimate is of after it", h(20, 9110), k1, true, 0, never)
+}
+
 // slow takes so long for a batch.
 type slow time.Duration
 
