@@ -551,7 +551,8 @@ func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
 
 // The reason of an attempt is dropped but for its code. One that is a text alone has none: no file has anything of it.
 //
-//attack:archive whoever is given a redacted export looks for what people and programs wrote of an attempt
+//attack:archive whoever is given a redacted export looks for what people and programs wrote of an attempt | of its
+//attack:and reason only the code is exported
 func TestRedactedHasNoTextOfAReason(t *testing.T) {
 	const secret = "anna"
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 2})
