@@ -255,8 +255,11 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 	for _, name := range wholeNumbers {
 		fields[name] = metrics.Value(s.Rows, "", name)
 	}
-	flows := slices.DeleteFunc(slices.Clone(t.Traffic),
-		func(f wire.Flow) bool { return f.Background || f.Kind == wire.KindDelay })
+	flows := t.Measured()
+	if len(flows) == 0 { // of UDP alone
+		flows = slices.DeleteFunc(slices.Clone(t.Traffic),
+			func(f wire.Flow) bool { return f.Background || f.Kind == wire.KindDelay })
+	}
 	fields[metrics.RetransmitsName] = metrics.Sum(s.Rows, flows, metrics.RetransmitsName)
 	if len(flows) == 1 {
 		for _, name := range flowNumbers {

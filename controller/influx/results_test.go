@@ -101,6 +101,34 @@ func TestResultsAreTheMetrics(t *testing.T) {
 	}
 }
 
+// The measured flows of a result are those of the report: a UDP flow beside one of TCP takes nothing from it.
+func TestAUDPFlowBesideTheMeasuredOne(t *testing.T) {
+	udp := wire.Flow{Name: "video", Kind: "iperf3_udp", Port: 5003, Streams: 1, ClientPort: 44000, DurationS: 10}
+	a := synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8}, Repetitions: 1,
+		Change: func(t *wire.Trial) {
+			udp.From, udp.To = t.Sender, t.Receiver
+			t.Traffic = append(t.Traffic, udp)
+		}})
+	points, _ := published(t, a.Dir())
+	results := resultsOf(points)
+	for _, d := range a.Decisions() {
+		rows, err := metrics.Of(a, d.TrialKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := results[fmt.Sprintf("%d.%d", d.Trial, d.Attempt)]
+		for _, name := range []string{metrics.RetransmitsName, "rtt_mean_ms"} {
+			if want := "," + name + "=" + metrics.Number(*metrics.Value(rows, "bulk", name)); !strings.Contains(line,
+				want) {
+				t.Errorf("trial %d: no %s in %s", d.Trial, want, line)
+			}
+		}
+	}
+	if len(results) != 2 {
+		t.Errorf("%d results, want 2", len(results))
+	}
+}
+
 // Beside each step of a trial on the car's node stands what the plan asks.
 func TestTargetsStandBesideTheSteps(t *testing.T) {
 	const name = influx.TargetName + ","
