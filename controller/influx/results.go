@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -242,6 +243,7 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": new(s.Verdict.Reason.String()),
 		"place": info.Place, "pass": t.Pass,
 		"planned_trials": len(info.Plan.Trials), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
+		"window_ms": int(math.Ceil(t.DurationS * 1e3)),
 	}
 	if s.Verdict.Outcome == wire.Accepted {
 		fields["accepted"] = 1

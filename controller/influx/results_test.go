@@ -75,6 +75,7 @@ func TestResultsAreTheMetrics(t *testing.T) {
 			",factor_car_unit=" + trial.Factors["car_unit"] + ",",
 			"speed=" + metrics.Number(*trial.SpeedMps),
 			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + string(d.Outcome) + `"`, `place="bench"`, "planned_trials=4i",
+			",window_ms=10000i,",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
 			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
 			",delay_round_trip_p50_ms=" + metrics.Number(*metrics.Value(rows, "delay", metrics.DelayRoundTripP50Ms)),

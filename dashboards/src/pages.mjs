@@ -2,7 +2,7 @@
 import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
-import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
+import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, toResult, trials, variable } from "./parts.mjs";
 import { attempts, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
@@ -63,10 +63,7 @@ function fleet() {
   const above = (orange, red) => [green, { value: orange, color: "orange" }, { value: red, color: "red" }];
   const below = (red, orange) => [{ value: null, color: "red" }, { value: red, color: "orange" }, { value: orange, color: "green" }];
   const ofNode = { filter: ofRun, where: tested };
-  const latest = (measurement, columns, refId, { by = "node", as = {}, where = tested } = {}) => {
-    const picked = columns.map((c) => `last("${c}") AS "${as[c] ?? c}"`).join(", ");
-    return target(`SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY "${by}"`, { format: "table", refId });
-  };
+  const latest = (measurement, columns, refId) => target(lastOf(measurement, columns, tested), { format: "table", refId });
   return page(pages.fleet, "Fieldmesh: fleet", "Every node: heard or not, GPS, clock, radio, battery, disk, version.")
     .withVariable(runs()).withVariable(nodes())
     .withPanel(number("Nodes of the run", "none", [target(`SELECT count("newest") FROM (SELECT last("seq") AS "newest" FROM "fm_trial" WHERE ${ofRun} GROUP BY "node")`)], { w: 4, h: 4, description: "That have sent a record of a trial." }))
@@ -74,12 +71,12 @@ function fleet() {
     .withPanel(curves("Records by node", "records/s", [target(`SELECT count("seq") / 10 FROM "fm_interface" WHERE ${ofRun} AND ${tested} GROUP BY time(10s), "node" fill(0)`, { alias: "$tag_node" })], { w: 16, h: 4, min: 0, plain: true, description: "Zero: the node is silent, or rests between trials." }))
     .withPanel(list("Nodes", [
       latest("fm_gps", ["mode", "fix_age_ms"], "A"),
-      latest("fm_station", ["signal_dbm"], "B", { where: `${tested} AND ${heard}` }),
+      target(`SELECT last("signal_dbm") AS "signal_dbm" FROM "fm_station" WHERE ${ofRun} AND ${tested} AND ${heard} GROUP BY "node"`, { format: "table", refId: "B" }),
       latest("fm_machine", ["battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm"], "C"),
       latest("fm_provenance", ["agent", "tested_interface"], "D"),
       latest("fm_trial", ["state", "reason"], "E"),
     ], {
-      w: 24, h: 10, description: "Each node's newest values. GPS mode: 1 no fix, 2 2-D, 3 3-D. Signal: when a peer was last heard. Spool: records on the node's disk, delivered ones among them until the room is needed.",
+      w: 24, h: 10, description: "Each node's newest record of each kind. GPS mode: 1 no fix, 2 2-D, 3 3-D. Signal: when a peer was last heard. Spool: records on the node's disk, delivered ones among them until the room is needed.",
       units: { fix_age_ms: "ms", signal_dbm: "suffix: dBm", battery_percent: "percent", temperature_c: "celsius", disk_free_bytes: "decbytes", spool_bytes: "decbytes" },
       colours: { mode: below(2, 3), fix_age_ms: above(1000, 1500), signal_dbm: below(-85, -75), battery_percent: below(15, 30), temperature_c: above(70, 85), disk_free_bytes: below(2e8, 1e9) },
       transformations: join("node", ["mode", "fix_age_ms", "signal_dbm", "battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm", "agent", "tested_interface", "state", "reason"]),
@@ -92,11 +89,11 @@ function fleet() {
       target(rate("fm_interface", "tx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node sent" }),
       target(rate("fm_interface", "rx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node received", refId: "B" }),
     ], { w: 12, min: 0 }))
-    .withPanel(list("Agents", [target(lastOf("fm_provenance", ["agent", "kernel", "arch", "machine", "tested_interface", "driver"]), { format: "table" })], { w: 24, h: 6, transformations: order([], ["Time"]) }))
+    .withPanel(list("Agents", [target(lastOf("fm_provenance", ["agent", "kernel", "arch", "machine", "tested_interface", "driver"]), { format: "table" })], { w: 24, h: 6, transformations: order([], ["Time", "record"]) }))
     .withPanel(curves("Battery", "percent", [target(newest("fm_machine", "battery_percent", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, min: 0, max: 100, description: "Of nodes that have one." }))
     .withPanel(curves("Temperature", "celsius", [target(newest("fm_machine", "temperature_c", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, description: "Of the hottest zone, where the kernel tells one." }))
     .withPanel(curves("Disk left for records", "decbytes", [target(newest("fm_machine", "disk_free_bytes", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, min: 0, points: true }))
-    .withPanel(list("Steps of trials", [target(rows("fm_trial", ["node", "trial", "attempt", "state", "outcome", "reason"], { where: tested, order: "DESC" }), { format: "table" })], { w: 12, h: 10, links: { trial: toLive } }))
+    .withPanel(list("Steps of trials", [target(rows("fm_trial", ["node", "trial", "attempt", "state", "outcome", "reason"], { where: tested, order: "DESC" }), { format: "table" })], { w: 12, h: 10, links: { trial: toLive(180000) } }))
     .withPanel(list("Changes made to the nodes, and put back", [target(rows("fm_change", ["node", "scope", "action", "what"], { where: tested, order: "DESC" }), { format: "table" })], { w: 12, h: 10 }));
 }
 
@@ -129,8 +126,8 @@ function campaign() {
   ])
     d.withPanel(matrix(title, cells(field, "variant", "routing"), field, "variant", "routing", { w: 8, h: 7, unit, description: `${description} Mean of the accepted attempts: TCP variant down, routing protocol across. Empty without captures, where it needs them.` }));
   d.withPanel(matrix("Without a connection", cells("connect_censored_ms", "variant", "routing", { of: "count" }), "connect_censored_ms", "variant", "routing", { w: 24, h: 5, unit: "none", description: "Accepted attempts whose client asked for its first connection in vain until the window closed or it gave up: TCP variant down, routing protocol across. Empty without captures." }));
-  return d.withPanel(list("Attempts", [target(attempts(["outcome", "reason", "speed_target_mps", "speed_mean_mps", "distance_mean_m", "throughput_bps", "retransmits", "rtt_mean_ms", "clock_error_ms"], ["trial", "attempt", "section", "unit", "direction", "variant", "routing"], { where: `"section" =~ /^$section$/` }), { format: "table" })], {
-    w: 24, h: 12, links: { trial: toLive },
+  return d.withPanel(list("Attempts", [target(attempts(["outcome", "reason", "speed_target_mps", "speed_mean_mps", "distance_mean_m", "throughput_bps", "retransmits", "rtt_mean_ms", "clock_error_ms"], ["trial", "attempt", "section", "unit", "direction", "variant", "routing"], { where: `"section" =~ /^$section$/`, linked: true }), { format: "table" })], {
+    w: 24, h: 12, ...toResult,
     transformations: order(["Time", "trial", "attempt", "outcome", "reason", "section", "unit", "direction", "variant", "routing"]),
     units: { speed_target_mps: "velocityms", speed_mean_mps: "velocityms", distance_mean_m: "lengthm", throughput_bps: "bps", rtt_mean_ms: "ms", clock_error_ms: "ms" },
   }));
@@ -193,7 +190,7 @@ function results() {
     ]))
     .withPanel(list("$outcome by $factor", [target(spread(["$factor"]), { format: "table" })], { w: 24, h: 8, shaded: ["mean"], units, description, transformations: order([], ["Time"]) }))
     .withPanel(list("$outcome by $factor and $second", [target(spread(["$factor", "$second"]), { format: "table" })], { w: 24, h: 12, shaded: ["mean"], units, description, transformations: order([], ["Time"]) }))
-    .withPanel(list("Attempts", [target(attempts(["$outcome", "speed_mean_mps", "distance_mean_m"], ["trial", "attempt", "$factor", "$second"], { where: counted }), { format: "table" })], { w: 24, h: 12, links: { trial: toLive }, units: { speed_mean_mps: "velocityms", distance_mean_m: "lengthm" } }));
+    .withPanel(list("Attempts", [target(attempts(["$outcome", "speed_mean_mps", "distance_mean_m"], ["trial", "attempt", "$factor", "$second"], { where: counted, linked: true }), { format: "table" })], { w: 24, h: 12, ...toResult, units: { speed_mean_mps: "velocityms", distance_mean_m: "lengthm" } }));
 }
 
 export const all = { live, map, fleet, campaign, compare, results };

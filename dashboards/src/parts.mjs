@@ -182,7 +182,7 @@ export function matrix(title, query, field, row, column, { w = 8, h = 7, unit = 
 }
 
 /** list is a table; units are by column. */
-export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, links = {}, shaded = [], description = "", transformations = [] } = {}) {
+export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, links = {}, shaded = [], hidden = [], description = "", transformations = [] } = {}) {
   const p = new table.PanelBuilder().title(title).description(description).datasource(source).filterable(true);
   for (const t of targets) p.withTarget(t);
   for (const t of transformations) p.withTransformation(t);
@@ -197,6 +197,10 @@ export function list(title, targets, { w = 24, h = 8, units = {}, colours = {}, 
   for (const name of shaded) {
     add(name, "custom.cellOptions", { type: "color-background", mode: "basic" });
     add(name, "color", { mode: "continuous-blues" });
+  }
+  for (const name of hidden) {
+    add(name, "custom.hidden", true); // to Grafana before 12.2
+    add(name, "custom.hideFrom", { viz: true, legend: false, tooltip: false });
   }
   if (!transformations.some((t) => t.id === "joinByField")) add("Time", "custom.width", 170);
   for (const [name, link] of Object.entries(links)) add(name, "links", [link]);
@@ -215,7 +219,13 @@ export const order = (columns, without = []) => [
   { id: "organize", options: { indexByName: Object.fromEntries(columns.map((c, i) => [c, i])), excludeByName: Object.fromEntries(without.map((c) => [c, true])), renameByName: {}, includeByName: {} } },
 ];
 
-/** toLive opens the live dashboard at the row's trial. */
-export const toLive = { title: "Live trial", url: `/d/${pages.live}?var-run=\${run}&var-trial=\${__value.raw}&\${__url_time_range}` };
+/**
+ * toLive opens the live dashboard at the row's trial, for so many milliseconds around the row's time. The time range of
+ * the row's own page may be a month, in which no curve has a trial of seconds.
+ */
+export const toLive = (ms) => ({ title: "Live trial", url: `/d/${pages.live}?var-run=\${run}&var-trial=\${__value.raw}&time=\${__value.time}&time.window=${ms}` });
+
+/** toResult does so from a result: its column view_ms is for the link alone. */
+export const toResult = { links: { trial: toLive("${__data.fields.view_ms}") }, hidden: ["view_ms"] };
 
 export { target };

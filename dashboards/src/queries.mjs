@@ -56,10 +56,13 @@ export function rows(measurement, fields, { where = "", filter = ofRun, order = 
   return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "${measurement}" WHERE ${filter}${more}${order && ` ORDER BY time ${order}`}`;
 }
 
-/** lastOf is the newest row of every node. */
-export function lastOf(measurement, fields, tags = ["node"], where = "") {
-  const picked = fields.map((f) => `last("${f}") AS "${f}"`).join(", ");
-  return `SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}`;
+/**
+ * lastOf is the newest point of every node: a column that this point does not have is empty. The newest value of each
+ * column by itself would be of different points, and a reason that is over would stand beside the step of now.
+ */
+export function lastOf(measurement, fields, where = "") {
+  const picked = fields.map((f) => `"${f}"`).join(", ");
+  return `SELECT last("seq") AS "record", ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY "node"`;
 }
 
 /**
@@ -69,11 +72,14 @@ export function lastOf(measurement, fields, tags = ["node"], where = "") {
  */
 export const counted = `"counts" = 1`;
 
-/** attempts are results as rows, each with the tags that are asked for. */
-export function attempts(fields, tags, { where = "", filter = ofRun } = {}) {
+/** view is how long a link to a trial shows, in ms: half a minute before its window and after it, and so long again before. */
+const view = `"window_ms" * 2 + 60000 AS "view_ms"`;
+
+/** attempts are results as rows, each with the tags that are asked for; linked are those with a link to their trial. */
+export function attempts(fields, tags, { where = "", filter = ofRun, linked = false } = {}) {
   const more = where && ` AND ${where}`;
   const by = tags.length ? ` GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}` : "";
-  return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
+  return `SELECT ${[...fields.map((f) => `"${f}"`), ...(linked ? [view] : [])].join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
 }
 
 /** cells are the mean of a field over the attempts that count, or how many have it, by two tags. */

@@ -71,6 +71,7 @@ func result() Measurement {
 			text("place", "rehearsal, road or bench"),
 			text("pass", "calibration; absent for an attempt that answers the campaign's question"),
 			integer("planned_trials", "", "trials of the plan, those of all shards together"),
+			integer("window_ms", "ms", "length of the measuring window by the plan, rounded up"),
 			float("speed_target_mps", "m/s", "the plan's target speed of the car"),
 			float("speed_mean_mps", "m/s", "the car's GPS speed over the window, weighted by time"),
 			float("in_band_share", "1", "share of the window in which a fresh fix had the car within the speed band"),

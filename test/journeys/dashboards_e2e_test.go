@@ -93,7 +93,7 @@ func runTimes(t *testing.T, db *testnet.Influxd) (from, to string) {
 }
 
 var (
-	renamed  = regexp.MustCompile(`AS "([^"]+)"`)
+	renamed  = regexp.MustCompile(`[^, ]+(?: [*+/] \d+)* AS "([^"]+)"`)
 	selected = regexp.MustCompile(`"([^"]+)"`)
 	grouped  = regexp.MustCompile(`GROUP BY ([^()]*)$`) // the outermost, where it is by tags only
 )
@@ -115,11 +115,7 @@ func columnsOf(t *testing.T, what string, q dashboards.Query, rows []map[string]
 		return
 	}
 	head, _, _ := strings.Cut(q.Text, " FROM ")
-	names := renamed.FindAllStringSubmatch(head, -1)
-	if names == nil {
-		names = selected.FindAllStringSubmatch(head, -1)
-	}
-	for _, n := range names {
+	for _, n := range selected.FindAllStringSubmatch(renamed.ReplaceAllString(head, `"$1"`), -1) {
 		if _, ok := rows[0][n[1]]; !ok {
 			t.Errorf("%s: no column %q in %v", what, n[1], rows[0])
 		}

@@ -1,0 +1,124 @@
+//go:build e2e
+
+package influx
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/dashboards"
+)
+
+// panel is what a panel's query answers, by the dashboard's name and the panel's title and letter.
+func (d *influxd) panel(name string, fill *strings.Replacer) []map[string]any {
+	d.t.Helper()
+	all, err := dashboards.All()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, board := range all {
+		for _, q := range board.Panels {
+			if board.Name+"/"+q.Name == name {
+				return d.admin(fill.Replace(q.Text))
+			}
+		}
+	}
+	d.t.Fatalf("there is no panel %s", name)
+	return nil
+}
+
+// A node's row in Fleet is its newest record of each kind: a reason, an alarm and a fix that are over are not in it.
+func TestFleetShowsWhatIsNotWhatWas(t *testing.T) {
+	d := newInfluxd(t)
+	refused, err := d.prepare().Write(t.Context(), []byte(
+		`fm_trial,run=r,trial=1,attempt=1,node=a seq=1i,state="kept",reason="gate_timeout: late" 1000000001
+fm_trial,run=r,trial=1,attempt=2,node=a seq=5i,state="armed" 1000000005
+fm_trial,run=r,trial=1,attempt=1,node=b seq=1i,state="armed" 1000000001
+fm_trial,run=r,trial=1,attempt=1,node=b seq=5i,state="kept",reason="stalled" 1000000005
+fm_machine,run=r,node=a seq=2i,battery_percent=4,alarm="battery: 4 %" 1000000002
+fm_machine,run=r,node=a seq=6i,battery_percent=80 1000000006
+fm_gps,run=r,trial=1,attempt=1,node=a seq=3i,mode=3i,fix_age_ms=80 1000000003
+fm_gps,run=r,trial=1,attempt=2,node=a seq=7i,mode=1i 1000000007
+fm_provenance,run=r,node=a seq=4i,agent="1",machine="X",tested_interface="wlan0",driver="ath9k" 1000000004
+fm_provenance,run=r,node=a seq=8i,agent="2",tested_interface="wlan1" 1000000008
+`))
+	if err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	fill := dashboards.Macros(map[string]string{"run": "r"}, "1000000000", "1999999999", "1s")
+	for _, want := range []struct{ panel, columns, rows string }{
+		{"fleet/Nodes A", "node mode fix_age_ms", "[a 1 <nil>]"},
+		{"fleet/Nodes C", "node battery_percent alarm", "[a 80 <nil>]"},
+		{"fleet/Nodes D", "node agent tested_interface", "[a 2 wlan1]"},
+		{"fleet/Nodes E", "node state reason", "[a armed <nil>] [b kept stalled]"},
+		{"fleet/Agents A", "node agent machine tested_interface driver", "[a 2 <nil> wlan1 <nil>]"},
+	} {
+		var got []string
+		for _, row := range d.panel(want.panel, fill) {
+			var values []any
+			for column := range strings.FieldsSeq(want.columns) {
+				values = append(values, row[column])
+			}
+			got = append(got, fmt.Sprint(values))
+		}
+		slices.Sort(got)
+		if all := strings.Join(got, " "); all != want.rows {
+			t.Errorf("%s shows %s, want %s", want.panel, all, want.rows)
+		}
+	}
+}
+
+// The link of a row in Campaign and in Results opens a time in which the curves show the trial, as Grafana reads
+// `time` and `time.window`: so many milliseconds with that moment in the middle. In the page's own time they are empty.
+func TestALinkToATrialShowsItsCurves(t *testing.T) {
+	const ms, opened, closed, month = int64(1e6), int64(1_790_000_000e9), int64(1_790_000_010e9), int64(30 * 86400e9)
+	points := fmt.Appendf(nil, "fm_result,run=r,trial=7,attempt=1,section=A,variant=cubic outcome=\"accepted\","+
+		"counts=1i,throughput_bps=8e6,window_ms=%di %d\n", (closed-opened)/ms, opened)
+	for at := opened; at < closed; at += 100 * ms {
+		points = fmt.Appendf(points, "fm_tcp,run=r,trial=7,attempt=1,node=b,flow=bulk,stream=1 "+
+			"bytes_received=%di,retransmits_total=%di %d\n", (at-opened)/ms*1000, (at-opened)/ms/500, at)
+	}
+	d := newInfluxd(t)
+	if refused, err := d.prepare().Write(t.Context(), points); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	drawn := func(curve string, from, to int64, interval string) (n int) {
+		for _, row := range d.panel(curve, dashboards.Macros(map[string]string{"run": "r", "trial": "7"},
+			fmt.Sprint(from), fmt.Sprint(to), interval)) {
+			if row["sum"] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	from, to := opened-month/2, opened+month/2
+	curves := []string{"live/Throughput A", "live/Retransmissions A"}
+	for _, curve := range curves {
+		if n := drawn(curve, from, to, "1h"); n != 0 {
+			t.Errorf("%s has %d values in a month: the link may keep the page's time", curve, n)
+		}
+	}
+	for _, page := range []string{"campaign/Attempts A", "results/Attempts A"} {
+		rows := d.panel(page, dashboards.Macros(map[string]string{"run": "r"}, fmt.Sprint(from), fmt.Sprint(to), "1h"))
+		if len(rows) != 1 {
+			t.Fatalf("%s has the rows %v", page, rows)
+		}
+		at, err := rows[0]["time"].(json.Number).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		width, _ := rows[0]["view_ms"].(json.Number)
+		half, err := width.Int64()
+		if half *= ms / 2; err != nil || half <= closed-opened {
+			t.Errorf("%s: view_ms is %v (%v)", page, rows[0]["view_ms"], err)
+		}
+		for _, curve := range curves {
+			if n := drawn(curve, at-half, at+half, "100ms"); n != 99 {
+				t.Errorf("%s, by the link of %s, has %d values, want 99 of 100 samples", curve, page, n)
+			}
+		}
+	}
+}
