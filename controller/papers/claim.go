@@ -170,8 +170,8 @@ const Margin = 0.1
 
 // rule is how claims are decided, in the words of the report. It was laid down before
 // any trial was driven. Added after the runs in the guides: what it says of ratios, of
-// none, of repetitions with several pairs, of every one and every cell, of what a run asks
-// in part, and of the interval of one of several parts.
+// none, of what does not vary, of repetitions with several pairs, of every one and every
+// cell, of what a run asks in part, and of the interval of one of several parts.
 const rule = "A claim is a statement of the paper or what its tables show, and each of its comparisons is a part of " +
 	"it. " +
 	"What the paper says of every one, of both or of all has a part for each, and what its tables show has one for " +
@@ -190,6 +190,8 @@ const rule = "A claim is a statement of the paper or what its tables show, and e
 	"A range, of a ratio, a difference or a level, is supported when the %[1]s interval lies wholly within it and " +
 	"contradicted when it lies wholly outside. " +
 	"That there is none is supported when every repetition has 0, and contradicted when one has more. " +
+	"What does not vary has no interval: two that are equal in every repetition have the difference 0 and the ratio " +
+	"1, a level that repeats is what it is, and other differences that repeat decide nothing. " +
 	"A ratio is that of the two means, its interval Fieller's. Only throughput ÷ R-TCP's is taken of each two " +
 	"trials, and compared as their mean; where R-TCP carried nothing there is none. " +
 	"Below three repetitions nothing is decided, nor of times where one of the trials had not come to it when its " +
@@ -429,6 +431,9 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 			p.Verdict = within(p.Ratio.Low, p.Ratio.High, c.Low, c.High)
 		}
 	}
+	if verdict := c.unvarying(as, bs); verdict != "" {
+		p.Verdict, p.Test = verdict, "each repetition"
+	}
 	p.Test += fmt.Sprintf("%s, n = %d", c.bounds(), p.N)
 	if of.each > 1 {
 		p.Test += fmt.Sprintf(", each the mean of %d %s", of.each, counted)
@@ -455,6 +460,35 @@ func noneOf(values []float64) string {
 		return Contradicted
 	}
 	return Supported
+}
+
+// unvarying decides on values of which there is no interval because they do not vary: two that are
+// equal in each of three repetitions or more, and a level that all of these have. "" is for all else:
+// of a difference that repeats and is not 0 nobody knows whether it is more than one step of a count.
+func (c Claim) unvarying(as, bs []float64) string {
+	if len(as) < 3 {
+		return ""
+	}
+	equal := slices.Equal(as, bs)
+	switch c.Relation {
+	case Same:
+		if equal {
+			return Supported
+		}
+	case Apart:
+		if equal {
+			return within(new(0.0), new(0.0), c.Low, c.High)
+		}
+	case Ratio:
+		if equal && slices.Max(as) > 0 { // of nothing there is no ratio
+			return within(new(1.0), new(1.0), c.Low, c.High)
+		}
+	case Level:
+		if slices.Min(as) == slices.Max(as) {
+			return within(&as[0], &as[0], c.Low, c.High)
+		}
+	}
+	return ""
 }
 
 // lacking are the values over which a claim has a mean and that its pairs, of which each

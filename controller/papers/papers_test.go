@@ -152,12 +152,12 @@ func TestDecisions(t *testing.T) {
 			"reno": {1, 2, 3}, "tahoe": {9, 9, 9}}, Contradicted},
 		{"perhaps best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
 			"reno": {1, 2, 3}, "tahoe": {5, 6, 7}}, Undecided},
-		{"same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {50, 60, 70}},
+		{"same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {50, 61, 69}},
 			Supported},
 		{"not the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70},
 			"reno": {70, 80, 90}}, Contradicted},
-		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {5, 6, 7}},
-			Undecided},
+		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {5, 7, 6}}, Undecided},
 		{"ratio", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
 			map[string][]float64{"vegas": {100, 200, 300}, "reno": {10, 20, 30}}, Supported},
 		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {100, 200, 300},
@@ -196,7 +196,85 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A pair's trials differ in nothing but what is compared.
+// What does not vary has no t interval: two that are equal in each of three repetitions are the same
+// all the same, and a level that repeats is what it is. Others that do not vary decide nothing.
+func TestValuesThatDoNotVary(t *testing.T) {
+	type values = map[string][]float64
+	zero, half, five, more := []float64{0, 0, 0}, []float64{0.5, 0.5, 0.5}, []float64{5, 5, 5}, []float64{7, 7, 7}
+	tenth := []*float64{new(0.9), new(1.1)}
+	for _, k := range []struct {
+		name     string
+		relation Relation
+		bounds   []*float64 // from, to
+		values   values
+		verdict  string
+	}{
+		{"none of both", Same, nil, values{"vegas": zero, "reno": zero}, Supported},
+		{"equal", Same, nil, values{"vegas": five, "reno": five}, Supported},
+		{"equal while repetitions differ", Same, nil, values{"vegas": {0.001, 0, 0.0005}, "reno": {0.001, 0, 0.0005}},
+			Supported},
+		{"equal twice", Same, nil, values{"vegas": {5, 5}, "reno": {5, 5}}, Undecided},
+		{"equal once", Same, nil, values{"vegas": {5}, "reno": {5}}, Undecided},
+		{"equal twice, and once unknown", Same, nil, values{"vegas": five, "reno": {5, 5}}, Undecided},
+		{"unknown", Same, nil, values{"vegas": five}, NotAsked},
+		{"equal but for one", Same, nil, values{"vegas": zero, "reno": {0, 0, 1}}, Undecided},
+		{"one difference throughout", Same, nil, values{"vegas": five, "reno": more}, Undecided},
+		{"one small difference throughout", Same, nil, values{"vegas": {100, 100, 100}, "reno": {101, 101, 101}},
+			Undecided},
+		{"more", More, nil, values{"vegas": more, "reno": five}, Undecided},
+		{"more, and equal", More, nil, values{"vegas": five, "reno": five}, Undecided},
+		{"less", Less, nil, values{"vegas": five, "reno": more}, Undecided},
+		{"in no case less", Apart, []*float64{new(0.0), nil}, values{"vegas": five, "reno": five}, Supported},
+		{"a difference", Apart, []*float64{new(1.0), nil}, values{"vegas": five, "reno": five}, Contradicted},
+		{"a difference that does not vary", Apart, []*float64{new(1.0), nil}, values{"vegas": more, "reno": five},
+			Undecided},
+		{"a difference of too few", Apart, []*float64{new(0.0), nil}, values{"vegas": {5, 5}, "reno": {5, 5}}, Undecided},
+		{"a ratio of 1", Ratio, tenth, values{"vegas": five, "reno": five}, Supported},
+		{"a ratio of 1 while repetitions differ", Ratio, tenth, values{"vegas": {1, 3, 0.1}, "reno": {1, 3, 0.1}},
+			Supported},
+		{"a ratio of more than 1", Ratio, []*float64{new(1.5), nil}, values{"vegas": five, "reno": five}, Contradicted},
+		{"a ratio that does not vary", Ratio, []*float64{new(1.1), nil}, values{"vegas": more, "reno": five}, Undecided},
+		{"a ratio of none to none", Ratio, tenth, values{"vegas": zero, "reno": zero}, Undecided},
+		{"a ratio of too few", Ratio, tenth, values{"vegas": {5, 5}, "reno": {5, 5}}, Undecided},
+		{"a level", Level, tenth, values{"vegas": {1, 1, 1}}, Supported},
+		{"a level beyond", Level, tenth, values{"vegas": half}, Contradicted},
+		{"a level of too few", Level, tenth, values{"vegas": {1, 1}}, Undecided},
+	} {
+		claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
+			Relation: k.relation}
+		if k.bounds != nil {
+			claim.Low, claim.High = k.bounds[0], k.bounds[1]
+		}
+		if k.relation == Level {
+			claim.B = nil
+		}
+		got := Decide(claim, trials("m", k.values), tInterval)
+		if got.Verdict != k.verdict {
+			t.Errorf("%s: %s (%+v), want %s", k.name, got.Verdict, got.Parts, k.verdict)
+		}
+		if told := strings.HasPrefix(got.Parts[0].Test, "each repetition"); k.relation != More && k.relation != Less &&
+			told != (k.verdict == Supported || k.verdict == Contradicted) {
+			t.Errorf("%s: it is told as of %q", k.name, got.Parts[0].Test)
+		}
+	}
+}
+
+// Times that are equal as far as they are known decide nothing where one is not known.
+func TestEqualTimesThatAreCensoredDecideNothing(t *testing.T) {
+	claim := Claim{Metric: "connect_time_ms", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
+		Relation: Same}
+	all := trials(claim.Metric, map[string][]float64{"vegas": {100, 100, 100}, "reno": {100, 100, 100}})
+	if got := Decide(claim, all, tInterval); got.Verdict != Supported {
+		t.Fatalf("%+v", got)
+	}
+	late := all[0]
+	late.Repetition, late.Values, late.Times = 4, nil,
+		map[string][]stats.Duration{claim.Metric: {{Value: 9000, Censored: true}}}
+	if got := Decide(claim, append(all, late), tInterval); got.Verdict != Undecided {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What is known of times are the short ones: where one is only known to be
 // longer, nothing is decided.
 func TestCensoredTimesDecideNothing(t *testing.T) {
@@ -481,6 +559,7 @@ func TestConditionsAreWords(t *testing.T) {
 	}
 }
 
+// A pair's trials differ in nothing but what is compared.
 func TestPairsAreAlike(t *testing.T) {
 	one := func(rep int, v float64, facts ...string) Trial {
 		out := Trial{Repetition: rep, Facts: map[string]string{}, Values: map[string]float64{"m": v}}
@@ -518,7 +597,7 @@ func like(p Published, scenario string, factor float64, repetitions int) []Trial
 
 func tInterval(values []float64) (float64, *float64) {
 	mean, _ := interval(values)
-	if len(values) < 3 {
+	if len(values) < 3 || slices.Min(values) == slices.Max(values) { // as the report's own
 		return mean, nil
 	}
 	ss := 0.0
@@ -649,8 +728,11 @@ func TestPublishedFiguresChangeNoMeasuredCell(t *testing.T) {
 		for _, k := range p.Tables("grid", like(read(t), "grid", 1, 3), tInterval) {
 			for _, r := range k.Rows {
 				for _, c := range r.Cells {
-					out = append(out, fmt.Sprint(k.Metric, k.Unit, r.Routing, r.Motion, c.Ours.Mean, *c.Ours.Half,
-						c.Ours.N))
+					half := 0.0
+					if c.Ours.Half != nil {
+						half = *c.Ours.Half
+					}
+					out = append(out, fmt.Sprint(k.Metric, k.Unit, r.Routing, r.Motion, c.Ours.Mean, half, c.Ours.N))
 				}
 			}
 		}
