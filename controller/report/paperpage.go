@@ -64,6 +64,7 @@ type runView struct {
 	About              [][2]string
 	Means              string
 	Doubts, Deviations []string
+	NamedSince         []string // deviations that the campaign has as it ships, and the run's own file lacks
 	Figures            []pageFigure
 	Undrawn            []undrawn
 	answers.View
@@ -159,12 +160,18 @@ func Paper(id string, runs []Tables, campaigns []*plan.Campaign) (PaperPage, err
 				break
 			}
 			if c.Name == d.Info.Campaign && c.SHA256 != d.Info.Plan.CampaignSHA256 {
-				doubt := "The campaign's file has changed since; what ships now was not driven."
+				doubt := "The campaign's file has changed since; what ships now was not driven. " +
+					"What was mended stands in [Results](README.md#the-runs-that-are-here)."
 				if choice.Is(d.Info.Scale) {
 					doubt = "It was driven at a choice of the experimenter's, not as the campaign ships. " +
 						d.Info.Scale.Why
 				}
 				one.Doubts = append(one.Doubts, doubt)
+				if c.Paper != nil {
+					one.NamedSince = slices.DeleteFunc(slices.Clone(c.Paper.Deviations), func(text string) bool {
+						return slices.Contains(one.Deviations, text)
+					})
+				}
 				break
 			}
 		}

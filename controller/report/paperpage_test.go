@@ -140,7 +140,8 @@ func TestAPageLeavesOutWhatARunDidNotMeasure(t *testing.T) {
 }
 
 // Of a campaign whose file has other words since its run, and the same trials, the
-// deviations are those of now, and it counts as driven.
+// deviations are those of now, and it counts as driven. Where its trials are others, those
+// that the run's own file lacks stand apart.
 func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
 	run := resultsOf(t, "six-variants")
 	raw, err := os.ReadFile(filepath.Join(run.Dir, "campaign.yaml"))
@@ -160,6 +161,9 @@ func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
 		{worded, "- Three scenarios are ours.", "| six-variants | quick |"},
 		{worded, "the campaign's file says since the run: 20 s instead of 200", "nothing else"},
 		{shorter, "what ships now was not driven", "nothing else"},
+		{shorter, "- Three scenarios; the paper does not say how many it has.", "nothing else"},
+		{shorter, "\nNamed since the run, in the campaign as it ships:\n\n- Three scenarios are ours.\n\n", "nothing else"},
+		{worded, "- Three scenarios are ours.", "Named since the run"},
 		{shorter, "| six-variants | quick |", "nothing else"},
 	} {
 		c, err := plan.ParseAt("six", k.raw, "quick")
