@@ -906,3 +906,49 @@ func TestAConclusionIsNotDecidedByOnePointOfItsSweep(t *testing.T) {
 		t.Errorf("of 50 nodes and 5 connections: %+v", got)
 	}
 }
+
+// What P3 concludes of ADV is not asked of cells of which its sections say otherwise: with 10 CBR
+// flows at 200 kbit/s and several connections ADV and AODV are the same, and at 100 kbit/s ADV is
+// ahead in most cases, not in all.
+func TestP3sConclusionAgreesWithItsSections(t *testing.T) {
+	var all []Trial
+	for _, load := range []struct{ tcp, kbits []string }{{[]string{"1"}, []string{"50", "100", "150", "200"}},
+		{[]string{"2", "5", "10"}, []string{"100", "200"}}} {
+		for _, tcp := range load.tcp {
+			for _, kbits := range load.kbits {
+				for _, flows := range []string{"10", "40"} {
+					for rep := range 3 {
+						is := map[string]float64{"adv": 110, "aodv": 100, "dsr": 80}
+						switch {
+						case tcp != "1" && flows == "10" && kbits == "200":
+							is["aodv"] = 109 + float64(rep)
+						case tcp == "10" && flows == "10" && kbits == "100":
+							is["aodv"] = 113
+						}
+						for routing, off := range map[string]float64{"adv": 0.1, "aodv": 0.2, "dsr": 0.3} {
+							v := is[routing] + off*float64(rep*rep)
+							all = append(all, Trial{Repetition: rep + 1, Values: map[string]float64{ThroughputKbitS: v},
+								Facts: map[string]string{"tcp": "reno", "tcp_flows": tcp, "cbr_kbit_s": kbits,
+									"cbr_flows": flows, "routing": routing}})
+						}
+					}
+				}
+			}
+		}
+	}
+	var claims []Claim
+	for _, c := range read(t).Tests {
+		if c.ID == "P3.54" {
+			claims = append(claims, c)
+		}
+	}
+	got := Answers(claims, all, func(int) Summariser { return tInterval })
+	if len(got) != 1 || got[0].Verdict != Supported || len(got[0].Parts) != 27 {
+		t.Errorf("%d parts: %+v", len(got[0].Parts), got)
+	}
+	for _, p := range got[0].Parts {
+		if p.N != 3 {
+			t.Errorf("%s: n = %d", p.What, p.N)
+		}
+	}
+}
