@@ -277,6 +277,8 @@ func TestCampaignsOfAPaperNameWhatTheyShare(t *testing.T) {
 		{"1.2 GHz", "velocity.yaml velocity-powered.yaml velocity-phones.yaml", "the radio's channel"},
 		{"with Iperf under Windows", "velocity.yaml velocity-powered.yaml velocity-phones.yaml", "its tool"},
 		{"Where the car was", "velocity.yaml velocity-phones.yaml", "where the car starts"},
+		{"Windows are of", "variants-chain.yaml variants-grid.yaml variants-random.yaml", "its windows"},
+		{"11 Mbit/s", "variants-chain.yaml variants-grid.yaml variants-random.yaml", "its rate"},
 		{"window opens when", "variants-chain.yaml variants-grid.yaml", "when the window opens"},
 		{"does not answer ARP", "variants-random.yaml variants-grid.yaml fixed-rto.yaml reference-tcp.yaml " +
 			"reference-tcp-settings.yaml six-variants.yaml", "when a client gives up"},
