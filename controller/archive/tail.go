@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -47,6 +48,17 @@ func (t *Tail) Read(a *Archive, k wire.TrialKey) ([]wire.Record, error) {
 		t.all = append(t.all, records...)
 	}
 	return t.all, nil
+}
+
+// Heard is when the newest of each node's records came, by the controller's file system, as they were read last.
+func (t *Tail) Heard() map[string]time.Time {
+	out := map[string]time.Time{}
+	for rel, f := range t.files {
+		if node, came := nodeOf(rel), f.file.ModTime(); came.After(out[node]) {
+			out[node] = came
+		}
+	}
+	return out
 }
 
 func (t *Tail) newest(a *Archive, rel string) ([]wire.Record, error) {

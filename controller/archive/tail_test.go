@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -66,6 +67,32 @@ func TestATailHasWhatAllHas(t *testing.T) {
 	}
 	if got, err := tail.Read(a, wire.TrialKey{Trial: 2, Attempt: 1}); err != nil || len(got) != 0 {
 		t.Errorf("of an attempt without records it has %v, %v", got, err)
+	}
+}
+
+// A node is heard when its newest file grew, be it one of records that came late.
+func TestATailKnowsWhenEachNodeWasHeard(t *testing.T) {
+	a := create(t)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	must(t, a.Append("car", [][]byte{line("car", "e", 1, 1, 1)}))
+	must(t, a.Append("roadside", [][]byte{line("roadside", "e", 1, 1, 1)}))
+	must(t, a.Decide(wire.Verdict{TrialKey: k, Outcome: wire.Accepted, Final: true}))
+	must(t, a.Seal(k.Trial, k.Attempt))
+	must(t, a.Append("car", [][]byte{line("car", "e", 2, 1, 1)}))
+	at := time.Unix(1_000_000, 0)
+	for rel, after := range map[string]time.Duration{"trials/0001-a1/records/car.ndjson": 0,
+		"trials/0001-a1/records/roadside.ndjson": time.Second, "late/0001-a1/car.ndjson": time.Minute} {
+		must(t, os.Chtimes(filepath.Join(a.Dir(), rel), at.Add(after), at.Add(after)))
+	}
+	var tail archive.Tail
+	if heard := tail.Heard(); len(heard) != 0 {
+		t.Errorf("before it is read: %v", heard)
+	}
+	_, err := tail.Read(a, k)
+	must(t, err)
+	heard := tail.Heard()
+	if len(heard) != 2 || !heard["car"].Equal(at.Add(time.Minute)) || !heard["roadside"].Equal(at.Add(time.Second)) {
+		t.Errorf("%v", heard)
 	}
 }
 

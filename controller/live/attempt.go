@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -63,7 +64,7 @@ func (s *shelf) attempt(ctx context.Context, dir string, k wire.TrialKey) ([]byt
 		}
 		s.kept = slices.Delete(s.kept, had, had+1) // a person decided otherwise, or more records came
 	}
-	c, err := current(a, k, decided, new(archive.Tail))
+	c, err := current(a, k, decided, new(archive.Tail), time.Time{})
 	if err != nil {
 		return nil, err
 	}

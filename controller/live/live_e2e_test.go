@@ -42,11 +42,43 @@ func TestE2EThePageIsUsed(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	arrived := make(chan error, 1)
-	go func() { arrived <- arrive(ctx, whole, dir) }()
+	go func() { arrived <- arrive(ctx, whole, dir, "car", "roadside") }()
 	err := looked(t, dir, "testdata/use.cjs")
 	cancel()
 	if err := errors.Join(err, <-arrived); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The car leaves the controller's reach, and the roadside goes on: testdata/gone.cjs says what the page may still show.
+// FIELDMESH_PICTURES names a folder that gets pictures of it.
+func TestE2EACarOutOfReachIsNotShownAsCurrent(t *testing.T) {
+	pictures := os.Getenv("FIELDMESH_PICTURES")
+	if pictures == "" {
+		pictures = t.TempDir()
+	}
+	for _, phase := range []string{"armed", "running"} {
+		whole := synthetic.Run(t, synthetic.Options{Seed: 42, Speeds: []float64{8.3}, Repetitions: 4})
+		rel := func(node string) string { return fmt.Sprintf("trials/%04d-a1/records/%s.ndjson", underway, node) }
+		if phase == "armed" {
+			for _, node := range []string{"car", "roadside"} {
+				forget(t, filepath.Join(whole.Dir(), rel(node)), `"kind":"window"`)
+			}
+		}
+		dir := halfwayOf(t, whole, underway)
+		for _, node := range []string{"car", "roadside"} {
+			if err := os.Chtimes(filepath.Join(dir, rel(node)), time.Time{}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		arrived := make(chan error, 1)
+		go func() { arrived <- arrive(ctx, whole, dir, "roadside") }()
+		err := looked(t, dir, "testdata/gone.cjs", phase, pictures)
+		cancel()
+		if err := errors.Join(err, <-arrived); err != nil {
+			t.Fatalf("%s: %v", phase, err)
+		}
 	}
 }
 
@@ -87,8 +119,9 @@ func say(t *testing.T, path, text, by string) {
 	}
 }
 
-// arrive appends the rest of the trial's records, and an event, a little at a time, until ctx ends.
-func arrive(ctx context.Context, whole *archive.Archive, dir string) error {
+// arrive appends the rest of the trial's records of some nodes, and an event of the car's, a little at a time, until
+// ctx ends.
+func arrive(ctx context.Context, whole *archive.Archive, dir string, nodes ...string) error {
 	const steps = 200
 	rel := func(node string) string { return fmt.Sprintf("trials/%04d-a1/records/%s.ndjson", underway, node) }
 	event, err := synthetic.Lines([]wire.Record{{Header: wire.Header{Node: "car", Epoch: "e-car", Seq: 999999,
@@ -98,7 +131,7 @@ func arrive(ctx context.Context, whole *archive.Archive, dir string) error {
 		return err
 	}
 	rest := map[string][]byte{}
-	for _, node := range []string{"car", "roadside"} {
+	for _, node := range nodes {
 		all, err := os.ReadFile(filepath.Join(whole.Dir(), rel(node)))
 		if err != nil {
 			return err
@@ -109,8 +142,10 @@ func arrive(ctx context.Context, whole *archive.Archive, dir string) error {
 		}
 		rest[node] = all[had.Size():]
 	}
-	first := bytes.IndexByte(rest["car"], '\n') + 1
-	rest["car"] = slices.Concat(rest["car"][:first], event[0], []byte("\n"), rest["car"][first:])
+	if more, comes := rest["car"]; comes {
+		first := bytes.IndexByte(more, '\n') + 1
+		rest["car"] = slices.Concat(more[:first], event[0], []byte("\n"), more[first:])
+	}
 	next := time.NewTicker(300 * time.Millisecond)
 	defer next.Stop()
 	for left := steps; left > 0; left-- {

@@ -59,8 +59,9 @@ func halfwayOf(t *testing.T, whole *archive.Archive, trial int) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"MANIFEST.sha256", "verdict.json"} {
-		if err := os.Remove(filepath.Join(attempt, name)); err != nil {
+	for _, path := range []string{filepath.Join(attempt, "MANIFEST.sha256"), filepath.Join(attempt, "verdict.json"),
+		filepath.Join(dir, "MANIFEST.sha256")} {
+		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -154,11 +154,12 @@ func TestPhases(t *testing.T) {
 		if tc.windowS >= 0 {
 			records["car"] = []wire.Record{record("car", 100, window), record("car", 100+tc.windowS, &wire.Event{})}
 		}
-		got, elapsed := phaseOf(trial, records, []Node{{Name: "relay"}, {Name: "peer", State: tc.peer},
-			{Name: "car", State: tc.car}}, tc.judged)
+		c := Current{Outcome: tc.judged, Nodes: []Node{{Name: "relay"}, {Name: "peer", State: tc.peer},
+			{Name: "car", State: tc.car}}}
+		c.seePhase(trial, records)
 		running := tc.want == PhaseRunning
-		if got != tc.want || (elapsed != nil) != running || running && *elapsed != min(tc.windowS, 10) {
-			t.Errorf("car %q, peer %q: %q, elapsed %v; want %q", tc.car, tc.peer, got, elapsed, tc.want)
+		if c.Phase != tc.want || (c.ElapsedS != nil) != running || running && *c.ElapsedS != min(tc.windowS, 10) {
+			t.Errorf("car %q, peer %q: %q, elapsed %v; want %q", tc.car, tc.peer, c.Phase, c.ElapsedS, tc.want)
 		}
 	}
 }

@@ -21,6 +21,11 @@ const (
 	eventsMax      = 50   // the newest
 )
 
+// quietS is for how many seconds a node that is in reach may seem silent: it makes a record at least once in a second,
+// and is then left alone for a second, or with many nodes for as long as package run takes to ask fifty of them a second
+// (its waitingRest and answersPerS). The third second is for a lost segment to be sent again (RFC 6298, 2.1).
+func quietS(nodes int) float64 { return 2 + max(1, float64(nodes)/50) }
+
 // State is what a viewer sees at one moment. What is not known is absent.
 type State struct {
 	Run      string   `json:"run"`
@@ -57,7 +62,10 @@ type Current struct {
 	Pass      string            `json:"pass,omitempty"`
 	Direction string            `json:"direction,omitempty"`
 	Phase     Phase             `json:"phase,omitempty"`
-	ElapsedS  *float64          `json:"elapsed_s,omitempty"` // of the window, when the newest record came
+	PhaseOf   string            `json:"phase_of,omitempty"`  // the node that tells the phase
+	ElapsedS  *float64          `json:"elapsed_s,omitempty"` // of the window, when the newest record of any node came
+	QuietS    float64           `json:"quiet_s"`             // for how long a node in reach may seem silent
+	Unasked   bool              `json:"unasked,omitempty"`   // no node is asked for records while a window is open
 	Outcome   wire.Outcome      `json:"outcome,omitempty"`
 	Reason    wire.Reason       `json:"reason,omitzero"`
 	Nodes     []Node            `json:"nodes"`
@@ -81,7 +89,10 @@ const (
 
 // Node is one node of the attempt as its newest records tell.
 type Node struct {
-	Name       string      `json:"name"`
+	Name string `json:"name"`
+	// by how much its newest record is older than the newest of all nodes; absent: none came, the run is over, or its
+	// time is virtual
+	BehindS    *float64    `json:"behind_s,omitempty"`
 	State      wire.State  `json:"state,omitempty"` // of its trial
 	GPSMode    *int        `json:"gps_mode,omitempty"`
 	FixAgeMs   *float64    `json:"fix_age_ms,omitempty"`
@@ -150,7 +161,11 @@ func stateOf(a *archive.Archive, at reach, tail *archive.Tail) (State, error) {
 	if s.Left, err = leftOf(a, p, decided, at.written); err != nil {
 		return s, err
 	}
-	s.Current, err = current(a, at.latest, decided, tail)
+	written := at.written
+	if s.Over || a.Finished() || a.Info().Clock.Virtual() {
+		written = time.Time{} // in virtual time a node that computes for long is not out of reach
+	}
+	s.Current, err = current(a, at.latest, decided, tail, written)
 	return s, err
 }
 
@@ -172,7 +187,11 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts) {
 	return c
 }
 
-func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *archive.Tail) (*Current, error) {
+// current is an attempt as its records tell. written is when the newest of them came; zero: how old they are does not
+// matter.
+func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *archive.Tail,
+	written time.Time) (*Current, error) {
+
 	t, planned := a.Trial(k.Trial)
 	if !planned {
 		return nil, fmt.Errorf("look at trial %d, attempt %d: the plan has no such trial", k.Trial, k.Attempt)
@@ -185,7 +204,8 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 	c := &Current{
 		Trial: k.Trial, Attempt: k.Attempt, Factors: t.Factors, Sender: t.Sender, Receiver: t.Receiver, Car: t.Car,
 		Timeline: []Moment{}, DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
-		Pass: t.Pass, Direction: t.Direction,
+		Pass: t.Pass, Direction: t.Direction, QuietS: quietS(len(a.Info().Plan.Nodes)),
+		Unasked: a.Info().Plan.Control == wire.ControlMesh,
 	}
 	if t.Gate.SpeedBand {
 		c.HoldS = t.Gate.HoldS
@@ -211,8 +231,45 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict, tail *
 		c.Nodes, c.Events = append(c.Nodes, n), append(c.Events, marks...)
 	}
 	c.Events = c.Events[max(len(c.Events)-eventsMax, 0):]
-	c.Phase, c.ElapsedS = phaseOf(t, byNode, c.Nodes, c.Outcome)
+	if !written.IsZero() {
+		setBehind(c.Nodes, byNode, tail.Heard(), written)
+	}
+	c.seePhase(t, byNode)
 	return c, nil
+}
+
+// setBehind tells by how much each node's newest record is older than the newest of all, which came when written says.
+// A node that is in reach again sends old records at once: where windows make the nodes' clocks one, when a record was
+// made counts as well.
+func setBehind(nodes []Node, byNode map[string][]wire.Record, heard map[string]time.Time, written time.Time) {
+	madeS := map[string]float64{}
+	newestS := 0.0
+	for _, n := range nodes {
+		if w := verdict.WindowOf(n.Name, byNode[n.Name]); w != nil {
+			madeS[n.Name] = newestIn(*w, byNode[n.Name])
+			newestS = max(newestS, madeS[n.Name])
+		}
+	}
+	for i, n := range nodes {
+		came, any := heard[n.Name]
+		if !any || len(byNode[n.Name]) == 0 {
+			continue
+		}
+		behindS := max(0, written.Sub(came).Seconds())
+		if s, windowed := madeS[n.Name]; windowed {
+			behindS = max(behindS, newestS-s)
+		}
+		nodes[i].BehindS = new(rounded(behindS, 100))
+	}
+}
+
+// newestIn is how many seconds of a window were over when its node's newest record was made.
+func newestIn(w wire.Window, records []wire.Record) float64 {
+	newest := w.OpenBootNs
+	for _, r := range records {
+		newest = max(newest, r.TBootNs)
+	}
+	return float64(newest-w.OpenBootNs) / 1e9
 }
 
 // shows returns a function that reports whether a record is shown of an attempt, or a number that is shown is made
@@ -229,33 +286,36 @@ func shows(t wire.Trial) func(wire.Record) bool {
 	}
 }
 
-// phaseOf tells how far an attempt has come, by the node whose gate opens the window or, while nothing is known
-// of it, by another, and how much of the window was over when that node's newest record was made.
-func phaseOf(t wire.Trial, byNode map[string][]wire.Record, nodes []Node, judged wire.Outcome) (Phase, *float64) {
-	if judged != "" {
-		return PhaseJudged, nil
+// seePhase tells how far an attempt has come, by the node whose gate opens the window or, while nothing is known
+// of it, by another, and how much of the window was over when the newest record of any node came.
+func (c *Current) seePhase(t wire.Trial, byNode map[string][]wire.Record) {
+	if c.Outcome != "" {
+		c.Phase = PhaseJudged
+		return
 	}
-	known := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.State == "" })
+	known := slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.State == "" })
 	if len(known) == 0 {
-		return "", nil
+		return
 	}
 	n := slices.MinFunc(known, func(x, y Node) int { return rank(t, x) - rank(t, y) })
+	c.PhaseOf = n.Name
 	w := verdict.WindowOf(n.Name, byNode[n.Name])
 	switch {
 	case n.State == wire.StateKept:
-		return PhaseKept, nil
+		c.Phase = PhaseKept
 	case n.State == wire.StateRestoring:
-		return PhaseDraining, nil
+		c.Phase = PhaseDraining
 	case w == nil && n.State == wire.StateLoaded:
-		return PhaseArming, nil
+		c.Phase = PhaseArming
 	case w == nil:
-		return PhaseArmed, nil
+		c.Phase = PhaseArmed
+	default:
+		elapsedS := newestIn(*w, byNode[n.Name])
+		if n.BehindS != nil {
+			elapsedS += *n.BehindS
+		}
+		c.Phase, c.ElapsedS = PhaseRunning, new(rounded(min(elapsedS, t.DurationS), 100))
 	}
-	newest := w.OpenBootNs
-	for _, r := range byNode[n.Name] {
-		newest = max(newest, r.TBootNs)
-	}
-	return PhaseRunning, new(rounded(min(float64(newest-w.OpenBootNs)/1e9, t.DurationS), 100))
 }
 
 // rank puts the node whose gate opens the window first, and relays last.

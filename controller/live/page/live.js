@@ -41,6 +41,26 @@ function newest(c, key) {
   for (let i = end; i >= 0 && all[end].s - all[i].s < Math.max(2, c.step_s); i--) if (known(all[i][key])) return all[i][key];
 }
 
+// READ_S is the longest time between two reads of the archive, in seconds.
+const READ_S = 5;
+const pageAge = () => (known(written) ? Math.max(0, Date.now() - written) / 1000 : 0);
+// ageOf is how old a node's newest record is, in seconds, where behind_s is known: it is not of what is over.
+const ageOf = (n) => n.behind_s + pageAge();
+// gone: what a node told last is not of now any more. The time since the archive was read does not count.
+const gone = (c, n) => known(n?.behind_s) && n.behind_s + (pageAge() > READ_S ? pageAge() : 0) > c.quiet_s;
+const span = (s) => (s < 120 ? `${Math.floor(s)} s` : `${Math.floor(s / 60)} min`);
+const silent = (n) => `not heard for ${span(ageOf(n))}`;
+// missed are the nodes of which records are due and none come, the one that is silent for longest first.
+const missed = (c) => c.nodes.filter((n) => n.state !== "kept" && gone(c, n)).sort((a, b) => b.behind_s - a.behind_s);
+const nodeOf = (c, name) => c.nodes.find((n) => n.name === name);
+const speedOf = (c) => (gone(c, nodeOf(c, c.car)) ? undefined : nodeOf(c, c.car)?.speed_mps);
+
+// silence tells which nodes are missed.
+function silence(c) {
+  const [n, ...others] = missed(c);
+  return n ? `${n.name} ${silent(n)}${others.length ? `, and ${others.length} more` : ""}` : "";
+}
+
 const GPS = ["no answer", "no fix", "2-D", "3-D"];
 
 // tally counts what nodes have in common: "3-D 198, no fix 2".
@@ -50,13 +70,18 @@ function tally(nodes, of) {
   return [...counts].sort((a, b) => b[1] - a[1]).map(([k, n]) => `${k} ${n}`).join(", ");
 }
 
-function drawNodes(nodes) {
-  const gps = (n) => GPS[n.gps_mode] ?? "–", trial = (n) => n.state ?? "–";
-  $("tally").textContent = nodes.length > 2 ? `${nodes.length} nodes. Trial: ${tally(nodes, trial)}. GPS: ${tally(nodes, gps)}.` : "";
+function drawNodes(c) {
+  const nodes = c.nodes, now = (n, v) => (gone(c, n) ? undefined : v), gps = (n) => GPS[now(n, n.gps_mode)] ?? "–", trial = (n) => n.state ?? "–";
+  const away = missed(c);
+  $("tally").textContent = nodes.length > 2 ? `${nodes.length} nodes. Trial: ${tally(nodes, trial)}. GPS: ${tally(nodes, gps)}.${away.length ? ` Not heard: ${away.length}.` : ""}` : "";
   $("nodes").replaceChildren();
-  for (const n of nodes)
-    row($("nodes"), [[n.name], [trial(n)], [gps(n)], [fixed(n.fix_age_ms, 0), "n"], [fixed(n.speed_mps, 1), "n"], [n.congestion ?? "–"],
-      [fixed(n.rtt_ms, 1), "n"], [known(n.retransmits) ? String(n.retransmits) : "–", "n"]]);
+  for (const n of nodes) {
+    const who = document.createElement("div"), resent = now(n, n.retransmits);
+    who.append(n.name);
+    if (away.includes(n)) who.append(" ", words(silent(n), "bad"));
+    row($("nodes"), [[who], [trial(n)], [gps(n)], [fixed(now(n, n.fix_age_ms), 0), "n"], [fixed(now(n, n.speed_mps), 1), "n"], [n.congestion ?? "–"],
+      [fixed(now(n, n.rtt_ms), 1), "n"], [known(resent) ? String(resent) : "–", "n"]]);
+  }
 }
 
 // driveOf says who sends, and how the car drives.
@@ -71,26 +96,29 @@ function driveOf(t) {
 // phaseOf words how far the attempt under way is: what a driver does or waits
 // for, what is beside it, and what that means.
 function phaseOf(c) {
-  const mps = c.nodes.find((n) => n.name === c.car)?.speed_mps, target = c.target_mps, half = c.band_mps;
+  const mps = speedOf(c), target = c.target_mps, half = c.band_mps, by = nodeOf(c, c.phase_of);
+  const hint = (...all) => [...all, silence(c)].filter(Boolean).join("; ");
   switch (c.phase) {
-    case "arming": return ["getting ready", "", "the nodes are set up for the trial"];
+    case "arming": return ["getting ready", "", hint("the nodes are set up for the trial")];
     case "armed": {
-      const banded = known(target) && known(half), window = `the window takes ${c.duration_s} s`;
-      if (!banded) return ["ready", "", `armed: waits for the window to open; ${window}`];
-      if (!known(mps)) return ["wait", "", "armed: waits for the GPS to tell the speed"];
-      if (Math.abs(mps - target) > half) return [mps < target ? "faster" : "slower", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, `armed: waits for the speed; ${window}`];
-      return ["hold", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, `armed: the speed is in its band${c.hold_s ? `, for ${c.hold_s} s` : ""}; then ${window}`];
+      const banded = known(target) && known(half), window = `the window takes ${c.duration_s} s`, lost = [by, nodeOf(c, c.car)].find((n) => gone(c, n));
+      if (lost) return ["not heard", `${lost.name} for ${span(ageOf(lost))}`, `armed when it was last heard; the window of ${c.duration_s} s may have opened since`];
+      if (!banded) return ["ready", "", hint("armed: waits for the window to open", window)];
+      if (!known(mps)) return ["wait", "", hint(`armed: ${known(nodeOf(c, c.car)?.behind_s) ? "waits for the GPS to tell the speed" : `nothing was heard of ${c.car} yet`}`)];
+      if (Math.abs(mps - target) > half) return [mps < target ? "faster" : "slower", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, hint("armed: waits for the speed", window)];
+      return ["hold", `${mps.toFixed(1)} of ${target.toFixed(1)} m/s`, hint(`armed: the speed is in its band${c.hold_s ? `, for ${c.hold_s} s` : ""}`, `then ${window}`)];
     }
     case "running": {
-      const left = known(c.elapsed_s) ? c.duration_s - c.elapsed_s - Math.max(0, Date.now() - written) / 1000 : undefined;
-      if (known(left) && left <= 0) return ["window over", "", "the flows end; waits for what the nodes recorded"];
-      return ["measuring", `${known(left) ? Math.ceil(left) : "–"} s left of ${c.duration_s} s`, known(target) ? "hold the speed" : ""];
+      const left = known(c.elapsed_s) ? c.duration_s - c.elapsed_s - pageAge() : undefined, told = `${known(left) ? Math.ceil(left) : "–"} s left of ${c.duration_s} s`;
+      if (c.unasked && left > -READ_S - c.quiet_s) return left > 0 ? ["measuring", told, "no node is asked for records meanwhile"] : ["window over", "", "the nodes are asked again for what they recorded"];
+      if (known(left) && left <= 0) return gone(c, by) ? ["should be over", "", silence(c)] : ["window over", "", hint("the flows end; waits for what the nodes recorded")];
+      return ["measuring", told, hint(known(target) ? "hold the speed" : "")];
     }
-    case "draining": return ["ending", "", "the flows end, and what the trial changed is put back"];
-    case "kept": return ["collecting", "", "the nodes' records are collected, and judged"];
+    case "draining": return ["ending", "", hint("the flows end, and what the trial changed is put back")];
+    case "kept": return ["collecting", "", hint("the nodes' records are collected, and judged")];
     case "judged": return [c.outcome, "", whyOf(c.reason)];
   }
-  return ["–", "", "no node has told yet how far it is"];
+  return ["–", "", hint("no node has told yet how far it is")];
 }
 
 function drawPhase() {
@@ -117,11 +145,12 @@ function drawNow() {
   $("next").textContent = n ? driveOf(n) : "–";
   $("nextcell").textContent = n ? `${nameOf(n)}${n.pass ? `, ${n.pass}` : ""}, window of ${n.duration_s} s · ${cellOf(n.factors)}` : state.over ? "" : "no trial is left to begin";
   if (!c) return;
-  const mps = c.nodes.find((v) => v.name === c.car)?.speed_mps, bps = newest(c, "bps"), target = c.target_mps, half = c.band_mps;
+  const by = (key, ...names) => (names.some((v) => gone(c, nodeOf(c, v))) ? undefined : newest(c, key));
+  const mps = speedOf(c), bps = by("bps", c.receiver), target = c.target_mps, half = c.band_mps;
   $("bps").textContent = known(bps) ? (bps / 1e6).toFixed(2) : "–";
   $("mps").textContent = fixed(mps, 1);
-  $("dbm").textContent = fixed(newest(c, "dbm"), 0);
-  $("metres").textContent = fixed(newest(c, "m"), 0);
+  $("dbm").textContent = fixed(by("dbm", c.receiver), 0);
+  $("metres").textContent = fixed(by("m", c.sender, c.receiver), 0);
   const judged = known(target) && known(half) && known(mps), inside = judged && Math.abs(mps - target) <= half;
   $("band").textContent = known(target) ? `target ${target.toFixed(1)}${known(half) ? ` ± ${half.toFixed(1)}` : ""}${judged ? (inside ? ": in the band" : mps < target ? ": too slow" : ": too fast") : ""}` : "";
   $("speedbox").className = "big" + (judged ? (inside ? " in" : " out") : "");
@@ -130,7 +159,7 @@ function drawNow() {
 const range = () => zoom ?? [0, Math.max(shown.duration_s, 1)];
 const second = () => hovered ?? pinned;
 
-function drawMap() { $("scale").textContent = map(shown, closer, second()); }
+function drawMap() { $("scale").textContent = [map(shown, closer, second()), silence(shown)].filter(Boolean).join("; "); }
 
 // drawShown draws the attempt that is looked at, or now.
 function drawShown() {
@@ -145,7 +174,7 @@ function drawShown() {
   drawMap();
   drawCursor();
   drawDrag();
-  drawNodes(c.nodes);
+  drawNodes(c);
   $("events").replaceChildren();
   for (const e of c.events ?? []) {
     const li = document.createElement("li");
@@ -336,17 +365,30 @@ function draw() {
   drawShown();
 }
 
+// drawAges draws again what is said of nodes when one is not heard, or for longer.
+let aged = "";
+function drawAges() {
+  const c = state?.current, now = (c?.nodes ?? []).map((n) => (!gone(c, n) ? "" : n.state === "kept" ? "kept" : silent(n))).join();
+  if (now === aged) return;
+  aged = now;
+  drawNow();
+  if (looked || !shown) return;
+  drawMap();
+  drawNodes(shown);
+}
+
 // tick says how old the page's values are, whatever the server does.
 function tick() {
   const s = $("status");
   const age = known(written) ? (Date.now() - written) / 1000 : undefined;
   const done = state !== null && state.over, all = done && state.done.accepted >= state.trials;
   const news = !known(age) ? "waiting for the first record" : `newest record ${age < 2 ? "just now" : `${Math.round(age)} s ago`}`;
-  s.className = !connected || failure !== "" || (age > 5 && !done) ? "old" : "";
+  s.className = !connected || failure !== "" || (age > READ_S && !done) ? "old" : "";
   if (!connected) s.textContent = `the controller does not answer, trying again; ${news}`;
   else if (failure) s.textContent = `the archive cannot be read: ${failure}`;
   else s.textContent = (all ? "every trial is accepted; " : done ? "every trial is accepted or given up; " : "") + news;
   drawPhase();
+  drawAges();
 }
 
 const source = new EventSource("events" + location.search);
