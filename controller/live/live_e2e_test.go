@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 	"fieldmesh.dev/fieldmesh/test/testnet/browser"
@@ -66,20 +67,46 @@ func TestE2EACarOutOfReachIsNotShownAsCurrent(t *testing.T) {
 			}
 		}
 		dir := halfwayOf(t, whole, underway)
-		for _, node := range []string{"car", "roadside"} {
-			if err := os.Chtimes(filepath.Join(dir, rel(node)), time.Time{}, time.Now()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		left := filepath.Join(t.TempDir(), "left")
 		ctx, cancel := context.WithCancel(t.Context())
 		arrived := make(chan error, 1)
-		go func() { arrived <- arrive(ctx, whole, dir, "roadside") }()
-		err := looked(t, dir, "testdata/gone.cjs", phase, pictures)
+		go func() { arrived <- leave(ctx, whole, dir, left) }()
+		err := looked(t, dir, "testdata/gone.cjs", phase, pictures, left)
 		cancel()
 		if err := errors.Join(err, <-arrived); err != nil {
 			t.Fatalf("%s: %v", phase, err)
 		}
 	}
+}
+
+// leave has both nodes heard until the file left is there, and then the roadside alone, until ctx ends.
+func leave(ctx context.Context, whole *archive.Archive, dir, left string) error {
+	heard := func(nodes ...string) error {
+		for _, node := range nodes {
+			path := filepath.Join(dir, fmt.Sprintf("trials/%04d-a1/records/%s.ndjson", underway, node))
+			if err := os.Chtimes(path, time.Time{}, time.Now()); err != nil {
+				return err
+			}
+		}
+		return pause.For(ctx, 200*time.Millisecond)
+	}
+	for ctx.Err() == nil {
+		if err := heard("car", "roadside"); err != nil && ctx.Err() == nil {
+			return err
+		}
+		if _, err := os.Stat(left); err == nil {
+			break
+		}
+	}
+	if err := arrive(ctx, whole, dir, "roadside"); err != nil {
+		return err
+	}
+	for ctx.Err() == nil { // all of its records came
+		if err := heard("roadside"); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // looked serves the page of a run while a script looks at it.
