@@ -111,7 +111,7 @@ function phaseOf(c) {
     case "running": {
       const left = known(c.elapsed_s) ? c.duration_s - c.elapsed_s - pageAge() : undefined, told = `${known(left) ? Math.ceil(left) : "–"} s left of ${c.duration_s} s`;
       if (c.unasked && left > -READ_S - c.quiet_s) return left > 0 ? ["measuring", told, "no node is asked for records meanwhile"] : ["window over", "", "the nodes are asked again for what they recorded"];
-      if (known(left) && left <= 0) return gone(c, by) ? ["should be over", "", silence(c)] : ["window over", "", hint("the flows end; waits for what the nodes recorded")];
+      if (known(left) && left <= 0) return gone(c, by) ? ["window over?", "", hint("by now it should be")] : ["window over", "", hint("the flows end; waits for what the nodes recorded")];
       return ["measuring", told, hint(known(target) ? "hold the speed" : "")];
     }
     case "draining": return ["ending", "", hint("the flows end, and what the trial changed is put back")];

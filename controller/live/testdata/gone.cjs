@@ -55,7 +55,7 @@ look(async (browser) => {
   const now = await becomes(p, "what the car told last is left out", isMissed);
   console.log(JSON.stringify(now));
   if (phase === "running")
-    console.log((await becomes(p, "the countdown ends, and says who is not heard", (v) => v.phase === "should be over" && /^car not heard for \d+ s$/.test(v.hint))).hint);
+    console.log((await becomes(p, "the countdown ends, and says who is not heard", (v) => v.phase === "window over?" && /^by now it should be; car not heard for \d+ s$/.test(v.hint))).hint);
   await p.screenshot({ path: `${pictures}/gone-${phase}.png`, fullPage: true });
   check(faults.length === 0, `the page has no faults: ${faults.join("; ")}`);
 });
