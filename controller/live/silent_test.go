@@ -33,14 +33,15 @@ func ages(t *testing.T, c *Current) map[string]float64 {
 	return out
 }
 
-// The roadside's records go on while the car's come no more: the car alone grows old, and the window goes on with it.
+// The roadside's records go on while the car's come no more: the car alone grows old, and its window ends all the same.
 func TestASilentNodeGrowsOld(t *testing.T) {
 	dir, whole := halfway(t)
 	newest := time.Now().Add(time.Minute)
 	cameAt(t, dir, "car", newest)
 	cameAt(t, dir, "roadside", newest)
 	c := stateIn(t, dir).Current
-	if got := ages(t, c); math.Abs(got["car"]) > 0.5 || math.Abs(got["roadside"]) > 0.5 || c.PhaseOf != "car" || c.QuietS != 3 {
+	if got := ages(t, c); math.Abs(got["car"]) > 0.5 || math.Abs(got["roadside"]) > 0.5 || c.PhaseOf != "car" ||
+		c.QuietS != 3 {
 		t.Fatalf("both are heard: %v, by %s, of %g s", got, c.PhaseOf, c.QuietS)
 	}
 	seenS := *c.ElapsedS - *c.Nodes[0].BehindS // what the car's own records tell

@@ -21,9 +21,9 @@ const (
 	eventsMax      = 50   // the newest
 )
 
-// quietS is for how many seconds a node that is in reach may seem silent: it makes a record at least once in a second,
-// and is then left alone for a second, or with many nodes for as long as package run takes to ask fifty of them a second
-// (its waitingRest and answersPerS). The third second is for a lost segment to be sent again (RFC 6298, 2.1).
+// quietS is for how many seconds a node that is in reach may seem silent. It makes a record at least once in a second,
+// and is then left alone for a second, or, of many nodes, for as long as it takes to ask them at fifty a second
+// (waitingRest and answersPerS of package run). The third second is for a segment that is sent again (RFC 6298, 2.1).
 func quietS(nodes int) float64 { return 2 + max(1, float64(nodes)/50) }
 
 // State is what a viewer sees at one moment. What is not known is absent.
