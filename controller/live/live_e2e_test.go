@@ -149,7 +149,7 @@ func say(t *testing.T, path, text, by string) {
 // arrive appends the rest of the trial's records of some nodes, and an event of the car's, a little at a time, until
 // ctx ends.
 func arrive(ctx context.Context, whole *archive.Archive, dir string, nodes ...string) error {
-	const steps = 200
+	const steps = 600 // three minutes: on a busy machine the browser takes one to come to what has to move
 	rel := func(node string) string { return fmt.Sprintf("trials/%04d-a1/records/%s.ndjson", underway, node) }
 	event, err := synthetic.Lines([]wire.Record{{Header: wire.Header{Node: "car", Epoch: "e-car", Seq: 999999,
 		TBootNs: synthetic.OpenBootNs["car"] + int64(4*time.Second), Run: whole.Info().Run, Trial: underway,
