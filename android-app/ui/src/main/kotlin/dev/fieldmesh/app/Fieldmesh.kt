@@ -169,7 +169,7 @@ open class Fieldmesh :
 
     private suspend fun joinBy(code: PairingCode): Joined = try {
         val fleet = knock(code)
-        fleet.nodes.singleOrNull()?.let { session.pair(it.pairing) }
+        fleet.nodes.singleOrNull()?.let { pair(it.pairing) }
         preferences.nodes = fleet.nodes
         experiment.pair(fleet.controller)
         Joined.Fleet(fleet.nodes)
@@ -194,6 +194,12 @@ open class Fieldmesh :
 
     /** Shows the controller of a code that the app was given it; what the app is admitted to. */
     open suspend fun knock(code: PairingCode): Admission = session.join(code)
+
+    /** Pairs the app with a node. */
+    fun pair(with: Pairing) = session.pair(nearest(with))
+
+    /** This phone's own node is called over no network: the app would lose it with the network, or its address. */
+    private fun nearest(node: Pairing): Pairing = agent.pairing?.takeIf { it.pin == node.pin } ?: node
 
     /** Ends what a code or a person has paired the app with. */
     fun unpair() {
@@ -254,6 +260,7 @@ open class Fieldmesh :
         experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this), seeker) {
             serving(caller, it)
         }
+        preferences.pairing?.let { preferences.pairing = nearest(it) }
         val ends = getSystemService(ActivityManager::class.java)
         return Session(scope, preferences, caller, clocks, log, voice, ends::lastEnd, ::follow).also {
             it.start()

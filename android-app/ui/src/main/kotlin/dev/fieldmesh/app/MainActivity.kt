@@ -555,7 +555,7 @@ class MainActivity : Activity() {
     }
 
     private fun pairWith(node: FleetNode) {
-        app.session.pair(node.pairing)
+        app.pair(node.pairing)
         tell(getString(R.string.pair_with, node.name))
         screen.show(app.session.state.value)
     }
@@ -675,7 +675,7 @@ class MainActivity : Activity() {
         override val nodes get() = app.preferences.nodes
 
         override fun pair(with: Pairing) {
-            app.session.pair(with)
+            app.pair(with)
             screen.show(app.session.state.value)
         }
 

@@ -12,7 +12,9 @@ import android.view.View
 import android.widget.EditText
 import android.widget.Switch
 import android.widget.TextView
+import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.newIdentity
@@ -29,6 +31,7 @@ import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.android.controller.ServiceController
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowNetwork
 import org.robolectric.shadows.ShadowToast
 import java.io.File
@@ -321,6 +324,33 @@ class NodeTest {
         assertFalse(app.agent.isPaired)
         assertEquals(controller, app.experiment.pairing, "an experimenter's role is not the node's")
         awaitsKeys()
+        service.destroy()
+    }
+
+    @Test
+    fun `the app's own node is called over no network, however the app was paired with it`() {
+        val service = pairable()
+        go()
+        val activity = opened()
+        activity.type(CODE)
+        runs()
+        val inWifi = FleetNode("alpha", Pairing("192.168.1.5", 7443, own.pin))
+        val other = FleetNode("bravo", Pairing("192.168.1.6", 7443, Pin("ab".repeat(32))))
+        app.controller = { Admission(listOf(inWifi)) }
+        activity.type(CODE)
+        assertEquals(ofOwn, app.session.pairing, "by a code of a fleet of one node")
+        app.controller = { Admission(listOf(inWifi, other)) }
+        activity.type(CODE)
+        for ((n, pairing) in listOf(1 to other.pairing, 0 to ofOwn)) {
+            activity.press(R.id.choose)
+            shadowOf(ShadowAlertDialog.getLatestAlertDialog()).clickOnItem(n)
+            assertEquals(pairing, app.session.pairing, "by a choice")
+        }
+        activity.type(inWifi.pairing.toString())
+        assertEquals(ofOwn, app.session.pairing, "by a line")
+        app.preferences.pairing = inWifi.pairing
+        app.die()
+        assertEquals(ofOwn, app.session.pairing, "by an app of before")
         service.destroy()
     }
 
