@@ -12,7 +12,8 @@ import (
 type liveView struct {
 	mu    sync.Mutex
 	speed *float64
-	fixNs int64 // when the fix was made that speed is of
+	track *float64
+	fixNs int64 // when the fix was made that speed and track are of
 	mode  int
 	ticks []liveTick // of the last second
 }
@@ -33,7 +34,7 @@ func (l *liveView) see(tNs int64, b wire.Body) {
 	case *wire.GPS:
 		l.mode = s.Mode
 		if s.SpeedMps != nil && s.FixAgeMs != nil {
-			l.speed, l.fixNs = s.SpeedMps, tNs-int64(*s.FixAgeMs*1e6)
+			l.speed, l.track, l.fixNs = s.SpeedMps, s.TrackDeg, tNs-int64(*s.FixAgeMs*1e6)
 		}
 	case *wire.TCPSample:
 		if s.Stream == nil || s.Edge != "" {
@@ -60,7 +61,7 @@ func (l *liveView) snapshot(e *Engine) *wire.Live {
 	defer l.mu.Unlock()
 	out := &wire.Live{FixMode: l.mode}
 	if e.deps.Clock.BootNs()-l.fixNs <= gate.FreshFix.Nanoseconds() {
-		out.SpeedMps = l.speed
+		out.SpeedMps, out.TrackDeg = l.speed, l.track
 	}
 	a.mu.Lock()
 	closeNs := a.closeNs

@@ -119,6 +119,7 @@ type TrialView struct {
 // Live is the present moment, for a person to look at; not a record.
 type Live struct {
 	SpeedMps      *float64 `json:"speed_mps,omitempty"`
+	TrackDeg      *float64 `json:"track_deg,omitempty" min:"0" max:"360"` // course over ground, from true north
 	FixMode       int      `json:"fix_mode" min:"0" max:"3"`
 	ThroughputBps *float64 `json:"throughput_bps,omitempty"` // at the receiver, over the last second
 	RemainingS    *float64 `json:"remaining_s,omitempty"`

@@ -21,8 +21,8 @@ var appBodies = []appBody{
 	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"},
 	{"Check", "rule node limit measured pass"}, {"Word", "decision by text"},
 	{"Verdict", "trial attempt outcome reason checks final word throughput_bps"}, {"TrialView", ""},
-	{"Live", "speed_mps throughput_bps remaining_s"}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
-	{"ClockReply", ""}, {"SpoolStatus", "newest used_bytes disk_free_bytes"},
+	{"Live", "speed_mps track_deg throughput_bps remaining_s"}, {"SpoolPosition", ""}, {"CampaignView", ""},
+	{"Place", ""}, {"ClockReply", ""}, {"SpoolStatus", "newest used_bytes disk_free_bytes"},
 	{"HostStatus", "reached pending failed detail"}, {"Problem", ""}, {"RestoreReport", "undone failed unrecorded"},
 	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz " +
 		"spool host run clock problems radio"},
@@ -33,7 +33,7 @@ var appBodies = []appBody{
 	{"Schedule", "run campaign attempts_max trials"},
 	{"Trial", "number block pass factors car roadside receiver speed_mps direction course gate duration_s radio " +
 		"routing tcp acceptance"},
-	{"Course", "kind accel_mps2 brake_mps2 site_lat_deg site_lon_deg heading_deg"}, {"Gate", "hold_s place_m"},
+	{"Course", "kind accel_mps2 brake_mps2 site_lat_deg site_lon_deg heading_deg"}, {"Gate", "at_start hold_s place_m"},
 	{"Radio", "mode standard channel"}, {"Routing", "protocol"}, {"TCP", "variant"},
 	{"Acceptance", "speed_band_mps"},
 }

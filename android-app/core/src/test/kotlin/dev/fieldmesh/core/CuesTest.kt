@@ -3,6 +3,7 @@ package dev.fieldmesh.core
 import dev.fieldmesh.core.cue.Band
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.CueLogic
+import dev.fieldmesh.core.cue.Zone
 import kotlin.random.Random
 import kotlin.test.Test
 import kotlin.test.assertEquals
@@ -12,6 +13,8 @@ import kotlin.test.assertTrue
 
 class CuesTest {
     private val band = Band(13.9, 0.5)
+
+    private fun CueLogic.next(nowNs: Long, speedMps: Double?, band: Band?) = next(nowNs, band?.zone(speedMps))
 
     private fun seconds(s: Double) = (s * 1e9).toLong()
 
@@ -48,6 +51,15 @@ class CuesTest {
         cues.happened(Cue.GO)
         assertEquals(Cue.GO, cues.next(seconds(12.0), 0.0, band))
         assertEquals(Cue.FASTER, cues.next(seconds(14.0), 0.0, band), "nothing is left of the target to cut off")
+    }
+
+    @Test
+    fun `that the car drives the other way is said once, until it does not`() {
+        val cues = CueLogic()
+        assertEquals(Cue.TURN, cues.next(0, Zone.TURNED))
+        assertNull(cues.next(seconds(30.0), Zone.TURNED), "who drives back to the start knows it")
+        assertEquals(Cue.HOLD, cues.next(seconds(40.0), Zone.WITHIN))
+        assertEquals(Cue.TURN, cues.next(seconds(50.0), Zone.TURNED))
     }
 
     @Test

@@ -88,6 +88,63 @@ class DriveMachineTest {
         assertEquals(listOf(Cue.TARGET), machine.takeEvents(), "told again when the car is at its start")
     }
 
+    /** A trial whose gate waits for the car at its start and at a place, as the course `segment` has it. */
+    private fun segment(direction: String) =
+        trial(1, direction = direction).let { it.copy(gate = it.gate.copy(atStart = true)) }
+
+    @Test
+    fun `a car that drives the other way is not told to hold its speed, as the gate waits for it to turn`() {
+        machine.onSchedule(schedule(trials = listOf(segment("inbound"))))
+        machine.onView(view("armed"), 0)
+        for (i in 0L..3L) machine.onFix(fix(i * second, 13.9))
+        machine.state(3 * second).let {
+            assertEquals(Zone.TURNED, it.zone)
+            assertNull(it.inBandS, "the gate's own count is 0")
+        }
+        machine.onFix(fix(4 * second, 13.9).copy(trackDeg = 271.0))
+        assertEquals(Zone.WITHIN to 0.0, machine.state(4 * second).run { zone to inBandS })
+        machine.onFix(fix(5 * second, 13.9).copy(trackDeg = null))
+        assertEquals(Zone.WITHIN, machine.state(5 * second).zone, "without a track the gate looks at the speed alone")
+        machine.onView(view("running"), 5 * second)
+        machine.onFix(fix(6 * second, 13.9))
+        assertEquals(Zone.WITHIN, machine.state(6 * second).zone, "the gate is past")
+    }
+
+    @Test
+    fun `only a gate that waits for the start and for a place looks at the direction`() {
+        val asked = segment("inbound")
+        val others = listOf(
+            asked.copy(gate = asked.gate.copy(atStart = false)),
+            asked.copy(gate = asked.gate.copy(placeM = null)),
+            segment("outbound"),
+        )
+        for (other in others) {
+            machine.onSchedule(schedule(trials = listOf(other)))
+            machine.onView(view("armed"), 0)
+            machine.onFix(fix(0, 13.9))
+            assertEquals(Zone.WITHIN, machine.state(0).zone, "$other")
+        }
+    }
+
+    @Test
+    fun `a car that stands has not turned, whatever track its receiver tells`() {
+        machine.onSchedule(schedule(trials = listOf(segment("inbound"))))
+        machine.onView(view("armed"), 0)
+        machine.onFix(fix(0, 0.4))
+        assertEquals(Zone.BELOW, machine.state(0).zone)
+    }
+
+    @Test
+    fun `the track is the node's own receiver's where the speed is`() {
+        machine.onSchedule(schedule(trials = listOf(segment("inbound"))))
+        machine.onView(view("armed", live = Live(speedMps = 13.9, trackDeg = 90.0)), 0)
+        assertEquals(Zone.TURNED to 90.0, machine.state(0).run { zone to trackDeg })
+        machine.onFix(fix(0, 13.9).copy(trackDeg = 270.0))
+        assertEquals(Zone.TURNED to 90.0, machine.state(0).run { zone to trackDeg })
+        machine.onView(view("armed", live = Live(speedMps = 13.9)), 1)
+        assertEquals(Zone.WITHIN to 270.0, machine.state(1).run { zone to trackDeg }, "an agent of before tells none")
+    }
+
     @Test
     fun `an outcome that the controller changes is told again`() {
         machine.onView(view("running"), 0)

@@ -487,6 +487,14 @@ object States {
         "armed-too-fast" to drive {
             copy(speedMps = 15.6, toGateM = 60.0, detail = "slower: 15.6 of 13.9 m/s")
         },
+        "armed-turned" to ready.copy(
+            drive = armed.copy(
+                zone = Zone.TURNED,
+                speedMps = 13.8,
+                trackDeg = 268.0,
+                detail = "turn round: the trial is driven the other way",
+            ),
+        ),
         "running" to drive {
             copy(
                 phase = Phase.RUNNING,

@@ -1,7 +1,13 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.app.screen.Speeds
+import dev.fieldmesh.app.screen.word
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.cue.Zone
+import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.wire.Check
 import dev.fieldmesh.core.wire.Verdict
 import org.junit.runner.RunWith
@@ -63,6 +69,12 @@ class WordsTest {
     fun `an attempt without a reason has none`() = assertNull(
         Speeds(RuntimeEnvironment.getApplication(), SpeedUnit.KMH).reason(Verdict(1, 1, "accepted", isFinal = true)),
     )
+
+    @Test
+    fun `a car that is to turn is not told to hold its speed`() {
+        val turned = DriveState(LinkState.UP, Phase.ARMED, band = Band(13.9, 0.5), speedMps = 13.9, zone = Zone.TURNED)
+        assertEquals(R.string.word_turn, turned.word().text)
+    }
 
     @Test
     @Config(qualifiers = "+de")

@@ -144,7 +144,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue, AppState)
         val shownTrack = track.copy(peers = peers(now), isOld = placedNs?.let { now - it > GAP_NS } == true)
         val newest = AppState(node, drive, campaign, shownTrack, trial, next, nodeNs, old, gpsRefusal)
         shown.value = newest
-        cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let { say(it, newest) }
+        cues.next(now, drive.zone.takeIf { drive.band != null && drive.staleSinceNs == null })?.let { say(it, newest) }
     }
 
     private fun nodeOldS(link: LinkState, nowNs: Long): Long? {

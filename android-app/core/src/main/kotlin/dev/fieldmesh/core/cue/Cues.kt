@@ -5,6 +5,7 @@ enum class Cue {
     FASTER,
     SLOWER,
     HOLD,
+    TURN,
     GO,
     DONE,
     REJECTED,
@@ -28,7 +29,15 @@ enum class Cue {
 }
 
 /** Where a speed lies about a band. */
-enum class Zone { UNKNOWN, BELOW, WITHIN, ABOVE }
+enum class Zone {
+    UNKNOWN,
+    BELOW,
+    WITHIN,
+    ABOVE,
+
+    /** Whatever the speed: the car drives the other way. */
+    TURNED,
+}
 
 /** The speed that a trial asks for: within [halfWidthMps] about [targetMps]. */
 data class Band(val targetMps: Double, val halfWidthMps: Double) {
@@ -79,13 +88,13 @@ class CueLogic {
     }
 
     /**
-     * What to say now, if anything. [band] is absent while no speed is asked
+     * What to say now, if anything. [zone] is absent while no speed is asked
      * for; then the next trial's first cue is said again.
      */
-    fun next(nowNs: Long, speedMps: Double?, band: Band?): Cue? {
-        if (band == null) saidZone = null
+    fun next(nowNs: Long, zone: Zone?): Cue? {
+        if (zone == null) saidZone = null
         if (isSpeaking(nowNs, MIN_GAP_NS)) return null
-        val cue = waiting.removeFirstOrNull() ?: band?.let { ofSpeed(nowNs, it.zone(speedMps)) } ?: return null
+        val cue = waiting.removeFirstOrNull() ?: zone?.let { ofSpeed(nowNs, it) } ?: return null
         said = cue
         saidNs = nowNs
         return cue
@@ -99,11 +108,12 @@ class CueLogic {
             Zone.BELOW -> Cue.FASTER
             Zone.ABOVE -> Cue.SLOWER
             Zone.WITHIN -> Cue.HOLD
+            Zone.TURNED -> Cue.TURN
             Zone.UNKNOWN -> return null
         }
         val same = zone == saidZone
-        // In the band silence is the best sign; outside it a word now and then helps.
-        if (same && (zone == Zone.WITHIN || nowNs - zoneSaidNs < REPEAT_NS)) return null
+        // In the band silence is the best sign; outside it a word now and then helps. Turning takes its time.
+        if (same && (zone in SAID_ONCE || nowNs - zoneSaidNs < REPEAT_NS)) return null
         saidZone = zone
         zoneSaidNs = nowNs
         return cue
@@ -116,5 +126,6 @@ class CueLogic {
         /** As long as it takes to speak a target with its direction. */
         const val TARGET_NS = 5_000_000_000L
         private const val MOST_WAITING = 3
+        private val SAID_ONCE = setOf(Zone.WITHIN, Zone.TURNED)
     }
 }

@@ -31,3 +31,13 @@ fun distanceToGateM(trial: Trial, fix: Fix): Double? {
     val along = car.east * sin(heading) + car.north * cos(heading)
     return if (trial.direction == "inbound") along - gate else gate - along
 }
+
+/**
+ * Whether a car on this track drives against its direction of travel, which the node's gate does not take for the
+ * right speed, where the gate waits for the start and for a place (node-agent/trial/gate).
+ */
+fun isTurned(trial: Trial, trackDeg: Double): Boolean {
+    if (!trial.gate.atStart || trial.gate.placeM == null) return false
+    val along = cos((trackDeg - trial.course.headingDeg) * PI / 180)
+    return if (trial.direction == "inbound") along > 0 else along < 0
+}

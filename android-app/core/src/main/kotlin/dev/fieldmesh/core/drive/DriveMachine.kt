@@ -106,7 +106,7 @@ class DriveMachine {
     fun state(nowNs: Long): DriveState {
         val (speed, source) = speed(nowNs)
         if (speed == null) inBandSinceNs = null
-        val fresh = fix?.takeIf { it.hasPosition && nowNs - it.bootNs <= SpeedFilter.STALE_NS }
+        val fresh = fresh(nowNs)
         lastSource = source ?: lastSource
         val nodeIsSlow = isSlow(speed, nowNs)
         noteFix(fresh != null || source == SpeedSource.NODE, nodeIsSlow)
@@ -126,10 +126,10 @@ class DriveMachine {
             band = band,
             speedMps = speed,
             speedSource = source,
-            zone = band?.zone(speed) ?: Zone.UNKNOWN,
+            zone = zone(nowNs),
             nodeIsSlow = nodeIsSlow,
             hasFix = fresh != null || source == SpeedSource.NODE,
-            trackDeg = fresh?.trackDeg,
+            trackDeg = trackDeg(nowNs),
             wantedTrackDeg = trial?.let(::wantedTrack),
             toGateM = toGateM,
             inBandS = inBandSinceNs?.let { (nowNs - it).coerceAtLeast(0) / 1e9 },
@@ -165,6 +165,15 @@ class DriveMachine {
         return phones to SpeedSource.PHONE
     }
 
+    /** The newest fix of this phone, unless it is old. */
+    private fun fresh(nowNs: Long) = fix?.takeIf { it.hasPosition && nowNs - it.bootNs <= SpeedFilter.STALE_NS }
+
+    /** By the receiver that the gate goes by, as the speed. */
+    private fun trackDeg(nowNs: Long): Double? {
+        val own = view?.live?.trackDeg?.takeIf { speed(nowNs).second == SpeedSource.NODE }
+        return own ?: fresh(nowNs)?.trackDeg
+    }
+
     /** The view says nothing of the present. */
     private fun isOld(nowNs: Long) = nowNs - viewNs > SpeedFilter.STALE_NS
 
@@ -175,8 +184,15 @@ class DriveMachine {
     }
 
     private fun noteBand(nowNs: Long) {
-        val within = band()?.zone(speed(nowNs).first) == Zone.WITHIN
-        inBandSinceNs = if (within) inBandSinceNs ?: nowNs else null
+        inBandSinceNs = if (zone(nowNs) == Zone.WITHIN) inBandSinceNs ?: nowNs else null
+    }
+
+    private fun zone(nowNs: Long): Zone {
+        val speed = speed(nowNs).first
+        val zone = band()?.zone(speed) ?: return Zone.UNKNOWN
+        if (phase() != Phase.ARMED || speed == null || speed <= STANDING_MPS) return zone
+        val turned = trackDeg(nowNs)?.let { track -> trial(shownKey())?.let { isTurned(it, track) } }
+        return if (turned == true) Zone.TURNED else zone
     }
 
     /**
@@ -258,6 +274,9 @@ class DriveMachine {
 
         /** What is said when an attempt comes to a state. */
         val BEGINNINGS = mapOf("armed" to Cue.TARGET, "running" to Cue.GO)
+
+        /** A car that stands has no track. As the gate has it (node-agent/trial/gate). */
+        const val STANDING_MPS = 1.0
 
         /** As long as an agent holds a phone that pushes for connected. */
         const val FED_NS = 3_000_000_000L

@@ -52,6 +52,7 @@ data class TrialView(val number: Int, val attempts: List<Verdict>)
 @Serializable
 data class Live(
     @SerialName("speed_mps") val speedMps: Double? = null,
+    @SerialName("track_deg") val trackDeg: Double? = null,
     @SerialName("throughput_bps") val throughputBps: Double? = null,
     @SerialName("remaining_s") val remainingS: Double? = null,
 )
@@ -254,7 +255,11 @@ data class Course(
 
 /** Says when the initiator may open the window. Every part that is present must hold at once. */
 @Serializable
-data class Gate(@SerialName("hold_s") val holdS: Double? = null, @SerialName("place_m") val placeM: Double? = null)
+data class Gate(
+    @SerialName("at_start") val atStart: Boolean = false,
+    @SerialName("hold_s") val holdS: Double? = null,
+    @SerialName("place_m") val placeM: Double? = null,
+)
 
 /** What the tested interface is to be. */
 @Serializable

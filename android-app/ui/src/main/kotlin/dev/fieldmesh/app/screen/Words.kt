@@ -33,6 +33,7 @@ internal fun DriveState.word(): Word = when {
     phase == Phase.RESTORING -> Word(R.string.word_restoring, R.color.text_soft)
     phase == Phase.DONE -> outcomeWord()
     band != null && zone == Zone.UNKNOWN -> speedlessWord()
+    zone == Zone.TURNED -> Word(R.string.word_turn, R.color.bad)
     zone == Zone.BELOW -> Word(R.string.word_faster, R.color.warn)
     zone == Zone.ABOVE -> Word(R.string.word_slower, R.color.bad)
     phase == Phase.RUNNING -> Word(R.string.word_go, R.color.good)
@@ -247,6 +248,7 @@ private val plainCues = mapOf(
     Cue.FASTER to R.string.cue_faster,
     Cue.SLOWER to R.string.cue_slower,
     Cue.HOLD to R.string.cue_hold,
+    Cue.TURN to R.string.cue_turn,
     Cue.GO to R.string.cue_go,
     Cue.DONE to R.string.cue_done,
     Cue.REJECTED to R.string.cue_rejected,
