@@ -146,6 +146,32 @@ class DriveMachineTest {
     }
 
     @Test
+    fun `a node that is lost between two trials is told, as the next begins without it`() {
+        machine.onView(view("restoring"), 0)
+        machine.onLink(LinkState.LOST, second)
+        assertEquals(listOf(Cue.NODE_LOST), machine.takeEvents())
+        machine.onLink(LinkState.UP, 2 * second)
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), 2 * second)
+        machine.takeEvents()
+        machine.onLink(LinkState.LOST, 3 * second)
+        assertEquals(listOf(Cue.NODE_LOST), machine.takeEvents())
+        assertEquals(3 * second, machine.state(4 * second).staleSinceNs)
+    }
+
+    @Test
+    fun `nobody is told of a node that is lost when nothing is left to drive, or that a person left`() {
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), 0)
+        machine.onLink(LinkState.UNPAIRED, second)
+        assertEquals(emptyList(), machine.takeEvents(), "trial 2 is open, and the app was unpaired")
+        machine.onLink(LinkState.UP, second)
+        machine.onSchedule(schedule())
+        val done = listOf(verdict("accepted"), verdict("accepted", trial = 2))
+        machine.onView(view("kept", TrialKey(2, 1), done), second)
+        machine.onLink(LinkState.LOST, 2 * second)
+        assertEquals(emptyList(), machine.takeEvents())
+    }
+
+    @Test
     fun `an outcome that the controller changes is told again`() {
         machine.onView(view("running"), 0)
         machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), second)

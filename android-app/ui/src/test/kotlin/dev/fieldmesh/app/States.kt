@@ -550,6 +550,17 @@ object States {
                     signalSource = SignalSource.NODES,
                 )
             },
+        "done-lost" to drive {
+            copy(
+                link = LinkState.LOST,
+                phase = Phase.DONE,
+                staleSinceNs = 1,
+                band = null,
+                speedMps = 3.2,
+                detail = null,
+                verdict = verdict(5, 2, "accepted"),
+            )
+        },
         "done-alone" to drive { copy(phase = Phase.DONE, band = null, detail = null, verdict = provisional) },
         "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8", outOfBand),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),

@@ -71,6 +71,16 @@ class WordsTest {
     )
 
     @Test
+    fun `a node that is not heard is the word of every phase, as what is known may be over`() {
+        val done = Verdict(1, 1, "accepted", isFinal = true)
+        for (phase in Phase.entries - Phase.NO_RUN) {
+            val lost = DriveState(LinkState.LOST, phase, staleSinceNs = 1, verdict = done)
+            assertEquals(R.string.word_stale, lost.word().text, "$phase")
+        }
+        assertEquals(R.string.word_no_run, DriveState(LinkState.LOST).word().text)
+    }
+
+    @Test
     fun `a car that is to turn is not told to hold its speed`() {
         val turned = DriveState(LinkState.UP, Phase.ARMED, band = Band(13.9, 0.5), speedMps = 13.9, zone = Zone.TURNED)
         assertEquals(R.string.word_turn, turned.word().text)

@@ -1,5 +1,6 @@
 package dev.fieldmesh.core.drive
 
+import dev.fieldmesh.core.app.CampaignState
 import dev.fieldmesh.core.cue.Band
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.Milestones
@@ -47,7 +48,7 @@ class DriveMachine {
         val lost = state != LinkState.UP
         if (lost && link == LinkState.UP) {
             silentSinceNs = nowNs
-            if (phase() in UNDER_WAY) events += Cue.NODE_LOST
+            if (state != LinkState.UNPAIRED && isAwaited()) events += Cue.NODE_LOST
         }
         if (!lost) silentSinceNs = null
         if (state == LinkState.UNPAIRED) forget()
@@ -233,6 +234,12 @@ class DriveMachine {
         if (fixWasLost || !had) return
         fixWasLost = true
         if (phase() in UNDER_WAY) events += Cue.NO_GPS
+    }
+
+    /** Whether a trial is under way, or may begin while the node is not heard. */
+    private fun isAwaited(): Boolean {
+        val now = view ?: return false
+        return phase().isUnderWay || schedule?.let { CampaignState.of(it, now).next } != null
     }
 
     private fun phase(): Phase {

@@ -80,10 +80,10 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
     private fun detail(d: DriveState, speeds: Speeds): String? {
         val over = d.verdict
         return when {
+            d.staleSinceNs != null || d.phase == Phase.NO_RUN -> context.nextStep(d.link)
             over?.reason != null -> speeds.reason(over)
             over?.isFinal == false && over.outcome == "accepted" -> context.getString(R.string.done_alone)
             over != null -> over.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
-            d.phase == Phase.NO_RUN -> context.nextStep(d.link)
             else -> d.detail?.let(speeds::inWords)
         }
     }

@@ -22,12 +22,7 @@ import kotlin.math.roundToInt
 internal class Word(val text: Int, val color: Int)
 
 internal fun DriveState.word(): Word = when {
-    staleSinceNs != null &&
-        phase in setOf(
-            Phase.ARMED,
-            Phase.RUNNING,
-            Phase.RESTORING,
-        ) -> Word(R.string.word_stale, R.color.bad)
+    staleSinceNs != null -> Word(R.string.word_stale, R.color.bad)
     phase == Phase.NO_RUN -> Word(R.string.word_no_run, R.color.text_soft)
     phase == Phase.IDLE -> Word(R.string.word_idle, R.color.text_soft)
     phase == Phase.RESTORING -> Word(R.string.word_restoring, R.color.text_soft)
