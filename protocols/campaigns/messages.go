@@ -62,7 +62,7 @@ type Choice struct {
 type Planned struct {
 	Trials      int       `json:"trials"`
 	TimeS       float64   `json:"time_s"`               // with every trial accepted at once
-	RoadM       *float64  `json:"road_m,omitempty"`     // absent: nobody moves
+	RoadM       *float64  `json:"road_m,omitempty"`     // length of the road that all trials need; absent: nobody moves
 	SpeedsMps   []float64 `json:"speeds_mps,omitempty"` // absent: none is planned
 	Repetitions int       `json:"repetitions"`
 	Deviations  []string  `json:"deviations,omitempty"` // in what it is not the full campaign

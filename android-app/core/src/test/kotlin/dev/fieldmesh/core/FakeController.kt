@@ -85,7 +85,7 @@ class FakeController : ControllerApi {
         val speeds = choice.speedsMps ?: listOf(2.8, 5.6)
         val repetitions = choice.repetitions ?: 2
         val trials = speeds.size * repetitions * 2
-        return Planned(trials, trials * 90.0, trials * 250.0, speeds, repetitions)
+        return Planned(trials, trials * 90.0, ROAD_M, speeds, repetitions)
     }
 
     override suspend fun preflight(choice: Choice): Preflight {
@@ -140,6 +140,8 @@ class FakeController : ControllerApi {
     }
 
     private companion object {
+        /** The trials lie on one road: their number does not change its length. */
+        const val ROAD_M = 569.0
         val PHASES = mapOf("pause" to "paused", "resume" to "running", "end" to "ended")
     }
 }

@@ -126,14 +126,14 @@ class ExperimentTest {
         assertContains(row(R.id.campaigns, 1).findViewById<TextView>(R.id.standing).text.toString(), "pair NAME")
 
         touch(R.id.campaigns, 0)
-        assertEquals("8 trials, about 12 min, 2.0 km of driving", text(R.id.plan))
+        assertEquals("8 trials, about 12 min, on 0.6 km of road", text(R.id.plan))
         assertEquals(listOf("10.1", "20.2"), List(rows(R.id.speeds)) { (row(R.id.speeds, it) as CheckBox).text })
         touch(R.id.speeds, 0)
         type("0")
         assertEquals(app.getString(R.string.exp_speed_bad), activity.findViewById<EditText>(R.id.speed_text).error)
         type("50")
         press(R.id.fewer)
-        assertEquals("4 trials, about 6 min, 1.0 km of driving", text(R.id.plan))
+        assertEquals("4 trials, about 6 min, on 0.6 km of road", text(R.id.plan))
         assertFalse(activity.findViewById<View>(R.id.start).isEnabled)
 
         controller.needs = listOf(Need("bravo", "gps", "unmet", "no fix", "wait for the sky"))

@@ -316,7 +316,7 @@ class ScreensTest {
             "bravo, radio: there is no interface wlan0",
             "Fix each item above, then check again.",
         ),
-        "experiment-chosen-light" to listOf("4 trials, about 7 min, 1.5 km of driving", "Check all nodes first."),
+        "experiment-chosen-light" to listOf("4 trials, about 7 min, on 0.6 km of road", "Check all nodes first."),
         "experiment-complete-light" to listOf("60.1 km/h", "9.1 Mbit/s, 4 results", "Open the report"),
         "experiment-lost-light" to listOf(
             "The controller 192.168.50.2:7448 does not answer. Check whether fieldmesh serve is running on it, and " +

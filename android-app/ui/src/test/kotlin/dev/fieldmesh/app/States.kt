@@ -249,11 +249,11 @@ private fun runOf(phase: String) = Run(
 
 private val chosen = known.copy(
     choice = Choice("velocity", speedsMps = listOf(2.8, 16.7), repetitions = 1),
-    own = Planned(24, 2460.0, 8200.0, velocityStudy.speedsMps, 2),
+    own = Planned(24, 2460.0, 569.0, velocityStudy.speedsMps, 2),
     planned = Planned(
         4,
         410.0,
-        1540.0,
+        569.0,
         listOf(2.8, 16.7),
         1,
         listOf(
