@@ -174,6 +174,20 @@ class ControllerClientTest {
         assertNull(join(code, app, Dispatchers.IO).controller)
     }
 
+    @Test
+    fun `a node at an address that the app cannot call is named, and costs it no other`() = runBlocking {
+        val code = assertNotNull(PairingCode.parse(codeFor(server.port)))
+        val proof = code.admits(controller.pin, app.pin, "phone", "app")
+        val pin = "ab".repeat(32)
+        val nodes = listOf("alpha" to "192.168.1.5:7443", "bravo" to "[fe80::1%wlan0]:7443", "carol" to "roof_1:7443")
+            .joinToString { (name, at) -> """{"name":"$name","address":"$at","pin":"$pin"}""" }
+        answer = { it.send(200, """{"proof":"$proof","name":"phone","role":"app","nodes":[$nodes]}""") }
+        val admitted = join(code, app, Dispatchers.IO)
+        val near = admitted.nodes.map { it.name to it.pairing.host }
+        assertEquals(listOf("alpha" to "192.168.1.5", "carol" to "roof_1"), near)
+        assertEquals(listOf("bravo"), admitted.beyond)
+    }
+
     /** As `fieldmesh keys pair` would write it; see protocols/pairing. */
     private fun codeFor(port: Int): String {
         val half = controller.pin.hex.take(32).chunked(2).map { it.toInt(16).toByte() }.toByteArray()

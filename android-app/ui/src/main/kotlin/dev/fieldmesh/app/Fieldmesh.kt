@@ -172,7 +172,7 @@ open class Fieldmesh :
         fleet.nodes.singleOrNull()?.let { pair(it.pairing) }
         preferences.nodes = fleet.nodes
         experiment.pair(fleet.controller)
-        Joined.Fleet(fleet.nodes)
+        Joined.Fleet(fleet.nodes, fleet.beyond)
     } catch (e: AgentException) {
         when {
             !isForNode(e) -> Joined.Refused(e)

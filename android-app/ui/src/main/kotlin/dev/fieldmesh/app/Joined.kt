@@ -5,8 +5,11 @@ import dev.fieldmesh.core.agent.FleetNode
 
 /** What came of a code. */
 sealed interface Joined {
-    /** The app is let in by these nodes. It is paired with the only one; of several a person chooses. */
-    data class Fleet(val nodes: List<FleetNode>) : Joined
+    /**
+     * The app is let in by these nodes. It is paired with the only one; of several a person chooses. It cannot call
+     * those that are [beyond] at the fleet's addresses.
+     */
+    data class Fleet(val nodes: List<FleetNode>, val beyond: List<String>) : Joined
 
     /** This phone's node has a controller, and the app is paired with that node. */
     data class Own(val name: String) : Joined

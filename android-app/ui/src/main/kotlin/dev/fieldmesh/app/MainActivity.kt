@@ -523,7 +523,7 @@ class MainActivity : Activity() {
 
     private fun onJoined(came: Joined) {
         when (came) {
-            is Joined.Fleet -> onFleet(came.nodes)
+            is Joined.Fleet -> onFleet(came)
             is Joined.Own -> tell(getString(R.string.pair_with, came.name))
             Joined.OwnIsPaired -> tell(getString(R.string.own_is_paired))
             is Joined.OwnRefused -> tell(came.said)
@@ -532,12 +532,13 @@ class MainActivity : Activity() {
         show(app.session.state.value)
     }
 
-    private fun onFleet(nodes: List<FleetNode>) {
-        when (nodes.size) {
-            0 -> tell(getString(R.string.pair_no_nodes))
-            1 -> tell(getString(R.string.pair_with, nodes.single().name))
-            else -> chooseOf(nodes)
-        }
+    private fun onFleet(fleet: Joined.Fleet) {
+        val names = fleet.beyond.joinToString(", ")
+        val beyond = if (names.isEmpty()) null else getString(R.string.pair_beyond, names)
+        val only = fleet.nodes.singleOrNull()?.let { getString(R.string.pair_with, it.name) }
+        val none = if (fleet.nodes.isEmpty() && beyond == null) getString(R.string.pair_no_nodes) else null
+        listOfNotNull(only, none, beyond).ifEmpty { null }?.let { tell(it.joinToString("\n")) }
+        if (fleet.nodes.size > 1) chooseOf(fleet.nodes)
     }
 
     private fun chooseOf(nodes: List<FleetNode>) {
@@ -551,6 +552,7 @@ class MainActivity : Activity() {
         is AgentException.Refused -> e.error.message + (e.error.cure?.let { "\n$it" } ?: "")
         is AgentException.WrongNode -> getString(R.string.pair_other_controller)
         is AgentException.NoKey -> getString(R.string.exp_no_key, e.message.orEmpty())
+        is AgentException.BadAnswer -> getString(R.string.exp_bad_answer)
         else -> getString(R.string.pair_no_controller)
     }
 

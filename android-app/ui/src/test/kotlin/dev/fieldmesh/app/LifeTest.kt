@@ -17,6 +17,7 @@ import android.widget.EditText
 import android.widget.ListView
 import android.widget.TextView
 import dev.fieldmesh.core.agent.Admission
+import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Pairing
@@ -38,8 +39,10 @@ import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowAlertDialog
 import org.robolectric.shadows.ShadowSystemClock
+import org.robolectric.shadows.ShadowToast
 import java.io.ByteArrayOutputStream
 import java.io.File
+import java.io.IOException
 import java.time.Duration
 import kotlin.math.abs
 import kotlin.test.assertEquals
@@ -159,6 +162,29 @@ class LifeTest {
         }
         next.findViewById<View>(R.id.unpair).performClick()
         assertNull(choose())
+    }
+
+    @Test
+    fun `what came of a code is told, also of nodes that the phone cannot call and of an answer that it cannot read`() {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        fun told(controller: () -> Admission): String? {
+            app.controller = { controller() }
+            activity.findViewById<EditText>(R.id.line).setText(ExperimentTest.CODE)
+            activity.findViewById<View>(R.id.pair).performClick()
+            shadowOf(app.mainLooper).idle()
+            return ShadowToast.getTextOfLatestToast()
+        }
+        val alpha = FleetNode("alpha", Pairing("127.0.0.1", 1, Pin("ab".repeat(32))))
+        val paired = app.getString(R.string.pair_with, "alpha")
+        val beyond = app.getString(R.string.pair_beyond, "bravo, carol")
+        assertEquals(paired, told { Admission(listOf(alpha)) })
+        assertEquals("$paired\n$beyond", told { Admission(listOf(alpha), beyond = listOf("bravo", "carol")) })
+        assertEquals(beyond, told { Admission(emptyList(), beyond = listOf("bravo", "carol")) })
+        assertEquals(app.getString(R.string.pair_no_nodes), told { Admission(emptyList()) })
+        val unread = AgentException.BadAnswer(IOException("an unknown field"))
+        assertEquals(app.getString(R.string.exp_bad_answer), told { throw unread })
+        val away = AgentException.Unreachable(IOException("no route"))
+        assertEquals(app.getString(R.string.pair_no_controller), told { throw away })
     }
 
     @Test

@@ -6,7 +6,6 @@ import dev.fieldmesh.core.wire.PairRequest
 import dev.fieldmesh.core.wire.WireJson
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.withContext
-import kotlinx.serialization.SerializationException
 import okhttp3.HttpUrl
 import okhttp3.Request
 import okhttp3.RequestBody
@@ -41,16 +40,17 @@ suspend fun join(
             throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
         }
         val served = reply.controller?.let { Pairing(code.host, it.port, trust.controller()) }
-        Admission(reply.nodes.map(::fleetNode), served)
+        // The code is used up: one node that the app cannot call must not cost it the others.
+        val nodes = reply.nodes.mapNotNull(::fleetNode)
+        Admission(nodes, served, reply.nodes.map { it.name } - nodes.map { it.name }.toSet())
     }
 }
 
 private val PATIENCE = Duration.ofSeconds(10)
 
-private fun fleetNode(node: PairNode): FleetNode {
-    val pairing = Pairing.parse("fieldmesh:${node.address}#${node.pin}")
-    return FleetNode(node.name, pairing ?: throw SerializationException("no address and key: ${node.address}"))
-}
+/** Null where the app cannot call it, as at a link-local address of IPv6, which has the controller's zone. */
+private fun fleetNode(node: PairNode): FleetNode? =
+    Pairing.parse("fieldmesh:${node.address}#${node.pin}")?.let { FleetNode(node.name, it) }
 
 /** The request's text is made after the handshake, which tells the controller's key; its length is known before. */
 private class Proof(private val prove: () -> String) : RequestBody() {

@@ -15,7 +15,7 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
         const val LOOPBACK = "127.0.0.1"
         private const val SCHEME = "fieldmesh:"
         private val FORM =
-            Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9.-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")
+            Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9._-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")
 
         /**
          * Reads a line that was typed, pasted or scanned; blanks in and around it do not matter. Null when it
@@ -43,5 +43,12 @@ internal fun isHost(text: String): Boolean = try {
 /** A node of the fleet that the app may be paired with. */
 data class FleetNode(val name: String, val pairing: Pairing)
 
-/** What a code gave the app: the nodes that let it in, and the controller that serves it if it is an experimenter's. */
-data class Admission(val nodes: List<FleetNode>, val controller: Pairing? = null)
+/**
+ * What a code gave the app: the nodes that let it in, and the controller that serves it if it is an experimenter's.
+ * [beyond] are the names of nodes at addresses that this app cannot call.
+ */
+data class Admission(
+    val nodes: List<FleetNode>,
+    val controller: Pairing? = null,
+    val beyond: List<String> = emptyList(),
+)
