@@ -641,7 +641,8 @@ class MainActivity : Activity() {
     private suspend fun saveLog(to: Uri) {
         val copied = withContext(Dispatchers.IO) {
             try {
-                contentResolver.openOutputStream(to)?.use(app.log::copyTo)
+                // "w" alone keeps what an older file of that name has beyond.
+                contentResolver.openOutputStream(to, "wt")?.use(app.log::copyTo)
             } catch (_: IOException) {
                 null
             }

@@ -2,6 +2,8 @@ package dev.fieldmesh.app
 
 import android.Manifest
 import android.app.AlertDialog
+import android.content.ContentProvider
+import android.content.ContentValues
 import android.content.Context
 import android.content.DialogInterface.BUTTON_NEUTRAL
 import android.content.Intent
@@ -9,8 +11,10 @@ import android.content.pm.FeatureInfo
 import android.content.pm.PackageManager
 import android.location.Location
 import android.location.LocationManager
+import android.net.Uri
 import android.os.Build
 import android.os.Bundle
+import android.os.ParcelFileDescriptor
 import android.os.SystemClock
 import android.view.View
 import android.widget.EditText
@@ -356,6 +360,47 @@ class LifeTest {
         assertEquals(2, records.map { it.header.epoch }.distinct().size)
         app.log.delete(copied)
         assertEquals(emptyList(), app.log.files)
+    }
+
+    /** Another app's folder of one file, which it opens as Android's own do. */
+    class Folder : ContentProvider() {
+        override fun openFile(uri: Uri, mode: String): ParcelFileDescriptor = ParcelFileDescriptor.open(
+            File(checkNotNull(context).filesDir, "saved"),
+            ParcelFileDescriptor.parseMode(mode),
+        )
+
+        override fun onCreate() = true
+
+        override fun getType(uri: Uri) = null
+
+        override fun query(u: Uri, p: Array<String>?, s: String?, a: Array<String>?, o: String?) = null
+
+        override fun insert(uri: Uri, values: ContentValues?) = null
+
+        override fun update(uri: Uri, values: ContentValues?, s: String?, a: Array<String>?) = 0
+
+        override fun delete(uri: Uri, s: String?, a: Array<String>?) = 0
+    }
+
+    @Test
+    fun `a log that is saved over a longer one keeps nothing of it`() {
+        Robolectric.setupContentProvider(Folder::class.java, "folder")
+        val saved = File(app.filesDir, "saved").apply { writeText("x".repeat(10_000)) }
+        app.session.logging = true
+        app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092))
+        app.session.logging = false
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        activity.findViewById<View>(R.id.tab_node).performClick()
+        activity.findViewById<View>(R.id.save_log).performClick()
+        val asked = shadowOf(activity).nextStartedActivityForResult.intent
+        shadowOf(activity).receiveResult(asked, RESULT_OK, Intent().setData(Uri.parse("content://folder/saved")))
+        val until = System.nanoTime() + 10_000_000_000
+        while (questionShown() == null && System.nanoTime() < until) {
+            Thread.sleep(10)
+            shadowOf(app.mainLooper).idle()
+        }
+        assertNotNull(questionShown())
+        assertEquals(ByteArrayOutputStream().also(app.log::copyTo).toString(), saved.readText())
     }
 
     @Test
