@@ -23,6 +23,7 @@ import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Event
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
+import dev.fieldmesh.core.wire.TrialKey
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
@@ -147,12 +148,9 @@ class Session(
         instrument.fix(fix)
     }
 
-    /** Ends the attempt under way. False when there is none, or nobody to tell. */
-    suspend fun abort(reason: String): Boolean {
-        val key = state.value.drive.key ?: return false
-        val run = state.value.campaign?.run ?: return false
-        return tell { abort(run, AbortRequest(key.trial, key.attempt, reason)) } != null
-    }
+    /** Ends an attempt that is under way. False when the node has not said that it did. */
+    suspend fun abort(run: String, of: TrialKey, reason: String): Boolean =
+        tell { abort(run, AbortRequest(of.trial, of.attempt, reason)) } != null
 
     /** Puts the node back as it was. Null when it could not be told. */
     suspend fun restore(): RestoreReport? = tell { restore() }

@@ -283,9 +283,14 @@ class MainActivity : Activity() {
         }
     }
 
-    private fun onAbort(button: TextView) = twice(button, R.string.abort, R.string.abort_sure) {
-        scope.launch {
-            if (!app.session.abort(getString(R.string.abort_reason))) tell(getString(R.string.abort_failed))
+    private fun onAbort(button: TextView) {
+        val run = app.session.state.value.campaign?.run ?: return
+        val attempt = app.session.state.value.drive.key ?: return
+        twice(button, R.string.abort, R.string.abort_sure, run to attempt) {
+            scope.launch {
+                val isTold = app.session.abort(run, attempt, getString(R.string.abort_reason))
+                if (!isTold) tell(getString(R.string.abort_failed))
+            }
         }
     }
 

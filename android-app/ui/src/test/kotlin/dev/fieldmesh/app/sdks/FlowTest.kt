@@ -151,6 +151,21 @@ class FlowTest {
     }
 
     @Test
+    fun `a second tap aborts the attempt that the first was of, and no other`() {
+        pair()
+        tap(R.id.tab_drive)
+        waitUntil(R.id.trial, string(R.string.trial_of, 2, 2, 1))
+        tap(R.id.abort)
+        attempt = 2
+        waitUntil(R.id.trial, string(R.string.trial_of, 2, 2, 2))
+        tap(R.id.abort)
+        assertEquals(string(R.string.abort_sure), text(R.id.abort), "of the next one it is asked anew")
+        tap(R.id.abort)
+        waitUntil("the abort") { posted.isNotEmpty() }
+        assertEquals(2, posted.single().second.getInt("attempt"))
+    }
+
+    @Test
     fun `what a person decides of a trial under way is of the attempt under way`() {
         state = "running"
         attempt = 2
