@@ -294,13 +294,31 @@ class ExperimentTest {
             controller.isAway = true
             life.app.start()
             advanceTimeBy(1000)
-            life.app.takeBack()
+            life.app.takeBack("velocity-1129-120000")
             controller.isAway = false
             advanceTimeBy(120_000)
             assertEquals(1, controller.started.size)
             assertEquals(emptyList(), controller.runs)
             life.end()
         }
+
+    @Test
+    fun `a pause that waits for the controller is taken back, and never comes true`() = living {
+        val life = experimenter()
+        controller.runs = listOf(sampleRun("velocity-2"), sampleRun("velocity-1"))
+        advanceTimeBy(30_000)
+        controller.isAway = true
+        for (run in listOf("velocity-1", "velocity-2")) life.app.steer(run, Steer.PAUSE)
+        advanceTimeBy(1000)
+        life.app.takeBack("velocity-1")
+        assertNull(life.state.wish("velocity-1"))
+        life.end()
+        controller.isAway = false
+        val next = Life(this)
+        advanceTimeBy(120_000)
+        assertEquals(listOf("pause velocity-2"), controller.steered, "the other is still wanted")
+        next.end()
+    }
 
     @Test
     fun `the newest wish for a run stands, and outlives the process`() = living {

@@ -462,7 +462,7 @@ class MainActivity : Activity() {
 
         override fun start() = app.experiment.start()
 
-        override fun takeBack() = app.experiment.takeBack()
+        override fun takeBack(run: String) = app.experiment.takeBack(run)
 
         override fun open(run: String?) = app.experiment.open(run)
 

@@ -362,6 +362,30 @@ class ExperimentTest {
     }
 
     @Test
+    fun `a pause or an end that waits for the controller is taken back`() {
+        paired()
+        press(R.id.tab_experiment)
+        controller.runs = listOf(sampleRun("velocity-1"))
+        controller.version++
+        idle(30)
+        touch(R.id.present, 0)
+        assertFalse(sees(R.id.wish_back), "nothing was asked for")
+        controller.isAway = true
+        press(R.id.pause)
+        assertFalse(sees(R.id.pause) || sees(R.id.resume))
+        assertEquals(app.getString(R.string.exp_not_pause), text(R.id.wish_back))
+        press(R.id.wish_back)
+        press(R.id.end)
+        press(R.id.end)
+        assertEquals(app.getString(R.string.exp_not_end), text(R.id.wish_back))
+        press(R.id.wish_back)
+        assertTrue(sees(R.id.pause) && !sees(R.id.wish_back))
+        controller.isAway = false
+        idle(70)
+        assertEquals(emptyList(), controller.steered)
+    }
+
+    @Test
     fun `back leads from a campaign to the list, and unpairing ends the role`() {
         ready()
         @Suppress("DEPRECATION")

@@ -530,7 +530,7 @@ class ScreensTest {
 
         override fun start() = Unit
 
-        override fun takeBack() = Unit
+        override fun takeBack(run: String) = Unit
 
         override fun open(run: String?) = Unit
 

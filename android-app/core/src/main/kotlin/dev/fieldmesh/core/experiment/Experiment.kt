@@ -256,9 +256,9 @@ class Experiment(
         return names.first { name -> runs.none { it.name == name } }
     }
 
-    /** Takes back a start that the controller has not answered. It may have heard it: the runs tell then. */
-    fun takeBack() {
-        val wish = shown.value.starting ?: return
+    /** Takes back what the controller has not answered of a run. It may have heard it: the runs tell then. */
+    fun takeBack(run: String) {
+        val wish = shown.value.wishes.find { it.run == run } ?: return
         drop(wish)
         deliver()
     }

@@ -31,7 +31,9 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         view.findViewById<View>(R.id.more).setOnClickListener { step(1) }
         view.findViewById<View>(R.id.check).setOnClickListener { actions.check() }
         view.findViewById<View>(R.id.start).setOnClickListener { actions.start() }
-        view.findViewById<View>(R.id.take_back).setOnClickListener { actions.takeBack() }
+        view.findViewById<View>(R.id.take_back).setOnClickListener {
+            actions.experiment.starting?.let { actions.takeBack(it.run) }
+        }
         view.findViewById<View>(R.id.to_list).setOnClickListener { actions.choose(null) }
     }
 

@@ -31,7 +31,7 @@ interface ExperimentActions {
 
     fun start()
 
-    fun takeBack()
+    fun takeBack(run: String)
 
     /** Looks at a run, or at none. */
     fun open(run: String?)

@@ -21,6 +21,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         for ((id, how) in listOf(R.id.pause to Steer.PAUSE, R.id.resume to Steer.RESUME, R.id.end to Steer.END)) {
             view.findViewById<TextView>(id).apply { setOnClickListener { run?.let { actions.steer(it, how, this) } } }
         }
+        view.findViewById<View>(R.id.wish_back).setOnClickListener { run?.let(actions::takeBack) }
         view.findViewById<View>(R.id.to_list_too).setOnClickListener { actions.open(null) }
     }
 
@@ -32,6 +33,7 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
         view.tell(R.id.run_said, run?.said)
         val wish = now.opened?.let(now::wish)
         view.tell(R.id.run_wish, wish?.let { context.getString(ASKED.getValue(it)) })
+        view.tell(R.id.wish_back, wish?.let { context.getString(TAKE_BACK.getValue(it)) })
         showSteering(run?.takeIf { it.place != REHEARSAL }, wish)
         showResults(run)
         places.show(now.places, Speeds(context, actions.unit))
@@ -93,6 +95,12 @@ internal class RunCard(private val view: View, private val actions: ExperimentAc
             Steer.PAUSE to R.string.exp_asked_pause,
             Steer.RESUME to R.string.exp_asked_resume,
             Steer.END to R.string.exp_asked_end,
+        )
+        val TAKE_BACK = mapOf(
+            Steer.START to R.string.exp_take_back,
+            Steer.PAUSE to R.string.exp_not_pause,
+            Steer.RESUME to R.string.exp_not_resume,
+            Steer.END to R.string.exp_not_end,
         )
         val PLACES = mapOf(
             "road" to R.string.exp_road_place,
