@@ -13,6 +13,7 @@ import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.Seeker
 import dev.fieldmesh.core.agent.Way
 import dev.fieldmesh.core.agent.read
+import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.PushedFix
 import kotlinx.coroutines.CancellationException
@@ -196,6 +197,17 @@ class AgentClientTest {
         val startNs = System.nanoTime()
         assertFailsWith<AgentException.Unreachable> { client().pushFix(PushedFix(ageMs = 0.0, mode = 1)) }
         assertTrue(System.nanoTime() - startNs < 30_000_000_000, "the client's own limit is a minute")
+    }
+
+    @Test
+    fun `an abort may take longer than other calls, since the node answers when the attempt is left`() = runBlocking {
+        answer = {
+            Thread.sleep(1500)
+            it.send(200, golden("body_campaign_view"))
+        }
+        val second = Duration.ofSeconds(1)
+        val client = AgentClient(Pairing("127.0.0.1", server.port, node.pin), app, Dispatchers.IO, timeout = second)
+        assertEquals("velocity-1", client.abort("velocity-1", AbortRequest(2, 1, "by hand")).run)
     }
 
     @Test

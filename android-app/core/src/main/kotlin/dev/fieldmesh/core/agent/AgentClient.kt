@@ -45,8 +45,9 @@ class AgentClient(
         return calls.call(calls.get("v1/runs/$run", query), waitMs)
     }
 
+    /** It is answered when the attempt is left. */
     suspend fun abort(run: String, request: AbortRequest): CampaignView =
-        calls.call(calls.post("v1/runs/$run/abort", request))
+        calls.call(calls.post("v1/runs/$run/abort", request), ABORT_MS)
 
     suspend fun restore(): RestoreReport = calls.call(calls.post("v1/restore"), RESTORE_MS)
 
@@ -83,6 +84,8 @@ class AgentClient(
     }
 
     private companion object {
+        /** With the usual time as long as a controller waits (AbortWithin in controller/run/engine). */
+        const val ABORT_MS = 15_000L
         const val RESTORE_MS = 60_000L
         const val PIECE_MS = 10_000L
         val PUSH: Duration = Duration.ofSeconds(1)
