@@ -169,10 +169,11 @@ open class Fieldmesh :
 
     private suspend fun joinBy(code: PairingCode): Joined = try {
         val fleet = knock(code)
-        fleet.nodes.singleOrNull()?.let { pair(it.pairing) }
+        val came = Joined.Fleet(fleet.nodes, fleet.beyond)
+        came.only?.let { pair(it.pairing) }
         preferences.nodes = fleet.nodes
         experiment.pair(fleet.controller)
-        Joined.Fleet(fleet.nodes, fleet.beyond)
+        came
     } catch (e: AgentException) {
         when {
             !isForNode(e) -> Joined.Refused(e)

@@ -6,10 +6,13 @@ import dev.fieldmesh.core.agent.FleetNode
 /** What came of a code. */
 sealed interface Joined {
     /**
-     * The app is let in by these nodes. It is paired with the only one; of several a person chooses. It cannot call
-     * those that are [beyond] at the fleet's addresses.
+     * The app is let in by these nodes, of which a person chooses. It cannot call those that are [beyond] at the
+     * fleet's addresses.
      */
-    data class Fleet(val nodes: List<FleetNode>, val beyond: List<String>) : Joined
+    data class Fleet(val nodes: List<FleetNode>, val beyond: List<String>) : Joined {
+        /** The fleet's only node, which the app is paired with. */
+        val only: FleetNode? get() = nodes.singleOrNull()?.takeIf { beyond.isEmpty() }
+    }
 
     /** This phone's node has a controller, and the app is paired with that node. */
     data class Own(val name: String) : Joined

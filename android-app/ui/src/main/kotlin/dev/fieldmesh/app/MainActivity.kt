@@ -539,11 +539,13 @@ class MainActivity : Activity() {
 
     private fun onFleet(fleet: Joined.Fleet) {
         val names = fleet.beyond.joinToString(", ")
-        val beyond = if (names.isEmpty()) null else getString(R.string.pair_beyond, names)
-        val only = fleet.nodes.singleOrNull()?.let { getString(R.string.pair_with, it.name) }
-        val none = if (fleet.nodes.isEmpty() && beyond == null) getString(R.string.pair_no_nodes) else null
-        listOfNotNull(only, none, beyond).ifEmpty { null }?.let { tell(it.joinToString("\n")) }
-        if (fleet.nodes.size > 1) chooseOf(fleet.nodes)
+        val only = fleet.only
+        when {
+            only != null -> tell(getString(R.string.pair_with, only.name))
+            names.isNotEmpty() -> tell(getString(R.string.pair_beyond, names))
+            fleet.nodes.isEmpty() -> tell(getString(R.string.pair_no_nodes))
+        }
+        if (only == null && fleet.nodes.isNotEmpty()) chooseOf(fleet.nodes)
     }
 
     private fun chooseOf(nodes: List<FleetNode>) {

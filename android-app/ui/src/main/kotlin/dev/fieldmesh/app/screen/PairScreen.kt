@@ -96,7 +96,7 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         val controller = actions.controller
         text(R.id.experimenter).text = controller?.let { context.getString(R.string.exp_is, "${it.host}:${it.port}") }
             ?: context.getString(R.string.exp_how)
-        view.see(R.id.choose, actions.nodes.size > 1)
+        view.see(R.id.choose, actions.nodes.size > if (paired == null) 0 else 1)
         view.see(R.id.unpair, paired != null || controller != null || actions.nodes.isNotEmpty())
     }
 
