@@ -162,7 +162,8 @@ func TestOtherWordsAreNoOtherCampaign(t *testing.T) {
 		{worded, "the campaign's file says since the run: 20 s instead of 200", "nothing else"},
 		{shorter, "what ships now was not driven", "nothing else"},
 		{shorter, "- Three scenarios; the paper does not say how many it has.", "nothing else"},
-		{shorter, "\nNamed since the run, in the campaign as it ships:\n\n- Three scenarios are ours.\n\n", "nothing else"},
+		{shorter, "\nNamed since the run, in the campaign as it ships:\n\n- Three scenarios are ours.\n\n",
+			"nothing else"},
 		{worded, "- Three scenarios are ours.", "Named since the run"},
 		{shorter, "| six-variants | quick |", "nothing else"},
 	} {
