@@ -1,6 +1,7 @@
 package dev.fieldmesh.app
 
 import android.Manifest
+import android.app.Activity.RESULT_OK
 import android.app.AlertDialog
 import android.content.ContentProvider
 import android.content.ContentValues
