@@ -35,7 +35,7 @@ func TestGuestUnplugged(t *testing.T) {
 	for _, n := range r.nodes {
 		n.start(t)
 	}
-	end := r.begin(t, "unplugged", 60)
+	end := r.begin(t, "unplugged", quick(60))
 	testnet.Await(t, 3*time.Minute, "the window", func() bool { return strings.Contains(owl.states(t), `"running"`) })
 	unplugged := time.Now()
 	owl.radio.Unplug(t, owl.ns)
@@ -45,7 +45,7 @@ func TestGuestUnplugged(t *testing.T) {
 		t.Errorf("%s after the radio was taken away the trial is %+v", took, v)
 	}
 	fox.becomes(t, "after the trial without a radio", before)
-	if v, said := r.begin(t, "without", 6)(); v.Outcome != "" ||
+	if v, said := r.begin(t, "without", quick(6))(); v.Outcome != "" ||
 		!strings.Contains(said, "node owl: radio: there is no interface wlan0") ||
 		!strings.Contains(said, "plug the radio in") {
 		t.Errorf("without the radio the next run is not refused: %+v", v)
@@ -55,7 +55,7 @@ func TestGuestUnplugged(t *testing.T) {
 	owl.ns.Up(t, "wlan0", "192.168.7.2/24")
 	time.Sleep(2 * time.Second) // the kernel's own addresses of IPv6 come later
 	with := owl.snapshot(t)
-	if v, _ = r.begin(t, "again", 6)(); v.Outcome != "accepted" {
+	if v, _ = r.begin(t, "again", fmt.Sprintf(campaign, 6.0, "{protocol: none}", "", ""))(); v.Outcome != "accepted" {
 		t.Errorf("with the radio again the trial is %+v", v)
 	}
 	fox.becomes(t, "in the end", before)
@@ -69,9 +69,9 @@ func TestGuestUnplugged(t *testing.T) {
 
 // begin starts a run of one trial; the function waits for its end and gives the
 // controller's verdict, empty for a run that was refused, and what it said.
-func (r *rig) begin(t *testing.T, name string, seconds float64) (end func() (wire.Verdict, string)) {
+func (r *rig) begin(t *testing.T, name, campaign string) (end func() (wire.Verdict, string)) {
 	t.Helper()
-	file := r.write(t, name+".yaml", quick(seconds))
+	file := r.write(t, name+".yaml", campaign)
 	runs := filepath.Join(r.dir, "runs")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	var said strings.Builder
