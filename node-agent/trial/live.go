@@ -10,12 +10,11 @@ import (
 // liveView is the present moment for a person to look at. It is not recorded:
 // what it shows may be a tenth of a second old.
 type liveView struct {
-	mu    sync.Mutex
-	speed *float64
-	track *float64
-	fixNs int64 // when the fix was made that speed and track are of
-	mode  int
-	ticks []liveTick // of the last second
+	mu           sync.Mutex
+	speed, track *float64
+	fixNs        int64 // when the fix was made that speed and track are of
+	mode         int
+	ticks        []liveTick // of the last second
 }
 
 type liveTick struct {

@@ -159,7 +159,7 @@ class FlowTest {
         attempt = 2
         waitUntil(R.id.trial, string(R.string.trial_of, 2, 2, 2))
         tap(R.id.abort)
-        assertEquals(string(R.string.abort_sure), text(R.id.abort), "of the next one it is asked anew")
+        assertEquals(string(R.string.abort_sure), text(R.id.abort), "of the next one it is asked again")
         tap(R.id.abort)
         waitUntil("the abort") { posted.isNotEmpty() }
         assertEquals(2, posted.single().second.getInt("attempt"))
