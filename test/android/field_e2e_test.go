@@ -21,7 +21,12 @@ import (
 
 // campaign is one trial of two seconds from the phone to the laptop. On a busy
 // machine attempts fail for being late, and are repeated.
-var campaign = testnet.Brief("phone", 2, "acceptance: {attempts_max: 20}\n")
+var campaign = lasting(2)
+
+// lasting is a campaign of one trial with a window of so many seconds.
+func lasting(seconds int) string {
+	return testnet.Brief("phone", seconds, "acceptance: {attempts_max: 20}\n")
+}
 
 // field is a phone, alpha, and a laptop, bravo, joined by a cable under test.
 // The controller reaches both by a network apart.

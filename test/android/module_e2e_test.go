@@ -159,6 +159,10 @@ func TestE2EModulePutsThePhoneBackAtBoot(t *testing.T) {
 	if _, err := os.Stat(f.phone.path(home + "/fieldmesh-agent")); err != nil {
 		t.Errorf("what could not put the phone back is gone: %v", err)
 	}
+	// The window has to be open still when its beginning has been read and the processes been found.
+	if err := os.WriteFile(f.path("campaign.yaml"), []byte(lasting(10)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	run = f.begin(t, "power")
 	run.Says(t, "measuring")
 	f.killAll(t, "sh "+module, "fieldmesh-agent ")

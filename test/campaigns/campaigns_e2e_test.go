@@ -194,7 +194,7 @@ func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
 // A sender whose socket runs another TCP than the trial's: its iperf3 asks the
 // kernel for reno, whatever it is told.
 func TestATrialWithAnotherTCPFails(t *testing.T) {
-	args, dir := rehearsal(t, chainOf(t, "attempts_max: 8", "attempts_max: 2"), "smoke")
+	args, dir := rehearsal(t, chainOf(t, "attempts_max: 8", "attempts_max: 4"), "smoke")
 	folder := testnet.Folder(t)
 	deaf := filepath.Join(folder, "deaf")
 	const among = "/usr/local/src" // the machine's programs, which a script's agent may start

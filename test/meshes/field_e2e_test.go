@@ -287,8 +287,8 @@ func (f *field) bulk(t *testing.T, from, to int, bytes int64) transfer {
 		t.Fatal(err)
 	}
 	// What was still in the sender's buffer, twice the 16 K, as iperf3 called it
-	// done is not counted.
-	if least := bytes - 32<<10; r.End.Received.Bytes < least {
+	// done is not counted, nor what its server had not read from its own, as large.
+	if least := bytes - 64<<10; r.End.Received.Bytes < least {
 		t.Errorf("%d bytes arrived, want at least %d", r.End.Received.Bytes, least)
 	}
 	return r
