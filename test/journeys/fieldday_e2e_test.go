@@ -107,7 +107,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 	file := stationary(t, "fieldday", "[5.6, 16.7]", "duration_s: 3", "duration_s: 8")
 	reasons := map[string]string{
 		"5.6 A":  "gps: ",
-		"5.6 B":  "clock_stepped: the wall clock was put forward by 1h0m0s",
+		"5.6 B":  "clock_stepped: on bravo: the wall clock was put forward by 1h0m0s",
 		"16.7 A": "3 % left, the limit is 5 %",
 		"16.7 B": "", // nothing happens in it
 	}

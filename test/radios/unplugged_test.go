@@ -41,7 +41,7 @@ func TestGuestUnplugged(t *testing.T) {
 	owl.radio.Unplug(t, owl.ns)
 	v, _ := end()
 	if took := time.Since(unplugged); v.Outcome == "accepted" ||
-		!strings.Contains(v.Reason.String(), "radio_gone: wlan0 was taken away") || took > 50*time.Second {
+		!strings.Contains(v.Reason.String(), "radio_gone: on owl: wlan0 was taken away") || took > 50*time.Second {
 		t.Errorf("%s after the radio was taken away the trial is %+v", took, v)
 	}
 	fox.becomes(t, "after the trial without a radio", before)
