@@ -159,7 +159,7 @@ class DriveMachineTest {
     }
 
     @Test
-    fun `nobody is told of a node that is lost when nothing is left to drive, or that a person left`() {
+    fun `no cue tells of a lost node when no trial is left, or when a person has unpaired it`() {
         machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), 0)
         machine.onLink(LinkState.UNPAIRED, second)
         assertEquals(emptyList(), machine.takeEvents(), "trial 2 is open, and the app was unpaired")
