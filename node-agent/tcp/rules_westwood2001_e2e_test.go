@@ -176,8 +176,8 @@ func TestWestwood2001AfterATimeout(t *testing.T) {
 	least := max(m.segments(), 2)
 	t.Logf("estimate %.2f segments, %.2f to %.2f at the timeout; ssthresh %d", highest, least, most, after.Snd_ssthresh)
 	if after.Snd_cwnd != 1 || float64(after.Snd_ssthresh) > most+1 || float64(after.Snd_ssthresh) < least-1.5 {
-		t.Errorf("after a timeout cwnd is %d and ssthresh %d, want 1 and %.2f to %.2f", after.Snd_cwnd,
-			after.Snd_ssthresh, least, most)
+		t.Errorf("after a timeout cwnd is %d and ssthresh %d, want 1 and %.2f to %.2f: %+v", after.Snd_cwnd,
+			after.Snd_ssthresh, least, most, *after)
 	}
 	if highest < most+2 {
 		t.Errorf("the silence made %.2f segments of %.2f, which tells nothing of it", most, highest)
