@@ -387,9 +387,11 @@ func (a *Archive) Empty() bool {
 	return err == nil && len(attempts) == 0 && len(a.decisions) == 0 && !a.disk.exists("between")
 }
 
-// Discard takes away a run that is empty, and closes it. Any other is closed only.
+// Discard takes away a run that is empty and not finished, and closes it. Any other is
+// closed only.
 func (a *Archive) Discard() (err error) {
-	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
+	if a.lock != nil && a.Empty() && !a.Finished() { // with the lock held, so that nobody resumes it meanwhile
+		err = os.RemoveAll(filepath.Join(a.dir, movementDir))
 		for _, name := range []string{JournalFile, cursorFile, planSums, planSignature, runFile, scheduleFile,
 			campaignFile, LockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {

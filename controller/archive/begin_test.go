@@ -55,7 +55,9 @@ func TestARunBeginsWithANewSpoolOnce(t *testing.T) {
 
 func TestOnlyAnEmptyRunIsDiscarded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	a, err := archive.Create(dir, synthetic.Info(options()))
+	moving := synthetic.Info(options())
+	moving.Movement = map[string][]byte{"there.ns_movements": []byte("nobody moves\n")}
+	a, err := archive.Create(dir, moving)
 	must(t, err)
 	must(t, a.Begin("car", wire.SpoolPosition{Epoch: "e", Seq: 7}))
 	if !a.Empty() {
@@ -89,6 +91,7 @@ func TestOnlyAnEmptyRunIsDiscarded(t *testing.T) {
 		"a decision": func(a *archive.Archive) error {
 			return a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed", Final: true})
 		},
+		"an end": (*archive.Archive).Finish, // as a shard's without trials
 	} {
 		a, err := archive.Create(filepath.Join(t.TempDir(), "run"), synthetic.Info(options()))
 		must(t, err)

@@ -116,3 +116,13 @@ func TestAGainThatNoAntennaHasIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A point may be so unlikely that its weight is 0 in floating point. Its step counts once
+// all the same.
+func TestAStepWhoseFirstPointsWeighNothingCountsOnce(t *testing.T) {
+	p := &posterior{edges: [2]float64{5, 20}, grid: []point{{d0M: 5}, {d0M: 5, weight: 0.1}, {d0M: 10},
+		{d0M: 10, weight: 0.8}, {d0M: 20}, {d0M: 20, weight: 0.1}}}
+	if e, _ := p.correlation(); math.Abs(e.Value-10) > 0.05 || e.Low > 5 || e.High < 19 {
+		t.Errorf("%+v, want about 10, from below 5 to 20", e)
+	}
+}

@@ -56,8 +56,8 @@ func (p *posterior) deviation(share func(ownShare float64) float64) Estimate {
 func (p *posterior) correlation() (Estimate, bool) {
 	weight := map[float64]float64{}
 	var steps []float64
-	for _, g := range p.grid {
-		if weight[g.d0M] == 0 {
+	for _, g := range p.grid { // in the order of d0
+		if n := len(steps); n == 0 || steps[n-1] != g.d0M {
 			steps = append(steps, g.d0M)
 		}
 		weight[g.d0M] += g.weight

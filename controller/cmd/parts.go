@@ -132,7 +132,7 @@ func (p inParts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel,
 		case eerr != nil:
 			return errors.Join(err, eerr)
 		case empty && p.Begun && !errors.Is(err, virtual.ErrKilled): // the run's name is free again
-			return errors.Join(err, p.Remove())
+			return errors.Join(begunAgain(err), p.Remove())
 		}
 		jobs := max(f.virtual.jobs, 1)
 		if jobs > 1 && errors.Is(err, errKilledTwice) {

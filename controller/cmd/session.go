@@ -165,6 +165,15 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
 }
 
+// discard takes away a run in which nothing is recorded.
+func discard(dir string) error {
+	a, err := archive.Open(dir)
+	if err != nil {
+		return err
+	}
+	return a.Discard()
+}
+
 // part is the shard that is asked for, and the name of its folder. Shards of a
 // run bear its name, by which their records know each other.
 func (f *runFlags) part() (shard *archive.Shard, folder string, err error) {
@@ -205,6 +214,9 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if _, kerr := runkey.Read(dir); kerr != nil && dir == a.Dir() && a.Empty() {
+		return file, discard(dir) // killed before it had its key
 	}
 	scale := plan.FullScale
 	if s := a.Info().Scale; s != nil {
@@ -248,8 +260,9 @@ func (f *runFlags) plan(c *plan.Campaign, name string, key []byte, place string)
 	return p, p.Validate()
 }
 
-// refused reports whether this is a new run in which nothing has happened.
-func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
+// refused reports whether this is a new run in which nothing has happened. A shard
+// that has no trials is finished without.
+func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() && !s.archive.Finished() }
 
 // close ends the session. A new run that was refused before it began leaves
 // nothing behind: its name is free again.

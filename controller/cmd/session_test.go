@@ -349,7 +349,8 @@ func refusingFleet(t *testing.T, nodes []wire.PlanNode) string {
 	return filepath.Join(dir, fleet.FileName)
 }
 
-// A run that lost its power before it had a key may be begun again.
+// A run that was killed before it had its key is begun again by the same command, and
+// who resumes it is told how.
 func TestARunThatWasLeftWithoutAKey(t *testing.T) {
 	f := jobsFlags(t.TempDir(), 0)
 	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
@@ -359,12 +360,36 @@ func TestARunThatWasLeftWithoutAKey(t *testing.T) {
 	if err := errors.Join(s.archive.Close(), runkey.Forget(s.archive.Dir())); err != nil {
 		t.Fatal(err)
 	}
-	f.orResume, f.place = true, archive.PlaceRehearsal
-	if _, err := f.findBegun(shippedVelocity); err != nil {
-		t.Fatal(err)
-	}
-	_, err = openSession(f.runFlags, "", archive.PlaceRehearsal)
+	resumed := f.runFlags
+	resumed.resume = s.archive.Dir()
+	_, err = openSession(resumed, "", archive.PlaceRehearsal)
 	if err == nil || !strings.Contains(err.Error(), "or remove "+s.archive.Dir()+", in which nothing is recorded") {
 		t.Errorf("without a key: %v", err)
+	}
+	f.orResume, f.place = true, archive.PlaceRehearsal
+	if file, err := f.findBegun(shippedVelocity); file != shippedVelocity || err != nil {
+		t.Fatalf("begins with %q: %v", file, err)
+	}
+	if s, err = openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A shard may have no trials. It is finished without, and stays for the merge.
+func TestAShardWithoutTrialsStays(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0)
+	f.shard = "25/25" // of 24 trials
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.archive.Finish(), s.close()); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := archive.Read(s.archive.Dir()); err != nil || !a.Finished() {
+		t.Errorf("it is not there and finished: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/cmd/relay"
 	"fieldmesh.dev/fieldmesh/controller/progress"
+	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
@@ -202,16 +204,39 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	if err != nil {
 		return err
 	}
+	if s.archive.Finished() && len(s.reopened) == 0 { // a boot would unseal it, and drive nothing
+		return errors.Join(s.published(ctx, f.influx), outcome(&run.Runner{Archive: s.archive, Plan: s.plan}),
+			s.conclude(out), s.close())
+	}
 	if err = kernel.Check(s.plan.Trials); err == nil {
 		shown := progress.New(c.ErrOrStderr(), []string{""})
 		heard := relay.NewHearer(shown, "", &relay.Tally{Begun: time.Now()})
 		s.announce(shown, 1)
 		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
-	if !s.refused() {
+	if s.refused() {
+		err = begunAgain(err)
+	} else {
 		err = goesOn(err, s.archive.Dir())
 	}
 	return errors.Join(err, s.conclude(out), s.close())
+}
+
+// published writes to the database what it lacks of a run that is over.
+func (s *session) published(ctx context.Context, to influxFlags) error {
+	tail, err := to.tail(ctx, s.archive.Dir(), s.log)
+	if err != nil {
+		return err
+	}
+	return tail()
+}
+
+// begunAgain adds how a run is begun again that was cut off before anything was recorded.
+func begunAgain(err error) error {
+	if errors.Is(err, virtual.ErrCut) {
+		return fmt.Errorf("%w; nothing was recorded, and no run is left: give the same command again", err)
+	}
+	return err
 }
 
 // goesOn adds how a run is resumed to an error after which it can be.
@@ -266,7 +291,9 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		return s.killed(err, o.MemoryMB)
 	}
 	if s.refused() {
-		return errors.Join(err, os.Remove(o.Log)) // nothing shall be left of it
+		if rerr := os.Remove(o.Log); !errors.Is(rerr, fs.ErrNotExist) { // nothing shall be left of it
+			err = errors.Join(err, rerr)
+		}
 	}
 	return err
 }

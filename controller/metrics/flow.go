@@ -103,12 +103,17 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 	return out, known
 }
 
-// before keeps the newest samples before the window's edges.
+// before keeps the newest samples before the window's edges. None is newer than the one
+// that was taken right before an edge: an ordinary one bears the time before the kernel
+// was asked, and may have been answered after the edge.
 func (k *socket) before(b *wire.TCPSample, bootNs int64, w wire.Window) {
-	if bootNs <= w.OpenBootNs {
+	newer := func(than *wire.TCPSample, edge string) bool {
+		return than == nil || than.Edge != wire.BeforeEdge+edge || b.Edge == than.Edge
+	}
+	if bootNs <= w.OpenBootNs && newer(k.beforeOpen, "open") {
 		k.beforeOpen = b
 	}
-	if bootNs <= w.CloseBootNs {
+	if bootNs <= w.CloseBootNs && newer(k.beforeClose, "close") {
 		k.beforeClose = b
 	}
 }

@@ -204,3 +204,19 @@ func TestWhatTheOtherEndCountedIsKnownAfterAGoodEndOnly(t *testing.T) {
 		}
 	}
 }
+
+// An ordinary sample bears the time before the kernel was asked. One that was answered
+// after an edge does not take the place of the sample right before it.
+func TestATickThatIsAnsweredLateIsNoSampleBeforeAnEdge(t *testing.T) {
+	w := wire.Window{OpenBootNs: 1, CloseBootNs: 10e9}
+	early := &wire.TCPSample{Edge: wire.BeforeEdge + "close", BytesReceived: 9_990_000}
+	own := &wire.TCPSample{Edge: "close", BytesReceived: 10_050_000}
+	k := socket{atClose: own, edged: true}
+	k.before(early, w.CloseBootNs-3e6, w)
+	k.before(&wire.TCPSample{BytesReceived: 10_050_000}, w.CloseBootNs-1e6, w)
+	unsure := k.unsure(received)
+	k.nearest(map[string]bool{"close": true})
+	if k.atClose != early || unsure != 60_000 {
+		t.Errorf("took %+v, and %g bytes are unsure", k.atClose, unsure)
+	}
+}

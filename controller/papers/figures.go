@@ -147,20 +147,20 @@ var measures = []Measure{
 	{"p3", "window", "congestion window", "segments", CwndMovingMean,
 		"congestion window, 5 s moving mean", "", "one connection", false},
 	{"p4", "throughput", "throughput", "bit/s", ThroughputKbitS,
-		"highest packet sequence number received ÷ the session's length", "payload that arrived in order, and " +
-			"windows " +
-			"of the campaign's length", "one connection", false},
+		"highest packet sequence number received ÷ the session's length",
+		"payload that arrived in order, and windows of the campaign's length", "one connection", false},
 	{"p4", "sequence number", "acknowledged", "packets", AckedPackets,
-		"packet sequence number over time", "payload acknowledged ÷ payload of a packet", "one connection", false},
+		"not defined; read of figure 2, whose axis its text does not have",
+		"payload acknowledged ÷ payload of a packet", "one connection", false},
 	{"p4", "window", "congestion window", "segments", Cwnd,
-		"congestion window over time", "", "one connection", false},
+		"not in its text", "congestion window over time", "one connection", false},
 	{"p5", "throughput", "throughput", "kbit/s", ThroughputKbitS,
 		"TCP throughput; its unit, and whether it is of one connection or of all, is not said", "",
 		"summed over the connections", false},
-	{"p5", "delay", "average end-to-end delay", "ms", "one_way_delay_mean_ms", "average end-to-end delay", "",
+	{"p5", "delay", "average end-to-end delay", "ms", "one_way_delay_mean_ms", "not defined", "of those that arrived",
 		"over the delivered packets of all connections", false},
-	{"p5", "delivery", "packet delivery fraction", "1", "delivery_fraction", "packets delivered ÷ packets sent", "",
-		"over the packets of all connections", true},
+	{"p5", "delivery", "packet delivery fraction", "1", "delivery_fraction", "not defined",
+		"packets delivered ÷ sent, each transmission being one", "over the packets of all connections", true},
 }
 
 // Values of trials that are made for the papers' figures.

@@ -263,7 +263,7 @@ func TestATimeThatHadNotEndedIsABound(t *testing.T) {
 	trial := func(repetition int, ms float64, censored bool) Trial {
 		out := Trial{Repetition: repetition, Facts: map[string]string{"tcp": "reno", "routing": "dsr", "tcp_flows": "1",
 			"cbr_flows": "10", "cbr_kbit_s": "50"}, Values: map[string]float64{}, Times: map[string][]stats.Duration{
-			"connect_time_ms": {{Value: ms, Censored: censored}}}}
+			"connect_time_ms": {{Value: ms, Censored: censored}}}, Connections: 1}
 		if !censored {
 			out.Values["connect_time_ms"] = ms
 		}
@@ -302,7 +302,7 @@ func TestATimeThatIsUnknownOfAConnectionIsNoPoint(t *testing.T) {
 	} {
 		trial := Trial{Repetition: 1, Facts: map[string]string{"tcp": "reno", "routing": "dsr", "tcp_flows": "2",
 			"cbr_flows": "10", "cbr_kbit_s": "100"}, Values: map[string]float64{ThroughputKbitS: 300},
-			Times: map[string][]stats.Duration{"connect_time_ms": k.times}}
+			Times: map[string][]stats.Duration{"connect_time_ms": k.times}, Connections: 2}
 		got := read(t).Plotted(figure, []Trial{trial}, interval)
 		var mark *Mark
 		for _, p := range got.Plots {
@@ -409,5 +409,35 @@ func TestPublishedPointsAreWhatWasPrinted(t *testing.T) {
 		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
 			t.Errorf("%s %s, %s: %v, printed %q", k.paper, k.figure, k.series, got, k.printed)
 		}
+	}
+}
+
+// A flow of several streams has one time: it counts as its connections do in Times.
+func TestACensoredTimeOfSeveralStreamsIsABound(t *testing.T) {
+	one := Trial{Facts: map[string]string{"tcp_flows": "2"}, Connections: 1,
+		Times: map[string][]stats.Duration{"connect_time_ms": {{Value: 1e5, Censored: true}}}}
+	if v, atLeast, known := one.figureValue("connect_time_ms"); !known || !atLeast || v != 1e5 {
+		t.Errorf("%g, bound %v, known %v", v, atLeast, known)
+	}
+}
+
+// The reference of a trial is that of its own level of every other factor, also of one
+// that no paper varies.
+func TestTheReferenceIsOfTheSameFactors(t *testing.T) {
+	one := func(variant, payload string, kbitS float64) Trial {
+		return Trial{Repetition: 1, Facts: map[string]string{"variant": variant},
+			Factors: map[string]string{"variant": variant, "payload": payload},
+			Values:  map[string]float64{ThroughputKbitS: kbitS}}
+	}
+	all := []Trial{one("reference", "512", 100), one("newreno", "512", 50), one("reference", "1460", 200),
+		one("newreno", "1460", 100), one("newreno", "64", 100)}
+	WithReferenceRatio(all)
+	for _, i := range []int{1, 3} {
+		if v := all[i].Values; v[referenceRatio] != 0.5 || v[referenceGap] != v[ThroughputKbitS] {
+			t.Errorf("trial %d: %v, want the ratio 0.5", i+1, v)
+		}
+	}
+	if v, known := all[4].Values[referenceRatio]; known {
+		t.Errorf("without a reference of its own: %g", v)
 	}
 }

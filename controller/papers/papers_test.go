@@ -759,7 +759,7 @@ func TestStatementsAreOfTheirScenario(t *testing.T) {
 		return stated
 	}
 	if of("p2", "random") == 0 || of("p2", "chain") == 0 || of("p2", "chain")+of("p2", "grid")+of("p2", "random") !=
-		of("p2", "") || of("p1", "") != 6 {
+		of("p2", "") || of("p1", "") != 7 {
 		t.Errorf("random %d, chain %d, P1 %d", of("p2", "random"), of("p2", "chain"), of("p1", ""))
 	}
 }

@@ -257,7 +257,7 @@ func (x Axis) of(t Trial) (float64, bool) {
 // one of them.
 func (t Trial) figureValue(value string) (v float64, atLeast, known bool) {
 	times := t.Times[value]
-	if len(times) == 0 || strconv.Itoa(len(times)) != t.Facts["tcp_flows"] {
+	if len(times) == 0 || len(times) != t.Connections {
 		v, known = t.Values[value]
 		return v, false, known
 	}

@@ -20,7 +20,8 @@ type Trial struct {
 	Values     map[string]float64 // by metric, in the papers' units; what was not measured is absent
 	// Times are how long each connection of the trial took to something, by
 	// metric. Values has their mean where all are known.
-	Times map[string][]stats.Duration
+	Times       map[string][]stats.Duration
+	Connections int // measured, each of which has its time where that is known
 }
 
 // censored reports whether one of a trial's times is only known to be longer.
@@ -165,14 +166,15 @@ const (
 // a trial of the reference that is alike in all else.
 func WithReferenceRatio(trials []Trial) {
 	variant := Condition{"variant": {}} // not nil: its other view, tcp, is left out too
-	reference := map[string]float64{}
+	references := map[string][]Trial{}
 	for _, t := range trials {
-		if v, known := t.Values[ThroughputKbitS]; known && t.Facts["variant"] == "reference" {
-			reference[t.alike(variant, variant)] = v
+		if _, known := t.Values[ThroughputKbitS]; known && t.Facts["variant"] == "reference" {
+			key := t.alike(variant, variant)
+			references[key] = append(references[key], t)
 		}
 	}
 	for _, t := range trials {
-		r, there := reference[t.alike(variant, variant)]
+		r, there := t.referenceOf(references[t.alike(variant, variant)])
 		v, known := t.Values[ThroughputKbitS]
 		if !known || !there || t.Facts["variant"] == "reference" {
 			continue
@@ -182,6 +184,27 @@ func WithReferenceRatio(trials []Trial) {
 			t.Values[referenceRatio] = v / r
 		}
 	}
+}
+
+// referenceOf is what the one of these trials carried that differs from t in one factor
+// of the campaign at most, the variant's; false unless there is one only.
+func (t Trial) referenceOf(references []Trial) (kbitS float64, there bool) {
+	for _, r := range references {
+		others := 0
+		for factor, level := range t.Factors {
+			if r.Factors[factor] != level {
+				others++
+			}
+		}
+		if others > 1 {
+			continue
+		}
+		if there {
+			return 0, false
+		}
+		kbitS, there = r.Values[ThroughputKbitS], true
+	}
+	return kbitS, there
 }
 
 // Ours is a cell of a run by itself: what its trials have in common, and the

@@ -155,7 +155,8 @@ func paperTrials(d *evidence.Run) []papers.Trial {
 // paperTrial is an attempt as the papers look at it.
 func paperTrial(a evidence.Attempt) papers.Trial {
 	return papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Factors: a.Trial.Factors,
-		Values: paperValues(a), Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}}
+		Values: paperValues(a), Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)},
+		Connections: len(a.Trial.Measured())}
 }
 
 // paperValues are an attempt's numbers by the papers' definitions: of a packet's

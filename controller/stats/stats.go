@@ -60,11 +60,17 @@ func HalfWidth(confidence float64, values []float64) *float64 {
 	if len(values) < 3 {
 		return nil
 	}
-	if slices.Min(values) == slices.Max(values) {
+	if alike(values) {
 		return nil
 	}
 	n := float64(len(values))
 	return new(TQuantile(confidence, n-1) * stat.StdDev(values, nil) / math.Sqrt(n))
+}
+
+// alike reports whether values differ by rounding at most.
+func alike(values []float64) bool {
+	least, most := slices.Min(values), slices.Max(values)
+	return most-least <= nothing*max(math.Abs(least), math.Abs(most))
 }
 
 // Difference is that of two samples' means.
@@ -81,7 +87,7 @@ func Welch(x, y []float64, confidence float64) *Difference {
 	}
 	nx, ny := float64(len(x)), float64(len(y))
 	vx, vy := stat.Variance(x, nil)/nx, stat.Variance(y, nil)/ny
-	if vx+vy == 0 {
+	if alike(x) && alike(y) {
 		return nil
 	}
 	d := &Difference{Value: stat.Mean(y, nil) - stat.Mean(x, nil), SE: math.Sqrt(vx + vy)}

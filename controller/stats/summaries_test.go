@@ -27,3 +27,12 @@ func TestCorrelation(t *testing.T) {
 		t.Errorf("no variation: got %g", *r)
 	}
 }
+
+// Means of a value that does not vary differ by rounding, which is no spread.
+func TestRoundingIsNoSpread(t *testing.T) {
+	a, b := -71.30000000000011, -71.30000000000013
+	x, y := []float64{a, a, a, a, b}, []float64{b, b, b, b, b}
+	if h, w := HalfWidth(0.95, x), Welch(x, y, 0.95); h != nil || w != nil {
+		t.Errorf("an interval of rounding: %v, %+v", h, w)
+	}
+}

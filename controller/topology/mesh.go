@@ -36,7 +36,7 @@ type Mesh struct {
 	edges     map[string]bool     // of the window, at which the receiver's sockets were sampled
 	stalled   bool                // the receiver's sampler, in the window
 	ways      []Path              // of the flow, where its packets hold them
-	probed    bool                // probes were sent
+	probed    bool                // probes were sent, and by a sender whose sampler did not stall
 	answers   []float64
 	lost      []lostFrame        // out of reach
 	untold    bool               // the field did not tell all that was lost
@@ -83,8 +83,7 @@ type sample struct {
 // Read makes a mesh of an attempt's records. It is nil when no routing daemon
 // recorded anything and no probe came back, or the window never opened.
 func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
-	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(),
-		From: t.Sender, To: t.Receiver,
+	m := &Mesh{Protocol: t.Routing.Protocol, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
 		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{},
 		places:   map[string][]place{},
@@ -113,6 +112,8 @@ func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
 		m.take(&records[i], opens)
 	}
 	m.stalled = Stalled(m.To, records)
+	_, opened := opens[t.Sender]
+	m.probed = t.Routing.ProbeHz != nil && opened && !Stalled(t.Sender, records)
 	if !m.HasDaemon() && len(m.answers) == 0 {
 		return nil
 	}

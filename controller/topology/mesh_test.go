@@ -287,6 +287,10 @@ func TestThePingOutageIsBetweenAnswers(t *testing.T) {
 	if o, ok := m.PingOutage(); !ok || math.Abs(o.FromS-3.9) > 1e-9 || math.Abs(o.Seconds-2.6) > 1e-9 || m.HasDaemon() {
 		t.Errorf("ping outage %+v", o)
 	}
+	late := record("a", 10, &wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 1.2e6}) // a sends
+	if o, ok := Read(plan, trial, append(records, late)).PingOutage(); ok {
+		t.Errorf("ping outage %+v of a sender whose sampler was 1.2 s late", o)
+	}
 }
 
 func TestFramesOnTheAirAreSummedOverNodes(t *testing.T) {

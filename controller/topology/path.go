@@ -240,7 +240,7 @@ func (m *Mesh) grew() (out []float64) {
 }
 
 // PingOutage is the longest time in which no probe came back to the flow's
-// sender; false when none were sent.
+// sender; false when none were sent, or nobody knows when they came back.
 func (m *Mesh) PingOutage() (Outage, bool) { return m.longestGap(m.answers), m.probed }
 
 // longestGap is the longest time of the window without any of the moments,

@@ -54,8 +54,8 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 				r.Node, s.CwndSegments, *most)
 		}
 		if impossible(s) {
-			return alienTCP("a socket of flow %s on %s had a slow-start threshold of %d segments, which is more than "+
-				"TCP's largest window (2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
+			return alienTCP("a socket of flow %s on %s had a slow-start threshold of %d segments, which no rule gives "+
+				"(TCP's largest window is 2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
 				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
 		if learned(s, t.TCP.Classic) {
@@ -94,13 +94,14 @@ func beyond(s *wire.TCPSample, most *int) bool {
 	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
 }
 
-// impossible reports whether a socket's slow-start threshold is above the largest
-// window that TCP can have (RFC 7323, 2.3), and yet not that of a socket without
-// a loss. It is then no rule's: a kernel that passes over a program takes for its
-// answer what the stack has there.
+// impossible reports whether a socket's slow-start threshold is 0, or above the largest
+// window that TCP can have (RFC 7323, 2.3) and yet not that of a socket without a loss.
+// It is then no rule's: a kernel that passes over a program takes for its answer what
+// the stack has there.
 func impossible(s *wire.TCPSample) bool {
 	const bytesMax = 1 << 30
-	return s.SsthreshSegments != nil && uint64(*s.SsthreshSegments)*uint64(max(s.MSSBytes, 1)) > bytesMax
+	threshold := s.SsthreshSegments
+	return threshold != nil && (*threshold == 0 || uint64(*threshold)*uint64(max(s.MSSBytes, 1)) > bytesMax)
 }
 
 // classicReordering is how many duplicate ACKs make a loss (RFC 5681, section 3.2). With classic no connection learns

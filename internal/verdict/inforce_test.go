@@ -59,7 +59,9 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		}, "car", ""},
 		"register's contents": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.SsthreshSegments, s.MSSBytes = new(uint32(2183148773)), 1448
-		}, "car", "had a slow-start threshold of 2183148773 segments, which is more than TCP's largest window"},
+		}, "car", "had a slow-start threshold of 2183148773 segments, which no rule gives"},
+		"a threshold of nothing": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.SsthreshSegments = new(uint32(0)) },
+			"car", "had a slow-start threshold of 0 segments, which no rule gives"},
 		"the largest threshold": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.SsthreshSegments, s.MSSBytes = new(uint32(1<<20)), 1024
 		}, "car", ""},

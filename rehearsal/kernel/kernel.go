@@ -53,11 +53,7 @@ func Find() (Kernel, error) {
 // Built is the file of the kernel that was built from what has this hash, which may be
 // that of another version of Fieldmesh.
 func Built(hash string) (string, error) {
-	dirs, err := folders()
-	if err != nil {
-		return "", err
-	}
-	for _, dir := range dirs {
+	for _, dir := range folders() {
 		path := filepath.Join(dir, hash, file)
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
@@ -69,13 +65,13 @@ func Built(hash string) (string, error) {
 // file is what a kernel is called in the folder that bears its hash.
 const file = "linux"
 
-// folders are where kernels lie: the script's and the package's.
-func folders() ([]string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("find the kernel for virtual time: %w", err)
+// folders are where kernels lie: the script's, where there is a home, and the package's.
+func folders() []string {
+	const packaged = "/usr/lib/fieldmesh/kernel"
+	if cache, err := os.UserCacheDir(); err == nil {
+		return []string{filepath.Join(cache, "fieldmesh/kernel"), packaged}
 	}
-	return []string{filepath.Join(cache, "fieldmesh/kernel"), "/usr/lib/fieldmesh/kernel"}, nil
+	return []string{packaged}
 }
 
 // At is the kernel in a file. One that was built, by whatever version of Fieldmesh, is
@@ -85,9 +81,8 @@ func At(path string) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, fmt.Errorf("find kernel: %w", err)
 	}
-	dirs, err := folders()
 	dir, name := filepath.Split(path)
-	if dir = filepath.Clean(dir); err == nil && name == file && slices.Contains(dirs, filepath.Dir(dir)) {
+	if dir = filepath.Clean(dir); name == file && slices.Contains(folders(), filepath.Dir(dir)) {
 		return at(path, filepath.Base(dir))
 	}
 	hash, err := FileHash(path)

@@ -103,8 +103,9 @@ func (o Options) on(ctx context.Context, c core) error {
 		ended <- err
 	}()
 	<-started
-	read := errors.Join(told.Close(), o.follow(lines))
-	if read != nil {
+	read := told.Close()
+	ran, err := o.follow(lines)
+	if read = errors.Join(read, err); read != nil {
 		cancel()
 	}
 	err = <-ended
@@ -114,25 +115,27 @@ func (o Options) on(ctx context.Context, c core) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrCut, context.Cause(ctx))
 	}
-	return o.judge(dir, err)
+	return o.judge(dir, ran, err)
 }
 
-// follow passes the command's lines on until the kernel has ended.
-func (o Options) follow(lines io.Reader) error {
+// follow passes the command's lines on until the kernel has ended. It reports whether
+// there was one.
+func (o Options) follow(lines io.Reader) (ran bool, err error) {
 	r := bufio.NewReader(lines)
-	for {
+	for ; ; ran = true {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			return nil // the rest of a line is nobody's
+			return ran, nil // the rest of a line is nobody's
 		}
 		if err := o.Line(line); err != nil {
-			return err
+			return ran, err
 		}
 	}
 }
 
-// judge words how the kernel ended; one that was turned off ends well.
-func (o Options) judge(dir string, err error) error {
+// judge words how the kernel ended in which the command ran; one that was turned off
+// ends well.
+func (o Options) judge(dir string, ran bool, err error) error {
 	end := o.logEnd()
 	switch {
 	case strings.Contains(end, "Out of memory"):
@@ -141,7 +144,7 @@ func (o Options) judge(dir string, err error) error {
 	case strings.Contains(end, "Kernel mode signal 7"): // SIGBUS: a page of the file has no room
 		return fmt.Errorf("run the kernel in virtual time: there is no room left for its memory in %s; free some, "+
 			"drive fewer --jobs, or set TMPDIR to a folder with %d MB for each", dir, o.MemoryMB)
-	case signalOf(err) == syscall.SIGKILL:
+	case signalOf(err) == syscall.SIGKILL, ran && terminated(err) && !strings.Contains(end, "Kernel panic"):
 		return fmt.Errorf("%w: %w", ErrKilled, err)
 	case Killed(err):
 		return fmt.Errorf("%w: %w", ErrCut, err)
@@ -156,6 +159,13 @@ func (o Options) judge(dir string, err error) error {
 func Killed(err error) bool {
 	return slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP},
 		signalOf(err))
+}
+
+// terminated reports whether a kernel ended as it does by SIGTERM and SIGINT, which it
+// takes for an order to exit, with status 1.
+func terminated(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // signalOf is the signal that ended a program; below 0 when none did.

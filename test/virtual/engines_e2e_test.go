@@ -55,7 +55,7 @@ func (d *desk) fromTheGuide(t *testing.T, words string) string {
 	for was, is := range map[string]string{
 		`\bfieldmesh rehearse\b`:             filepath.Join(programs, "fieldmesh") + " rehearse --kernel " + d.path("linux"),
 		`campaigns/[a-z-]+\.yaml`:            "velocity.yaml",
-		`(1-|/|seq )100\b`:                   fmt.Sprintf("${1}%d", shards()),
+		`(1-|/|seq )90\b`:                    fmt.Sprintf("${1}%d", shards()),
 		`--jobs 4\b`:                         "--jobs 2",
 		`(?m)^#SBATCH --mem=.*\n`:            "", // by default Slurm gives a job all of the machine's
 		`(?m)^#SBATCH --job-name=chain\n`:    "$0#SBATCH --open-mode=append\n",

@@ -3,6 +3,7 @@
 package virtual
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -60,6 +61,25 @@ func (d *desk) killedAnywhere(t *testing.T, dice *rand.Rand, kills int) {
 	}
 	d.eachAcceptedOnce(t, decided)
 	t.Logf("%d runs were complete in the end", complete+1)
+	d.staysComplete(t)
+}
+
+// staysComplete: resumed once more, a complete run is not unsealed.
+func (d *desk) staysComplete(t *testing.T) {
+	t.Helper()
+	signature := d.path("runs/killed/MANIFEST.signature.json") // of a key that each boot makes
+	before, err := os.ReadFile(signature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, out := d.goOn(t, nil); status != 0 {
+		t.Errorf("complete, and resumed, it ends with status %d:\n%s", status, out)
+	}
+	after, err := os.ReadFile(signature)
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("resuming a complete run signed it again: %v", err)
+	}
+	d.eachAcceptedOnce(t, nil)
 }
 
 // eachAcceptedOnce: a complete run has its two trials, each accepted once, and what was
@@ -120,7 +140,7 @@ func (d *desk) goOn(t *testing.T, meanwhile func(cmd *exec.Cmd, ended <-chan str
 func (d *desk) killOnce(t *testing.T, dice *rand.Rand) (status int) {
 	t.Helper()
 	after := time.Duration(dice.Int64N(int64(15 * time.Second)))
-	way := dice.IntN(4)
+	way := dice.IntN(5)
 	want := resumeStatus
 	status, out := d.goOn(t, func(cmd *exec.Cmd, ended <-chan struct{}) {
 		select {
@@ -136,6 +156,8 @@ func (d *desk) killOnce(t *testing.T, dice *rand.Rand) (status int) {
 		switch {
 		case way == 0 && len(kernels) == 1:
 			_ = syscall.Kill(kernels[0], syscall.SIGKILL) // it may just have ended
+		case way == 4 && len(kernels) == 1 && d.driven():
+			_ = syscall.Kill(kernels[0], syscall.SIGTERM)
 		case way == 1:
 			want = -1 // ended by a signal
 			_ = cmd.Process.Kill()
@@ -144,12 +166,19 @@ func (d *desk) killOnce(t *testing.T, dice *rand.Rand) (status int) {
 		}
 	})
 	t.Logf("way %d after %v: status %d", way, after.Round(time.Millisecond), status)
-	twice := way == 0 && status == 1 && strings.Contains(out, "was killed twice") // with nothing decided between
-	if status != want && status != 0 && !twice {                                  // 0: it was done before
+	// Killed with nothing decided between; 0: it was done before.
+	twice := (way == 0 || way == 4) && status == 1 && strings.Contains(out, "was killed twice")
+	if status != want && status != 0 && !twice {
 		t.Errorf("killed, it ends with status %d, want %d:\n%s", status, want, out)
 	}
 	d.nothingLeft(t)
 	return status
+}
+
+// driven reports whether an attempt has begun.
+func (d *desk) driven() bool {
+	_, err := os.Stat(d.path("runs/killed/trials"))
+	return err == nil
 }
 
 // kept: what was decided before stands as it stood.

@@ -103,7 +103,7 @@ func (p *Parts) Create(of int, each func(dir string, number int) (string, error)
 		p.Shards = append(p.Shards, filepath.Join(p.Dir, filepath.Base(shard)))
 	}
 	p.Begun = true
-	return os.Rename(dir, p.Dir)
+	return errors.Join(os.Rename(dir, p.Dir), durable.Folder(filepath.Dir(p.Dir)))
 }
 
 // Hold keeps other processes from driving the parts and from putting them together,

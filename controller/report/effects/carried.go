@@ -36,8 +36,8 @@ func (c *Comparison) carried() carriedView {
 		v.Missing = append(v.Missing, "How well the nodes' clocks were aligned was not measured in every trial: its "+
 			"part is not known.")
 	default:
-		v.Clock = fmt.Sprintf("The clocks' alignment (at worst %.2g ms) moves a window's edges: of each trial at "+
-			"most what it received in that time.", worstMs)
+		v.Clock = fmt.Sprintf("The clocks' alignment (at worst %.2g ms) moves a window's edges: reckoned is what each "+
+			"trial receives in that time on average; a burst at an edge is more.", worstMs)
 	}
 	switch {
 	case relative == nil:
@@ -80,8 +80,8 @@ func within(by float64) string {
 // perSpeed reports whether an estimate is a slope, or a difference of slopes.
 func perSpeed(e stats.Estimate) bool { return e.Term == design.Interaction || e.Label == design.PerMps }
 
-// clockAmounts bounds for each trial what its clocks' misalignment could have
-// added to the response; nil unless all are known.
+// clockAmounts is for each trial what its clocks' misalignment adds to the response at
+// its mean rate; nil unless all are known.
 func clockAmounts(results []Result) (amounts []float64, worstMs float64) {
 	for _, one := range results {
 		ms := one.ClockErrorMs
