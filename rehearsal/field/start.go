@@ -25,7 +25,7 @@ func (f *Field) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find ip (package iproute2): %w", err)
 	}
-	gpsd, err := findGPSD()
+	gpsd, err := gps.CopyProgram(f.cfg.Dir)
 	if err != nil {
 		return err
 	}
@@ -88,17 +88,6 @@ func (f *Field) process(name, log string, command func() *exec.Cmd, start func(*
 	return &process{name: name, log: log, command: command, start: start, note: f.note}
 }
 
-// findGPSD looks where distributions put it: an ordinary user's PATH may lack
-// the directory.
-func findGPSD() (string, error) {
-	for _, p := range []string{"/usr/sbin/gpsd", "/usr/local/sbin/gpsd", "/usr/bin/gpsd"} {
-		if path, err := exec.LookPath(p); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("gpsd is not installed: sudo apt-get install gpsd")
-}
-
 // CheckHost refuses a machine on which no field can be made, and says what to do.
 func CheckHost() error { return notHere(append(missingPrograms(), checkTun(tunDevice))) }
 
@@ -113,7 +102,7 @@ func notHere(missing []error) error {
 }
 
 func missingPrograms() []error {
-	_, gpsd := findGPSD()
+	_, gpsd := gps.FindProgram()
 	missing := []error{gpsd}
 	for program, packaged := range map[string]string{"ip": "iproute2", "iperf3": "iperf3"} {
 		if _, err := exec.LookPath(program); err != nil {
