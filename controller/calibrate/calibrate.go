@@ -13,7 +13,7 @@ const (
 	// exponentHalfMost is how wide half the exponent's interval may be: beyond
 	// it, it does not tell free space from a dense city.
 	exponentHalfMost = 1.5
-	// shadowLeastDb: less is not told from rounding and fixes.
+	// shadowLeastDb: less is not told from rounding, fading and fixes.
 	shadowLeastDb = 0.5
 )
 
@@ -87,9 +87,9 @@ func (r *Result) shadowing(post *posterior) {
 	sigma := post.deviation(func(own float64) float64 { return 1 - own })
 	d0, known := post.correlation()
 	switch {
-	case sigma.Low < shadowLeastDb:
-		r.open("shadowing: its standard deviation may be below %g dB, which is not told from rounding and the fixes' "+
-			"errors (at most %.1f dB)", shadowLeastDb, sigma.High)
+	case sigma.Low < shadowLeastDb || post.unshadowed():
+		r.open("shadowing: its standard deviation may be below %g dB, which is not told from rounding, fading and the "+
+			"fixes' errors (at most %.1f dB)", shadowLeastDb, sigma.High)
 	case !known:
 		r.ShadowDb, r.middleM = &sigma, d0.Value
 		r.open("shadowing's correlation distance: anything between %.0f and %.0f m goes with these signals; a "+

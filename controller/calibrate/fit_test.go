@@ -61,6 +61,45 @@ func TestShortRoadsTellShadowsTogether(t *testing.T) {
 	}
 }
 
+// Where single samples scatter as they do under fading, roads without shadows may have some as well as none. That the
+// grid ends where shadows have a fiftieth of the variance is no reason to tell them.
+func TestShadowsThatMayNotBeThereAreNotTold(t *testing.T) {
+	const seed = 21
+	const fadingDb = 5.57 // standard deviation of Rayleigh's in decibels: 10/ln 10 · π/√6
+	dice := rand.New(rand.NewPCG(seed, 0))
+	for range 3 {
+		s := roads(dice, 12, 150, 3, 0, 12)
+		for i := range s.samples {
+			s.samples[i].gainDb += fadingDb * dice.NormFloat64()
+		}
+		r, err := s.fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.ShadowDb != nil || r.CorrelationM != nil {
+			t.Errorf("seed %d: without shadows, some of %+v dB are told, over %v m", seed, r.ShadowDb, r.CorrelationM)
+		}
+		open := strings.Join(r.Open, "\n")
+		if !strings.Contains(open, "shadowing: ") || !strings.Contains(open, "fading") {
+			t.Errorf("seed %d: said: %s", seed, open)
+		}
+	}
+}
+
+// That there are no shadows is open by the last step's weight beside the others', however many steps share it.
+func TestNoShadowsAreOpenWhereTheLastShareIsAboutAsLikely(t *testing.T) {
+	for weight, want := range map[float64]bool{1: true, 0.2: true, 0.1: false, 0: false} {
+		p := &posterior{}
+		for i := range 70 {
+			p.grid = append(p.grid, point{d0M: 5, ownShare: 0.98 - 0.01*float64(i), weight: 1})
+		}
+		p.grid[0].weight = weight
+		if p.unshadowed() != want {
+			t.Errorf("%g times as likely as 69 others: open is %v, want %v", weight, !want, want)
+		}
+	}
+}
+
 // fitted is what twelve roads tell, and a campaign to put it into.
 func fitted(t *testing.T) (*Result, []byte) {
 	t.Helper()

@@ -51,6 +51,20 @@ func (p *posterior) deviation(share func(ownShare float64) float64) Estimate {
 	return Estimate{at(0.5), at((1 - confidence) / 2), at((1 + confidence) / 2)}
 }
 
+// unshadowed reports whether there may be no shadows at all. Where they have the least
+// share of the variance that is tried, they are hardly any; if that is about as likely
+// as the likeliest share, so is each share below it. The bound is that of a likelihood
+// ratio of one parameter (exp(−1.92) for 95 %).
+func (p *posterior) unshadowed() bool {
+	weight := map[float64]float64{}
+	last, most := 0.0, 0.0
+	for _, g := range p.grid {
+		weight[g.ownShare] += g.weight
+		last, most = max(last, g.ownShare), max(most, weight[g.ownShare])
+	}
+	return weight[last] > most*math.Exp(-distuv.ChiSquared{K: 1}.Quantile(confidence)/2)
+}
+
 // correlation is the distance d0; false where the samples leave it open towards
 // either end of what was tried.
 func (p *posterior) correlation() (Estimate, bool) {
