@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
@@ -24,7 +26,8 @@ type Result struct {
 	Exponent *Estimate
 	// GainDbi is of each antenna, both taken to be alike: half of what the link
 	// has over free space at one metre. It holds everything that is the same on
-	// all links: cables, cars, the reading of the radios.
+	// all links: cables, cars, the reading of the radios; and the mean, over the
+	// samples, of the units' differences that are not known.
 	GainDbi      *Estimate
 	ShadowDb     *Estimate // standard deviation
 	CorrelationM *Estimate
@@ -79,7 +82,7 @@ func (r *Result) loss(post *posterior, d design) {
 			r.NearM, r.FarM, half)
 		return
 	}
-	g := post.combination(d.only(0))
+	g := post.combination(d.common())
 	r.Exponent, r.GainDbi = &n, &Estimate{g.Value / 2, g.Low / 2, g.High / 2}
 }
 
@@ -191,6 +194,23 @@ func (s *Survey) bothWays() bool {
 func (d design) only(column int) []float64 {
 	w := make([]float64, len(d.columns))
 	w[column] = 1
+	return w
+}
+
+// common picks what all links have. Of a family that is not known, columns that are
+// left hold what some links have besides; which links those are hangs on the units'
+// names, and their mean over the samples does not.
+func (d design) common() []float64 {
+	w := d.only(0)
+	mean := func(known bool, family []int) {
+		for _, c := range family {
+			if !known && c >= 0 {
+				w[c] = stat.Mean(d.columns[c], nil)
+			}
+		}
+	}
+	mean(d.powerKnown, d.power)
+	mean(d.antennaKnown, d.antenna)
 	return w
 }
 
