@@ -115,7 +115,7 @@ func (r *Result) units(post *posterior, d design) {
 	if d.powerKnown {
 		r.PowerDb = d.differences(post, r.Survey.units, d.power)
 	} else {
-		r.open("power of %s: each way of a link was not heard from both ends", names)
+		r.open("power of %s: it takes links that join all units, each of them heard both ways", names)
 	}
 	if d.antennaKnown {
 		r.AntennaDb = d.differences(post, r.Survey.units, d.antenna)
@@ -175,8 +175,8 @@ func (s *Survey) design() design {
 	return d
 }
 
-// bothWays reports whether each link was heard in both directions: differences
-// of power do not hang on the antennas then.
+// bothWays reports whether each link was heard in both directions, and all units are
+// joined by links: differences of power do not hang on the antennas then.
 func (s *Survey) bothWays() bool {
 	heard := map[[2]string]bool{}
 	for _, x := range s.samples {
@@ -187,7 +187,16 @@ func (s *Survey) bothWays() bool {
 			return false
 		}
 	}
-	return true
+	joined := map[string]bool{s.units[0]: true}
+	for n := 0; n < len(joined); {
+		n = len(joined)
+		for way := range heard {
+			if joined[way[0]] {
+				joined[way[1]] = true
+			}
+		}
+	}
+	return len(joined) == len(s.units)
 }
 
 // only picks one coefficient.

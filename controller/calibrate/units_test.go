@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -41,6 +42,40 @@ func TestTheGainOfAllDoesNotHangOnNames(t *testing.T) {
 		if r.AntennaDb != nil || r.GainDbi == nil || math.Abs(r.GainDbi.Value-2.5) > 0.7 {
 			t.Errorf("seed %d, car %q: gain %+v, antennas %v, want about 2.5 dBi and no antennas", seed, car, r.GainDbi,
 				r.AntennaDb)
+		}
+	}
+}
+
+// Between units that no links join, what one link's antennas have over another's may as well be power: none is told.
+func TestPowerOfUnitsThatNoLinksJoinIsNotTold(t *testing.T) {
+	const seed = 5
+	r, err := met(rand.New(rand.NewPCG(seed, 0)), [][2]string{{"a", "b"}, {"c", "d"}}, []float64{6, 0}).fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open := strings.Join(r.Open, "\n"); r.PowerDb != nil || r.AntennaDb != nil ||
+		!strings.Contains(open, "power of a and b and c and d: ") {
+		t.Errorf("seed %d: power %v, antennas %v; said: %s", seed, r.PowerDb, r.AntennaDb, open)
+	}
+	if r.GainDbi == nil || math.Abs(r.GainDbi.Value-1.5) > 0.7 {
+		t.Errorf("seed %d: gain %+v, want about 1.5 dBi", seed, r.GainDbi)
+	}
+}
+
+// Units whose links join them one after the other are compared though they never met.
+func TestPowerIsToldAlongAChainOfLinks(t *testing.T) {
+	const seed = 6
+	s := met(rand.New(rand.NewPCG(seed, 0)), [][2]string{{"d", "a"}, {"b", "c"}, {"c", "d"}}, []float64{6, 0, 3})
+	for i, x := range s.samples {
+		s.samples[i].gainDb += map[string]float64{"a": 3, "b": -3}[x.tx]
+	}
+	r, err := s.fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, want := range map[string]float64{"a": 3, "b": -3, "c": 0, "d": 0} {
+		if got, told := r.PowerDb[unit]; !told || math.Abs(got.Value-want) > 0.3 {
+			t.Errorf("seed %d: power of %s is %+v, want about %g dB; not known: %v", seed, unit, got, want, r.Open)
 		}
 	}
 }
