@@ -251,6 +251,10 @@ func (r replaying) judge(a, b []chance) *Error {
 		return e
 	}
 	e.Share = new(e.Rehearsed/e.Held - 1)
+	if e.Rehearsed <= 0 {
+		e.without = "nothing arrived in any repetition of the rehearsal, and what does not vary has no interval"
+		return e
+	}
 	road, rehearsal := scatter(a), scatter(b)
 	if r.blind != "" || len(road) < 3 || len(rehearsal) < 3 || r.left == 0 {
 		return e

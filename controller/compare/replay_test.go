@@ -164,6 +164,28 @@ func TestADeadStretchIsTold(t *testing.T) {
 	}
 }
 
+// Where nothing arrived in any repetition of the rehearsal, the error is all of what the road had, but what does not
+// vary has no interval.
+func TestADeadStretchOfTheRehearsalHasNoInterval(t *testing.T) {
+	var road, rehearsal []pass
+	for r := 1; r <= 6; r++ {
+		mbps := 10 + 0.1*float64(r)
+		road = append(road, made(r, 10, mbps, spot{10, mbps}, spot{150, mbps}))
+		rehearsal = append(rehearsal, made(r, 10, mbps/2, spot{10, mbps}, spot{150, 0}))
+	}
+	table := replayed(t, road, rehearsal, 4, 5, 6)
+	last := table.Replay.Errors[len(table.Replay.Errors)-1]
+	if last.Of != "140 to 160 m" || last.Share == nil || *last.Share != -1 || last.Low != nil || last.High != nil {
+		t.Errorf("%+v", last)
+		if last.Low != nil {
+			t.Errorf("from %g to %g", *last.Low, *last.High)
+		}
+	}
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "140 to 160 m: nothing arrived in any") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
 // A mean that may as well be 0 is a divisor without bounds.
 func TestAnErrorWithoutBoundsHasNoInterval(t *testing.T) {
 	var road, rehearsal []pass
