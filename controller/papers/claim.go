@@ -525,8 +525,8 @@ func (s Summariser) quotient(as, bs []float64) *Quotient {
 		differences[i] = as[i] - bs[i]
 	}
 	d := s.of(differences)
-	if a.Half == nil && b.Half == nil && d.Half == nil {
-		return out
+	if a.Half == nil && (a.Mean == 0 || b.Half == nil && d.Half == nil) {
+		return out // it does not vary
 	}
 	square := func(v Interval) float64 { // of what does not vary there is no interval
 		if v.Half == nil {

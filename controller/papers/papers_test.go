@@ -340,6 +340,27 @@ func TestARatioOfWhatIsNeverNegativeIsNone(t *testing.T) {
 	}
 }
 
+// A ratio that is 0 in every repetition does not vary: it has no interval, and neither supports nor contradicts a size.
+func TestARatioOfNothingHasNoInterval(t *testing.T) {
+	as, bs := []float64{0, 0, 0, 0}, []float64{900, 901, 903, 904}
+	if q := Summariser(tInterval).quotient(as, bs); q == nil || q.Mean != 0 || q.Low != nil || q.High != nil {
+		t.Errorf("%+v", q)
+	}
+	claim := Claim{ID: "x", Metric: ThroughputKbitS, A: Condition{"variant": {"vegas"}},
+		B: Condition{"variant": {"reno"}}, Relation: Ratio}
+	all := trials(claim.Metric, map[string][]float64{"vegas": as, "reno": bs})
+	for _, low := range []float64{0, 2} {
+		claim.Low, claim.High = &low, new(low+1)
+		if got := Decide(claim, all, tInterval); got.Verdict != Undecided {
+			t.Errorf("a ratio of %g to %g is %s", low, low+1, got.Verdict)
+		}
+	}
+	claim.Relation, claim.Low, claim.High = Less, nil, nil
+	if got := Decide(claim, all, tInterval); got.Verdict != Supported {
+		t.Errorf("that nothing is less is %s", got.Verdict)
+	}
+}
+
 // Of what R-TCP has above another there is no ratio, for it may be below 0; a trial whose
 // R-TCP carried nothing has no share of it, and the part says so.
 func TestSharesOfTheReference(t *testing.T) {
