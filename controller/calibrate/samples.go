@@ -206,11 +206,12 @@ func listened(base sample, ordered bool, heard []metrics.Heard, offsetDb float64
 // freeSpaceDb is Friis's loss on the first metre of a channel (Rappaport,
 // Wireless Communications, 2nd ed., section 4.2), as the emulated radio has it.
 func freeSpaceDb(r wire.Radio) float64 {
-	mhz := 2407 + 5*float64(r.Channel)
+	channel := cmp.Or(r.Channel, wire.DefaultChannel)
+	mhz := 2407 + 5*float64(channel)
 	switch {
-	case r.Channel > 14:
-		mhz = 5000 + 5*float64(r.Channel)
-	case r.Channel == 14: // IEEE 802.11-2020, 15.4.4.3
+	case channel > 14:
+		mhz = 5000 + 5*float64(channel)
+	case channel == 14: // IEEE 802.11-2020, 15.4.4.3
 		mhz = 2484
 	}
 	return 20 * math.Log10(4*math.Pi*mhz*1e6/299792458)

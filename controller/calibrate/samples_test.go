@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,6 +131,14 @@ func TestWhatAndroidTellsIsNotFitted(t *testing.T) {
 	}), 0, nil)
 	if !errors.Is(err, ErrAndroid) {
 		t.Errorf("alone: %v", err)
+	}
+}
+
+// Where a trial names no channel, free space takes what it takes on the channel that a rehearsal has then.
+func TestFreeSpaceOfATrialWithoutAChannel(t *testing.T) {
+	// 2437 MHz are 12.3 cm: 20·log10(4π ÷ 0.12302) is 40.18 dB.
+	if got := freeSpaceDb(wire.Radio{}); math.Abs(got-40.18) > 0.01 {
+		t.Errorf("%.2f dB, want 40.18", got)
 	}
 }
 

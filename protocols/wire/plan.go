@@ -56,6 +56,9 @@ const DefaultControlPort = 7443
 // DefaultMeshNetwork is where a node may be given addresses and routes whose agent.yaml does not say.
 const DefaultMeshNetwork = "10.77.0.0/16"
 
+// DefaultChannel is what a rehearsal takes for a trial that names no channel.
+const DefaultChannel = 6
+
 // PlanNode is one node as the others need to know it.
 type PlanNode struct {
 	Name       string `json:"name" form:"nodeForm"`

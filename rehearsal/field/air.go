@@ -107,7 +107,7 @@ func (c Config) channelSeed(t wire.Trial) uint64 {
 // RadioOf is a trial's radio with the standard and the channel that the field takes where the
 // trial names none.
 func RadioOf(r wire.Radio) wire.Radio {
-	r.Standard, r.Channel = or(r.Standard, phy.Standard80211g), or(r.Channel, 6)
+	r.Standard, r.Channel = or(r.Standard, phy.Standard80211g), or(r.Channel, wire.DefaultChannel)
 	return r
 }
 
