@@ -173,7 +173,11 @@ func (f field) command(t *testing.T, role string) *exec.Cmd {
 // start starts a host process, waiting until it answers when ready is true.
 func (f field) start(t *testing.T, ready bool) (*Client, *exec.Cmd) {
 	t.Helper()
-	cmd := f.command(t, "host")
+	return f.begin(t, f.command(t, "host"), ready)
+}
+
+func (f field) begin(t *testing.T, cmd *exec.Cmd, ready bool) (*Client, *exec.Cmd) {
+	t.Helper()
 	var log testnet.Output
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

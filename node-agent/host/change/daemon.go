@@ -85,7 +85,7 @@ func (d Daemon) prepare(k *Kernel, id uint64) (*daemonUndo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pid := process.Named(d.Name, k.netns.Namespace); pid != 0 {
+	if pid := process.Named(d.Name); pid != 0 {
 		return nil, &Refused{
 			Reason: fmt.Sprintf("a %s that is not ours runs already, as process %d", d.Name, pid),
 			Cure:   "stop it: two would fight over the same routes",

@@ -95,8 +95,7 @@ func (k *Kernel) Revert(u Undo) (string, error) {
 	}
 	err := u.revertLasting(k)
 	if how := made.lives(k.netns); how != "" {
-		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, which still exists: "+
-			"run `%s fieldmesh-agent restore`", how))
+		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, %s", how))
 	}
 	return "its namespace or boot is gone", err
 }

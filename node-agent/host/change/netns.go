@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -89,7 +90,7 @@ func (w Netns) at(path string) bool {
 	return err != nil || cookie == 0 || w.Cookie == 0 || cookie == w.Cookie
 }
 
-// lives says by which name a namespace of this boot can still be entered,
+// lives says how what was changed in a namespace of this boot can still be put back,
 // empty when nothing holds it any more.
 func (w Netns) lives(present Netns) string {
 	if w.Boot != present.Boot {
@@ -99,13 +100,31 @@ func (w Netns) lives(present Netns) string {
 		names, _ := filepath.Glob(filepath.Join(dir, "*")) // only a bad pattern is an error
 		for _, name := range names {
 			if w.at(name) {
-				return fmt.Sprintf("ip netns exec %s", filepath.Base(name))
+				return fmt.Sprintf("which still exists: run `ip netns exec %s fieldmesh-agent restore`",
+					filepath.Base(name))
 			}
 		}
 	}
+	looked, hidden := map[uint64]bool{}, map[uint64]bool{}
 	for _, pid := range process.All() {
-		if w.at(fmt.Sprintf("/proc/%d/ns/net", pid)) {
-			return fmt.Sprintf("nsenter -n -t %d", pid)
+		path := fmt.Sprintf("/proc/%d/ns/net", pid)
+		if w.at(path) {
+			return fmt.Sprintf("which still exists: run `nsenter -n -t %d fieldmesh-agent restore`", pid)
+		}
+		_, err := process.NamespaceOf(path)
+		network, unknown := process.Network(strconv.Itoa(pid))
+		switch {
+		case errors.Is(unknown, os.ErrNotExist): // it has ended
+		case errors.Is(err, os.ErrPermission):
+			hidden[network] = true // 0: who knows
+		case unknown == nil:
+			looked[network] = true
+		}
+	}
+	for network := range hidden {
+		if !looked[network] {
+			return "which may still exist, as not all processes may be looked into: stop the agent, and run " +
+				"`fieldmesh-agent restore` as root"
 		}
 	}
 	return ""

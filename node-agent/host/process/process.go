@@ -174,6 +174,9 @@ func commandLine(pid int) []byte {
 func (d Daemon) runsAs(pid int) bool {
 	link := fmt.Sprintf("/proc/%d/exe", pid)
 	exe, err := os.Readlink(link)
+	if errors.Is(err, os.ErrPermission) {
+		return isCalled(pid, filepath.Base(d.Binary))
+	}
 	if err != nil || strings.TrimSuffix(exe, " (deleted)") == d.Binary {
 		return err == nil
 	}
@@ -183,6 +186,17 @@ func (d Daemon) runsAs(pid int) bool {
 	}
 	own, err := os.Stat(OwnProgram)
 	return err == nil && os.SameFile(its, own)
+}
+
+// isCalled reports whether a process goes by a program's name. Everybody may read that; which program it is,
+// CAP_SYS_PTRACE aside, only who has all the capabilities of the process (ptrace(2)).
+func isCalled(pid int, name string) bool {
+	if _, alive := inspect(pid); !alive {
+		return false
+	}
+	first, _, _ := bytes.Cut(commandLine(pid), []byte{0})
+	comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
+	return filepath.Base(string(first)) == name || strings.TrimSpace(string(comm)) == name
 }
 
 // trusted reports whether a process is this user's, or root's.
@@ -207,15 +221,21 @@ func inspect(pid int) (process, bool) {
 	return process{pid: pid, start: fields[19]}, true
 }
 
-// Named finds a process of a program in a network namespace; 0: there is none.
-func Named(name string, namespace uint64) int {
+// Named finds a process of a program in the network namespace of this one; 0: there is none.
+func Named(name string) int {
+	own, err := Network("thread-self")
 	for _, pid := range All() {
-		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if err != nil || filepath.Base(exe) != name || !trusted(pid) {
+		exe, unread := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		named := filepath.Base(strings.TrimSuffix(exe, " (deleted)")) == name
+		if errors.Is(unread, os.ErrPermission) {
+			named = isCalled(pid, name)
+		}
+		if !named || !trusted(pid) {
 			continue
 		}
-		ino, err := NamespaceOf(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err == nil && ino == namespace {
+		// Where that cannot be told it counts as here.
+		its, unknown := Network(strconv.Itoa(pid))
+		if !errors.Is(unknown, os.ErrNotExist) && (err != nil || unknown != nil || its == own) {
 			return pid
 		}
 	}
@@ -290,3 +310,7 @@ func NamespaceOf(path string) (uint64, error) {
 	}
 	return st.Ino, nil
 }
+
+// Network tells the network namespaces of processes that run apart, of those too that this one may not trace: it is the
+// inode of a file that each namespace has (get_proc_task_net in fs/proc/proc_net.c asks for no permission).
+func Network(pid string) (uint64, error) { return NamespaceOf("/proc/" + pid + "/net/dev") }
