@@ -64,6 +64,9 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	if made, err := client.Apply(t.Context(), ScopeRun, want); err != nil || len(made) != 0 {
 		t.Errorf("applied again: %v, %v", made, err)
 	}
+	laptop.radio.IW(t, "dev", besideDevice, "del") // somebody's doing
+	apply(t, client, ScopeRun, want)
+	laptop.inBoth(t, want[3].(change.Radio))
 	restoreAll(t, client)
 	laptop.besidesGone(t, "in order", before, was)
 	laptop.refusesBeside(t, client)

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
@@ -33,5 +34,17 @@ func TestVirtualsThatNoPolicyAllows(t *testing.T) {
 	// The machine's own interface may be asked for its place only.
 	if refused := p.Check(Link{Interface: "wlan0", Up: new(false)}); refused == nil {
 		t.Error("the machine's own interface may be changed")
+	}
+}
+
+// Without the interface that was made its undo still says how the radio of the machine's own one was.
+func TestAMadeInterfacesUndoGoesWithTheMachinesOwn(t *testing.T) {
+	k := &Kernel{loaded: map[string]io.Closer{}}
+	const vanished = 1 << 30
+	for beside, want := range map[int]bool{1: false, vanished: true} { // 1: lo
+		u := &virtualUndo{Virtual: madeInterface{Interface: "mesh0", MAC: "02:00:00:00:00:99", Index: beside}}
+		if u.void(k) != want {
+			t.Errorf("beside interface %d the undo is void: %t", beside, !want)
+		}
 	}
 }
