@@ -175,6 +175,24 @@ func TestGuestJoinsReadBack(t *testing.T) {
 	terminate(t, hostB)
 }
 
+// A power that somebody has fixed stays so where the plan sets none.
+func TestGuestAPowerThatThePlanLeavesAlone(t *testing.T) {
+	hwsim.NeedGuest(t)
+	f := newRadioField(t, hwsim.Load(t, 1)[0], "a")
+	f.radio.IW(t, "dev", device, "set", "txpower", "fixed", "700")
+	client, host := f.start(t, true)
+	plan := adhoc()
+	plan.TxPowerDbm = nil
+	for _, when := range []string{"in the first run", "in the next"} {
+		apply(t, client, ScopeRun, []change.Change{plan})
+		if is := power(t, f); is != "txpower 7.00 dBm" {
+			t.Errorf("%s it is %q", when, is)
+		}
+		restoreAll(t, client)
+	}
+	terminate(t, host)
+}
+
 func power(t *testing.T, f radioField) string {
 	t.Helper()
 	return regexp.MustCompile(`txpower .*`).FindString(f.radio.IW(t, "dev", device, "info"))

@@ -78,7 +78,7 @@ func (r Radio) prepare(k *Kernel, id uint64) (u *radioUndo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	former.Rates, former.Joins = wireless.Settings(r).Network().MHz, r.SSID
+	former.Rates, former.Joins, former.PowerStays = wireless.Settings(r).Network().MHz, r.SSID, r.TxPowerDbm == nil
 	program, err := k.prepareAccessPoint(id, r, link.Attrs().Index)
 	if err != nil {
 		return nil, err

@@ -53,8 +53,10 @@ func (d *Device) untune(was State) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong),
-		d.GivePowerBack(was.TxPowerDbm))...)
+	if !was.PowerStays {
+		errs = append(errs, d.GivePowerBack(was.TxPowerDbm))
+	}
+	return errors.Join(append(errs, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong))...)
 }
 
 // SetLimits sets what all interfaces of a radio share.

@@ -14,6 +14,7 @@ type State struct {
 	Mode       string           `json:"mode"`
 	Network    *nl80211.Network `json:"network,omitempty"`      // that it was in
 	TxPowerDbm *float64         `json:"tx_power_dbm,omitempty"` // absent: in no network, where it means nothing
+	PowerStays bool             `json:"power_stays,omitempty"`  // the change sets none
 	PowerSave  bool             `json:"power_save"`
 	RTS        uint32           `json:"rts_threshold_bytes"`
 	RetryShort uint8            `json:"retry_short"`
