@@ -161,8 +161,8 @@ func (m *meshState) revert() (string, error) {
 }
 
 // revertRoutes takes out what the kernel made again, once the addresses are
-// back, of routes that were not there.
-func (m *meshState) revertRoutes() (string, error) {
+// back, of routes to their networks that were not there. Other addresses have come since, and keep theirs.
+func (m *meshState) revertRoutes(back *netstack.InterfaceState) (string, error) {
 	if m == nil {
 		return "", nil
 	}
@@ -170,9 +170,20 @@ func (m *meshState) revertRoutes() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var networks []netip.Prefix
+	for _, p := range back.Prefixes() {
+		networks = append(networks, p.Masked())
+	}
 	var errs []error
 	for _, route := range now {
 		if slices.ContainsFunc(m.Made, func(was []byte) bool { return slices.Equal(was, route) }) {
+			continue
+		}
+		r, err := netstack.ParseRoute(route)
+		if err != nil {
+			return "", err
+		}
+		if to, ok := r.Destination(); !ok || !slices.Contains(networks, to) {
 			continue
 		}
 		if err := netstack.SendMessage(unix.RTM_DELROUTE, 0, route); err != nil && !errors.Is(err, unix.ESRCH) {

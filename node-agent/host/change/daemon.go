@@ -200,7 +200,8 @@ func (u *daemonUndo) revertLasting(k *Kernel) error {
 
 func (u *daemonUndo) revert(k *Kernel) (string, error) {
 	stopped := u.revertLasting(k)
-	note, err := inTurn(u.Mesh.revert, u.revertRoutes, u.Sysctls.Revert, u.Interface.Revert, u.Mesh.revertRoutes)
+	note, err := inTurn(u.Mesh.revert, u.revertRoutes, u.Sysctls.Revert, u.Interface.Revert,
+		func() (string, error) { return u.Mesh.revertRoutes(u.Interface) })
 	if err = errors.Join(stopped, err); err == nil {
 		err = removeDaemonDir(u.Daemon)
 	}

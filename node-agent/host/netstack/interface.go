@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -140,6 +141,24 @@ func keepsAddress(message []byte, index int) bool {
 func withoutRoute(message []byte) bool {
 	attrs, err := attributes(message, unix.SizeofIfAddrmsg)
 	return err == nil && attributeUint32(attrs, unix.IFA_FLAGS)&unix.IFA_F_NOPREFIXROUTE != 0
+}
+
+// Prefixes are its addresses, each with the length of its prefix.
+func (s *InterfaceState) Prefixes() (out []netip.Prefix) {
+	for _, m := range s.Addresses {
+		attrs, err := attributes(m, unix.SizeofIfAddrmsg)
+		if err != nil {
+			continue
+		}
+		local := attribute(attrs, unix.IFA_LOCAL)
+		if local == nil { // IPv6 has it at the other end of a line only
+			local = attribute(attrs, unix.IFA_ADDRESS)
+		}
+		if addr, ok := netip.AddrFromSlice(local); ok {
+			out = append(out, netip.PrefixFrom(addr, int(m[1])))
+		}
+	}
+	return out
 }
 
 // Void reports whether the interface has vanished.
