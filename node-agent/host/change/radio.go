@@ -3,7 +3,6 @@ package change
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -103,7 +102,7 @@ func (r Radio) apply(_ *Kernel, u *radioUndo) (err error) {
 		err = d.Join(want, r.TxPowerDbm)
 	}
 	if err == nil {
-		err = takeAddressesOff(r)
+		err = takeAddressesOff(r, &u.Interface)
 	}
 	if err == nil {
 		err = d.Tune(wireless.Settings(r))
@@ -117,22 +116,20 @@ func (r Radio) apply(_ *Kernel, u *radioUndo) (err error) {
 	return nil
 }
 
-// takeAddressesOff leaves the addresses to keep. The undo has them all.
-func takeAddressesOff(r Radio) error {
+// takeAddressesOff takes those of the network that the interface leaves. One that it got since then stays: the undo
+// does not have it.
+func takeAddressesOff(r Radio, was *netstack.InterfaceState) error {
 	link, err := netstack.FindLink(r.Interface)
 	if err != nil {
 		return err
 	}
-	addrs, err := netstack.Redump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
-	if err != nil {
-		return fmt.Errorf("list addresses of %q: %w", r.Interface, err)
-	}
-	for _, a := range addrs {
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && r.Keep.Contains(ip) {
+	for _, p := range was.Prefixes() {
+		if !p.Addr().Is4() || r.Keep.Contains(p.Addr()) {
 			continue
 		}
-		if err := netlink.AddrDel(link, &a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			return fmt.Errorf("take address %s off %q: %w", a.IPNet, r.Interface, err)
+		err := netlink.AddrDel(link, &netlink.Addr{IPNet: netstack.IPNet(p)})
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("take address %s off %q: %w", p, r.Interface, err)
 		}
 	}
 	return nil

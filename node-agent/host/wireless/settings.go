@@ -24,8 +24,8 @@ type Settings struct {
 	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"` // absent: as the driver has it
 	// of frames shorter than the RTS threshold, and of longer ones
 	RetryLimit *int `json:"retry_limit,omitempty"`
-	// Keep is where the interface's addresses stay. All others of IPv4 belong to
-	// a network that it leaves: they are taken off, lest they be sent from.
+	// Keep is where the interface's addresses stay. All others of IPv4 that it has belong
+	// to a network that it leaves: they are taken off, lest they be sent from.
 	Keep netip.Prefix `json:"keep"`
 }
 
