@@ -14,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
@@ -93,7 +94,8 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return unlessEnded(gctx, receiver.Run(gctx)) })
-	sources := []measure.Source{receiver, measure.NewInterface(f.iface)}
+	sources := []measure.Source{receiver, measure.NewInterface(f.iface),
+		clock.NewWatch(clk, version.Built(), receiver.BehindBoot, nil)} // a step changes the log's dates
 	g.Go(func() error {
 		return unlessEnded(gctx, measure.Loop(gctx, clk, 100*time.Millisecond, sources, emit))
 	})

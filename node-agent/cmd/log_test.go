@@ -52,11 +52,15 @@ func TestAResumedLogSaysWhatIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	told, walls := 0, 0
 	for _, line := range lines {
 		told += strings.Count(string(line), lost)
+		walls += strings.Count(string(line), `"kind":"wall_clock"`)
 	}
 	if told != 1 {
 		t.Errorf("%d records report it", told)
+	}
+	if walls == 0 {
+		t.Error("no record tells where the wall clock stands, and so none would of a step")
 	}
 }
