@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	scalesof "fieldmesh.dev/fieldmesh/controller/plan/scales"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
@@ -54,7 +55,7 @@ func (p *parse) scaled(root *tree.Node, name string) *tree.Node {
 	scales := root.Child("scales")
 	if scales != nil {
 		p.schema.scales().check(&p.findings, "scales", scales)
-		p.keepRadio(scales)
+		scalesof.KeepRadio(&p.findings, scales)
 		p.scales = scales.Keys()
 	}
 	rest := tree.Without(root, "scales")
@@ -68,51 +69,6 @@ func (p *parse) scaled(root *tree.Node, name string) *tree.Node {
 		return rest
 	}
 	p.scale = &Scale{Name: name, Why: chosen.TextAt("why")}
-	return p.onlyLevels(tree.Merge(rest, tree.Without(chosen, "why")), chosen)
-}
-
-// onlyLevels keeps of a factor's labelled levels those that the scale names with
-// the key "only". (Of levels in a list the scale gives its own list.)
-func (p *parse) onlyLevels(scaled, chosen *tree.Node) *tree.Node {
-	for _, e := range chosen.Child("factors").EntriesOrNone() {
-		labels, path := e.Value.Child("only"), "factors."+e.Key+".levels"
-		if labels == nil {
-			continue
-		}
-		scaled = tree.Without(scaled, "factors."+e.Key+".only")
-		all := scaled.Lookup(path)
-		if labels.Shape != tree.List || all == nil || all.Shape != tree.Map {
-			p.findings.Add(labels.At, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that "+
-				"are a mapping", e.Key, labels.Show())
-			continue
-		}
-		few := *all
-		few.Entries = nil
-		for _, item := range labels.Items {
-			l := all.Child(label(item))
-			if l == nil {
-				p.findings.Add(item.At, "factors.%s.only: there is no level %s; allowed: %s", e.Key, item.Show(),
-					strings.Join(all.Keys(), ", "))
-				continue
-			}
-			few.Entries = append(few.Entries, tree.Entry{Key: label(item), At: item.At, Value: l})
-		}
-		// not over what is there: levels that are not named go
-		scaled = tree.Merge(tree.Without(scaled, path), tree.Nest(path, &few))
-	}
-	return scaled
-}
-
-// keepRadio refuses a scale that would change the radio of a trial or of some
-// level: its results could not stand beside those of the full campaign.
-func (p *parse) keepRadio(scales *tree.Node) {
-	for _, e := range scales.EntriesOrNone() {
-		for _, path := range tree.Leaves(e.Value, "") {
-			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") &&
-				strings.Contains(path, ".radio") {
-				p.findings.Add(e.At, "scales.%s.%s: a scale may not change the radio; allowed: durations, "+
-					"repetitions, levels, movements", e.Key, path)
-			}
-		}
-	}
+	scaled := tree.Merge(rest, tree.Without(chosen, "why"))
+	return scalesof.OnlyLevels(&p.findings, scaled, chosen, label, p.archived)
 }
