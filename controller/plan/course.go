@@ -163,6 +163,9 @@ func (c *check) gatePlace(kind string) {
 				formatNumber(*place), formatNumber(*start), formatNumber(*start))
 		}
 	default:
+		if kind == "parked" && c.has("course.site_lat_deg") && !c.p.archived { // the gate waits for the car at its mark
+			c.need("course.heading_deg", "the true bearing of outbound, along which a parked car's mark is looked for")
+		}
 		without := "in a course of kind " + cmp.Or(kind, "none")
 		c.unfit("gate.place_m", without, "leave it out; depart and pass have places")
 		c.unfit("gate.at_start", without, "leave it out")
