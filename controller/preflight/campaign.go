@@ -37,7 +37,10 @@ func campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 	if c.NeedsSite() {
 		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not " +
 			"say where the roadside node stands",
-			Cure: "give course.site_lat_deg and course.site_lon_deg"})
+			Cure: siteKeys})
+	}
+	if err := Swapped(c); err != nil {
+		out = append(out, Item{Need: "site", State: Unmet, Found: err.Error(), Cure: siteKeys})
 	}
 	if err := Drivable(c); err != nil && !errors.Is(err, ErrNoSite) {
 		out = append(out, Item{Need: "campaign", State: Unmet, Found: err.Error(), Cure: "choose another campaign"})

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	place "fieldmesh.dev/fieldmesh/controller/plan/site"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 const (
-	siteCure = "give course.site_lat_deg and course.site_lon_deg, or the roadside node a receiver, or an app, that " +
+	siteKeys = "give course.site_lat_deg and course.site_lon_deg"
+	siteCure = siteKeys + ", or the roadside node a receiver, or an app, that " +
 		"has a fix; with gate.at_start: false a drive back at the right speed can open a window"
 	siteEvery = 250 * time.Millisecond
 	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured: that of
@@ -19,9 +22,16 @@ const (
 	siteErrM = 30.0
 )
 
-// unplaced reports whether the car must have stood at its start, which the campaign says from a roadside node whose
-// place it does not say.
-func unplaced(t wire.Trial) bool { return t.Gate.AtStart && t.Course.SiteLatDeg == nil }
+// Swapped says why no road run finds out where the roadside node of a campaign stands: nodes swap their places, and the
+// campaign does not say it. nil: it does, or one node is asked.
+func Swapped(c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil || c.NeedsSite() { // which is said by itself
+		return err
+	}
+	_, err = place.Roadside(trials)
+	return err
+}
 
 // siteOf is where a node's receiver says that it stands.
 func siteOf(st wire.NodeStatus) (site wire.Course, known bool) {
@@ -45,16 +55,9 @@ func siteWords(st wire.NodeStatus) string {
 // does not say. It asks again until there is a fix or patience is over. It returns what it found in words, "" for a
 // plan that needs no place.
 func Locate(ctx context.Context, p *wire.RunPlan, fleetFile string, patience time.Duration) (said string, err error) {
-	node := ""
-	for _, t := range p.Trials {
-		switch {
-		case !unplaced(t):
-		case node != "" && node != t.Roadside: // one of them is in the car now
-			return "", fmt.Errorf("find where the roadside node stands: it is %s in some trials and %s in others; "+
-				"give course.site_lat_deg and course.site_lon_deg", node, t.Roadside)
-		default:
-			node = t.Roadside
-		}
+	node, err := place.Roadside(p.Trials)
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, siteKeys)
 	}
 	if node == "" {
 		return "", nil
@@ -64,7 +67,7 @@ func Locate(ctx context.Context, p *wire.RunPlan, fleetFile string, patience tim
 		return "", fmt.Errorf("find where the roadside node stands: %w", err)
 	}
 	for i := range p.Trials {
-		if t := &p.Trials[i]; unplaced(*t) {
+		if t := &p.Trials[i]; place.Unplaced(*t) {
 			t.Course.SiteLatDeg, t.Course.SiteLonDeg = site.SiteLatDeg, site.SiteLonDeg
 		}
 	}
@@ -108,7 +111,7 @@ func (j *judge) site() {
 	waits, asked := false, false
 	for _, t := range j.trials {
 		waits = waits || t.Gate.AtStart
-		asked = asked || t.Roadside == j.name && unplaced(t)
+		asked = asked || t.Roadside == j.name && place.Unplaced(t)
 	}
 	if waits && !j.st.AtStart {
 		j.unmet("start", "the node's agent opens a window wherever the car is", "install this version's agent there")

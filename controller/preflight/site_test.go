@@ -110,3 +110,33 @@ func TestTwoPhonesNeedTheRoadsidesPlace(t *testing.T) {
 		}
 	}
 }
+
+// A campaign whose nodes swap their places is not driven on a road unless it says where the roadside node stands:
+// preflight says so before the run does.
+func TestSwappedNodesNeedTheRoadsidesPlace(t *testing.T) {
+	text, err := os.ReadFile("../../campaigns/velocity-phones.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap := "factors:\n  car_unit: {levels: {a: {car: alpha, roadside: bravo}, b: {car: bravo, roadside: alpha}}}\n"
+	file := strings.Replace(string(text), "\nfactors:\n", "\n"+swap, 1)
+	for name, c := range map[string]struct{ file, want string }{
+		"nobody swaps":      {string(text), ""},
+		"no site":           {file, "which is alpha in some trials and bravo in others"},
+		"the file tells it": {strings.Replace(file, "heading_deg: 90}", "heading_deg: 90, site_lat_deg: 50.1, site_lon_deg: 8.7}", 1), ""},
+	} {
+		parsed, err := plan.Parse("f", []byte(c.file))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		found := ""
+		for _, i := range campaign(parsed, Given{}, false) {
+			if i.Need == "site" && i.State == Unmet {
+				found += i.Found
+			}
+		}
+		if (found == "") != (c.want == "") || !strings.Contains(found, c.want) {
+			t.Errorf("%s: %q, want %q", name, found, c.want)
+		}
+	}
+}

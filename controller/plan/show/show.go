@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
+	"fieldmesh.dev/fieldmesh/controller/plan/site"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
@@ -186,11 +187,14 @@ func totals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark, %.0f m in all; the longest strip is "+
 			"%.0f m, in trial %d\n", e.FromM, e.ToM, e.SpanM(), e.LongestM, e.LongestAt)
 	}
+	_, swapped := site.Roadside(trials)
 	switch {
 	case c.NeedsSite():
 		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does "+
 			"not give\n")
-	case c.Any(func(t wire.Trial) bool { return t.Gate.AtStart && t.Course.SiteLatDeg == nil }):
+	case swapped != nil:
+		fmt.Fprintf(w, "no road run drives it without trial.course.site_lat_deg and site_lon_deg: %v\n", swapped)
+	case c.Any(site.Unplaced):
 		fmt.Fprintf(w, "on a road a window waits until the car has stood at its start, which is measured from where "+
 			"the roadside node's receiver says that it stands, or trial.course.site_lat_deg and site_lon_deg\n")
 	}
