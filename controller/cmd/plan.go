@@ -3,18 +3,17 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/cmd/document"
+	"fieldmesh.dev/fieldmesh/controller/cmd/judge"
 	"fieldmesh.dev/fieldmesh/controller/cmd/predict"
 	"fieldmesh.dev/fieldmesh/controller/cmd/scene"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
-	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 )
@@ -36,7 +35,7 @@ func planCheckCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return checkPlan(c.OutOrStdout(), campaign)
+		return faultsOf(c.ErrOrStderr(), args[0], checkPlan(c.OutOrStdout(), campaign))
 	}}
 	addScale(c, &scale)
 	addJSON(c, &asJSON)
@@ -44,7 +43,7 @@ func planCheckCommand() *cobra.Command {
 }
 
 func checkPlan(w io.Writer, c *plan.Campaign) error {
-	trials, warnings, err := judgePlan(c)
+	trials, warnings, err := judge.Plan(c)
 	if err != nil {
 		return err
 	}
@@ -55,31 +54,6 @@ func checkPlan(w io.Writer, c *plan.Campaign) error {
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
-}
-
-// judgePlan counts the trials of a campaign that has no fault by itself, and returns
-// what to be warned of, each with its place.
-func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
-	all, err := c.Schedule()
-	if err != nil {
-		return 0, nil, err
-	}
-	// What the file names, too: movements have faults of their own.
-	if err := scene.Check(c); err != nil {
-		return 0, nil, err
-	}
-	for _, w := range slices.Concat(c.Warnings, wholeRoom(c)) {
-		w.Message = "warning: " + w.Message
-		warnings = append(warnings, w.Error())
-	}
-	if c.NeedsSite() {
-		warnings = append(warnings, fmt.Sprintf("%s: warning: it can be rehearsed, but not driven on a road: %v",
-			c.Path, preflight.ErrNoSite))
-	}
-	for _, w := range show.Estimable(c, all).Warnings {
-		warnings = append(warnings, fmt.Sprintf("%s: warning: %s", c.Path, w))
-	}
-	return len(all), warnings, nil
 }
 
 // wholeRoom says what is wrong if no archive has room for a run of the whole campaign.
@@ -94,7 +68,7 @@ func checkPlanJSON(w io.Writer, path, scale string) error {
 	if err == nil {
 		var warnings []string
 		out.Campaign = c.Name
-		out.Trials, warnings, err = judgePlan(c)
+		out.Trials, warnings, err = judge.Plan(c)
 		out.Warnings = append(out.Warnings, warnings...)
 	}
 	problems, faulty := problemsOf(err)
@@ -174,12 +148,17 @@ func planPredictCommand() *cobra.Command {
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
 func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
 	campaign, err := scene.Read(path, scale)
+	return campaign, faultsOf(stderr, path, err)
+}
+
+// faultsOf prints the faults of a campaign, each on a line, and returns what to say of them; any other error as it is.
+func faultsOf(stderr io.Writer, path string, err error) error {
 	problems, faulty := problemsOf(err)
 	if !faulty {
-		return campaign, err
+		return err
 	}
 	if _, err := fmt.Fprintln(stderr, problems.Error()); err != nil {
-		return nil, fmt.Errorf("print problems: %w", err)
+		return fmt.Errorf("print problems: %w", err)
 	}
-	return nil, fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
+	return fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
 }

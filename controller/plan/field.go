@@ -134,14 +134,10 @@ func (p *parse) checkField(root *tree.Node) {
 	f := &p.findings
 	p.checkRadio(n)
 	p.checkLoss(n)
-	lat, lon := n.Child("site_lat_deg"), n.Child("site_lon_deg")
-	if lat != nil && lon == nil && !n.Strange {
-		f.Add(lat.Home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither",
-			lat.Show())
-	}
-	if lon != nil && lat == nil && !n.Strange {
-		f.Add(lon.Home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither",
-			lon.Show())
+	for _, k := range [][2]string{{"site_lat_deg", "site_lon_deg"}, {"site_lon_deg", "site_lat_deg"}} {
+		if given := n.Child(k[0]); given != nil && n.Child(k[1]) == nil && !n.Strange {
+			f.Add(given.Home, "field.%s: %s is not allowed without %s; allowed: both or neither", k[0], given.Show(), k[1])
+		}
 	}
 	p.checkMobility(n.Child("mobility"))
 	p.checkChannels(n.Child("channels"))

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
@@ -222,6 +223,10 @@ func (p *parse) defineNodes(n *tree.Node) {
 	units, addresses := map[string]string{}, map[string]string{}
 	p.addressAt = map[string]tree.Position{}
 	for _, e := range n.Entries {
+		if slices.Contains(p.schema.nodes, e.Key) && !p.archived { // written out of a range
+			p.findings.Add(e.At, "nodes: node %s is there twice; allowed: ranges and names that do not meet", e.Key)
+			continue
+		}
 		p.schema.nodes = append(p.schema.nodes, e.Key)
 		address := p.shared(e, "mesh_address", addresses)
 		if n := e.Value.Child("mesh_address"); n != nil {
@@ -285,15 +290,13 @@ func (p *parse) unusualSpeed(root *tree.Node, trials []wire.Trial) tree.Problems
 	return f.Problems(p.file, 0)
 }
 
-var hostPart = regexp.MustCompile(`^[^/]*`)
-
 // shared reads a node's key and reports a value that an earlier node has.
 func (p *parse) shared(e tree.Entry, key string, owners map[string]string) string {
 	n := e.Value.Child(key)
 	if n == nil || n.Shape != tree.Text {
 		return ""
 	}
-	host := hostPart.FindString(n.Text)
+	host, _, _ := strings.Cut(n.Text, "/")
 	if owner, taken := owners[host]; taken {
 		p.findings.Add(n.At, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.Key, key,
 			n.Show(), owner)

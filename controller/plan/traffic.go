@@ -25,7 +25,7 @@ func (c *check) traffic() {
 	if flows == nil || flows.Shape != tree.Map {
 		return
 	}
-	measured := 0
+	measured, main, parts := 0, false, c.participants()
 	servers := map[string]string{} // node and port → flow
 	for _, e := range flows.Entries {
 		if e.Value.Shape != tree.Map {
@@ -35,6 +35,8 @@ func (c *check) traffic() {
 		for _, f := range c.decodeFlows(e) {
 			if !f.Background {
 				measured++
+				main = main || f.From == c.role("sender") && f.To == c.role("receiver") || f.From == f.To ||
+					!slices.Contains(parts, f.From) || !slices.Contains(parts, f.To) // drawn, or at fault
 			}
 			c.ownPort(e, f, servers)
 		}
@@ -43,6 +45,10 @@ func (c *check) traffic() {
 	c.drawnFlows(flows)
 	if measured == 0 && len(flows.Entries) > 0 {
 		c.add(flows.Home, "trial.traffic: every flow is background; allowed: at least one that is measured")
+	}
+	if measured > 0 && !main && !c.p.archived {
+		c.add(flows.Home, "trial.traffic: no measured flow goes from sender %s to receiver %s; allowed: one without from "+
+			"and to, or from: sender, to: receiver", c.role("sender"), c.role("receiver"))
 	}
 }
 

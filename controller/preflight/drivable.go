@@ -37,3 +37,15 @@ func Drivable(c *plan.Campaign) error {
 	}
 	return nil
 }
+
+// Valid holds the plan of a campaign's run to what agents take, whoever drives it; nil: they take it.
+func Valid(c *plan.Campaign) error {
+	p, err := c.RunPlan("run", make([]byte, wire.GoKeyBytes)) // no node gets this one
+	if err != nil {
+		return err
+	}
+	for i := range p.Nodes {
+		p.Nodes[i].GoPort = wire.DefaultGoPort
+	}
+	return p.Validate()
+}
