@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	model "fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/internal/nearest"
 )
@@ -43,8 +45,12 @@ func factorRule() object {
 	}}
 }
 
-// reservedFactors are labels that calibration passes carry.
-var reservedFactors = []string{"calibration", "mark_m"}
+// reservedFactors are labels that calibration passes carry, and terms of the model that no factor is.
+var reservedFactors = []string{"calibration", "mark_m", model.Block, model.Mean}
+
+// properties are by the names of factors that the model takes for a property of the trial: its words, and its key.
+var properties = map[string][2]string{"speed": {"the speed of the car", "speed_mps"},
+	"speed_mps": {"the speed of the car", "speed_mps"}, "direction": {"the direction of travel", "direction"}}
 
 // readFactors checks the factors and turns every level into an override.
 func (p *parse) readFactors(root *tree.Node) {
@@ -62,12 +68,15 @@ func (p *parse) readFactors(root *tree.Node) {
 		f.Add(n.Home, "factors: %d factors are not allowed; allowed: at most %d", len(n.Entries), maxFactors)
 		return
 	}
-	nameOf := regexp.MustCompile(wordForm)
+	nameOf, reserved := regexp.MustCompile(wordForm), reservedFactors
+	if p.archived {
+		reserved = reserved[:2]
+	}
 	for _, e := range n.Entries {
 		path := join("factors", e.Key)
-		if !nameOf.MatchString(e.Key) || slices.Contains(reservedFactors, e.Key) {
+		if !nameOf.MatchString(e.Key) || slices.Contains(reserved, e.Key) {
 			f.Add(e.At, "factors: %q cannot name a factor; allowed: %s, other than %s", tree.Shorten(e.Key), wordWords,
-				strings.Join(reservedFactors, ", "))
+				strings.Join(reserved, ", "))
 		}
 		factorRule().check(f, path, e.Value)
 		if e.Value.Shape != tree.Map {
@@ -82,10 +91,9 @@ func (p *parse) readFactors(root *tree.Node) {
 			x.key = key.Text
 		}
 		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
-		if !p.archived && slices.Contains([]string{"speed", "speed_mps"}, x.name) && len(x.levels) > 0 &&
-			!x.sets("speed_mps") {
-			f.Add(e.At, "%s: the model takes a factor of this name for the speed of the car, and not each of its "+
-				"levels sets speed_mps; give it another name", path)
+		if own, taken := properties[x.name]; taken && !p.archived && len(x.levels) > 0 && !x.sets(own[1]) {
+			f.Add(e.At, "%s: the model takes a factor of this name for %s, and not each of its levels sets %s; give it "+
+				"another name", path, own[0], own[1])
 		}
 		p.factors = append(p.factors, x)
 	}
@@ -193,15 +201,13 @@ func (p *parse) labelledLevels(path string, entries []tree.Entry, key string, ta
 		if !labelOf.MatchString(e.Key) {
 			f.Add(e.At, "%s: %q cannot label a level; allowed: %s", path, tree.Shorten(e.Key), labelWord)
 		}
-		held := target
+		held, override := target, e.Value
 		if target == nil {
 			held = p.schema.override()
-		}
-		held.check(f, join(path, e.Key), e.Value)
-		override := e.Value
-		if target != nil {
+		} else {
 			override = tree.Nest(key, e.Value)
 		}
+		held.check(f, join(path, e.Key), e.Value)
 		out = append(out, level{e.Key, e.At, override})
 	}
 	return out
