@@ -83,6 +83,10 @@ func (p *parse) readDesign(root *tree.Node) {
 		f.Add(n.Home, `design: key "seed" is missing; allowed: a whole number from 0 up to %d, from which the order is drawn`, int64(maxSeed))
 	}
 	if plots := n.Child("whole_plots"); plots.Fine() {
+		if d.order == orderListed && !p.archived {
+			f.Add(plots.Home, "design.whole_plots: it is not allowed with order: as_listed, which it leaves as it is; "+
+				"allowed: order: randomised_blocks, or leave it out and list these factors first")
+		}
 		for _, item := range plots.Items {
 			d.wholeNames = append(d.wholeNames, item.Text)
 			d.wholePlots = append(d.wholePlots, slices.Index(p.factorNames(), item.Text))
