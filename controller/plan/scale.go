@@ -55,7 +55,7 @@ func (p *parse) scaled(root *tree.Node, name string) *tree.Node {
 	scales := root.Child("scales")
 	if scales != nil {
 		p.schema.scales().check(&p.findings, "scales", scales)
-		scalesof.KeepRadio(&p.findings, scales)
+		scalesof.KeepRadio(&p.findings, root, label, p.archived)
 		p.scales = scales.Keys()
 	}
 	rest := tree.Without(root, "scales")

@@ -88,3 +88,47 @@ func TestFaultsOfScales(t *testing.T) {
 		}
 	}
 }
+
+// A scale leaves levels out, each named once and as the file has it, and brings no other radio.
+func TestLevelsOfAScale(t *testing.T) {
+	with := func(factors, scale string) string {
+		return string(designFile("{"+factors+"}", "{repetitions: 1, order: as_listed}")) + "scales: {quick: {why: w, " +
+			"factors: {" + scale + "}}}\n"
+	}
+	const (
+		section = "section: {levels: {A: {}, B: {sender: roadside, receiver: car}}}"
+		power   = "power: {key: radio.tx_power_dbm, levels: [10, 20]}"
+		named   = "power: {key: radio.tx_power_dbm, levels: {low: 10, high: 20}}"
+		other   = "a scale may not change the radio"
+	)
+	radio := func(file string) string {
+		return strings.Replace(file, "{mode: none}", "{mode: adhoc, standard: 802.11g, channel: 6, ssid: f}", 1)
+	}
+	for _, c := range []struct{ file, want string }{
+		{with(section, "section: {only: [A, A]}"), "factors.section.only: \"A\" is given twice; allowed: each level once"},
+		{radio(with(power, "power: {levels: [15]}")), other},
+		{radio(with(named, "power: {levels: {low: 15}}")), other},
+	} {
+		if _, err := ParseAt("f", []byte(c.file), "quick"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got\n%v\nwant %s\n%s", err, c.want, c.file)
+		}
+		if _, err := ParseArchived("f", []byte(c.file), "quick"); err != nil {
+			t.Errorf("of a run: %v", err)
+		}
+	}
+	refused(t, []byte(radio(with("tcp: "+variants, "tcp: {key: radio.channel, levels: {a: 1, b: 6}}"))), other)
+	refused(t, []byte(radio(with(section, "section: {levels: {A: {radio: {channel: 1}}}}"))), other)
+	for _, file := range []string{
+		radio(with("radio_"+power, "radio_power: {levels: [20]}")),
+		radio(with(power, "power: {levels: [10]}")),
+		radio(with(named, "power: {levels: {low: null}}")),
+		with("rto: {key: tcp.rto_min_ms, levels: {1000: 1000, 20.0: 20}}", "rto: {only: [20.0]}"),
+	} {
+		c, err := ParseAt("f", []byte(file), "quick")
+		if err != nil {
+			t.Errorf("%v\n%s", err, file)
+		} else if len(c.trials) != 1 {
+			t.Errorf("%d trials, want 1\n%s", len(c.trials), file)
+		}
+	}
+}

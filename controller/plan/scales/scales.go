@@ -2,6 +2,7 @@
 package scales
 
 import (
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
@@ -26,7 +27,14 @@ func OnlyLevels(f *tree.Findings, scaled, chosen *tree.Node, label func(*tree.No
 		few.Entries = nil
 		for _, item := range labels.Items {
 			name := label(item)
+			if all.Child(name) == nil { // 20.0, as the file has it
+				name = item.Text
+			}
 			l := all.Child(name)
+			if l != nil && few.Child(name) != nil && !archived {
+				f.Add(item.At, "factors.%s.only: %s is given twice; allowed: each level once", e.Key, item.Show())
+				continue
+			}
 			if l == nil {
 				f.Add(item.At, "factors.%s.only: there is no level %s; allowed: %s", e.Key, item.Show(),
 					strings.Join(all.Keys(), ", "))
@@ -41,15 +49,48 @@ func OnlyLevels(f *tree.Findings, scaled, chosen *tree.Node, label func(*tree.No
 }
 
 // KeepRadio refuses a scale that would change the radio of a trial or of some
-// level: its results could not stand beside those of the full campaign.
-func KeepRadio(f *tree.Findings, scales *tree.Node) {
-	for _, e := range scales.EntriesOrNone() {
+// level: its results could not stand beside those of the full campaign. It may
+// leave levels of a factor out that sets a key of the radio.
+func KeepRadio(f *tree.Findings, root *tree.Node, label func(*tree.Node) string, archived bool) {
+	for _, e := range root.Child("scales").EntriesOrNone() {
+		refuse := func(path string) {
+			f.Add(e.At, "scales.%s.%s: a scale may not change the radio; allowed: durations, repetitions, levels, "+
+				"movements", e.Key, path)
+		}
 		for _, path := range tree.Leaves(e.Value, "") {
-			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") &&
-				strings.Contains(path, ".radio") {
-				f.Add(e.At, "scales.%s.%s: a scale may not change the radio; allowed: durations, repetitions, levels, "+
-					"movements", e.Key, path)
+			keys := strings.Split(path, ".")
+			if strings.HasPrefix(path, "trial.radio") || len(keys) > 4 && keys[0] == "factors" && keys[2] == "levels" &&
+				slices.Contains(keys[3:], "radio") {
+				refuse(path)
+			}
+		}
+		for _, x := range e.Value.Child("factors").EntriesOrNone() {
+			full, path := root.Lookup("factors."+x.Key), "factors."+x.Key
+			if ofRadio(x.Value.TextAt("key")) && x.Value.TextAt("key") != full.TextAt("key") {
+				refuse(path + ".key")
+			} else if ofRadio(full.TextAt("key")) && !archived {
+				if level := foreign(full.Child("levels"), x.Value.Child("levels"), label); level != "" {
+					refuse(path + ".levels, " + level)
+				}
 			}
 		}
 	}
+}
+
+// ofRadio reports whether a key of a trial is one of the radio's.
+func ofRadio(key string) bool { return key == "radio" || strings.HasPrefix(key, "radio.") }
+
+// foreign is a level of some that is none of all, or is given another value; "": there is none.
+func foreign(all, some *tree.Node, label func(*tree.Node) string) string {
+	for _, e := range some.EntriesOrNone() {
+		if e.Value.Shape != tree.Null {
+			return e.Key
+		}
+	}
+	for _, item := range some.ItemsOrNone() {
+		if !slices.ContainsFunc(all.ItemsOrNone(), func(of *tree.Node) bool { return label(of) == label(item) }) {
+			return label(item)
+		}
+	}
+	return ""
 }
