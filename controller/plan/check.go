@@ -301,6 +301,12 @@ func (c *check) acceptance() {
 		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps",
 			"give the band too, or leave it out")
 	}
+	gate := m.BoolAt("gate.speed_band")
+	if c.lacks("acceptance.in_band_share_min") && !isOn(gate) && (c.lacks("gate.speed_band") || isOff(gate)) &&
+		!c.p.archived {
+		c.unfit("acceptance.speed_band_mps", "with neither in_band_share_min nor trial.gate.speed_band: true, without "+
+			"which it judges nothing", "give one of them, or leave it out")
+	}
 	band, speed := m.NumberAt("acceptance.speed_band_mps"), m.NumberAt("speed_mps")
 	if band != nil && speed != nil && *band >= *speed {
 		c.add(m.Lookup("acceptance.speed_band_mps").At, "acceptance.speed_band_mps: %s is not allowed with speed_mps "+
