@@ -66,3 +66,30 @@ func TestFlowsThatCross(t *testing.T) {
 		t.Errorf("none is crossed: %v", err)
 	}
 }
+
+// A factor's levels may be lists of relays themselves, in a scale too.
+func TestRangesInLevelsOfRelays(t *testing.T) {
+	file := strings.Replace(string(designFile(`{size: {key: relays, levels: {few: [n1], many: ["n[1-3]"]}}}`,
+		"{repetitions: 1, order: as_listed}")), "trial:\n", "  n[1-3]: {mesh_address: 10.77.0.100/24}\ntrial:\n", 1) +
+		`scales: {quick: {why: w, factors: {size: {levels: {many: ["n[1-2]"]}}}}}`
+	for scale, want := range map[string]string{FullScale: "[n1 n2 n3]", "quick": "[n1 n2]"} {
+		c, err := ParseAt("f", []byte(file), scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(c.trials[1].Relays); got != want {
+			t.Errorf("%s: %s, want %s", scale, got, want)
+		}
+	}
+}
+
+// A range that its network has no room for is one fault, also where its nodes are named.
+func TestARangeThatDoesNotFitIsOneFault(t *testing.T) {
+	file := strings.Replace(string(designFile("{}", "{repetitions: 1, order: as_listed}")), "trial:\n",
+		"  n[001-200]: {mesh_address: 10.77.0.100/24}\ntrial:\n  relays: [\"n[150-200]\"]\n", 1)
+	_, err := Parse("f", []byte(file))
+	const want = "the network of 10.77.0.100/24 has not so many addresses"
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got\n%v\nwant %s alone", err, want)
+	}
+}

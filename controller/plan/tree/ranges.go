@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -13,12 +14,20 @@ import (
 var nodeRange = regexp.MustCompile(`^([a-z0-9-]*)\[([0-9]{1,3})-([0-9]{1,3})\]$`)
 
 // spread writes ranges of nodes out.
-type spread struct{ findings *Findings }
+type spread struct {
+	findings *Findings
+	factors  []string // whose levels are lists of relays
+}
 
 // SpreadRanges writes ranges of nodes out: in the section nodes, whose addresses
-// then follow one another, and in every list of relays.
+// then follow one another, in every list of relays, and in levels that are one.
 func SpreadRanges(root *Node, f *Findings) *Node {
-	p := spread{f}
+	p := spread{findings: f}
+	for _, e := range root.Child("factors").EntriesOrNone() {
+		if e.Value.TextAt("key") == "relays" {
+			p.factors = append(p.factors, e.Key)
+		}
+	}
 	nodes := root.Child("nodes")
 	if nodes == nil || nodes.Shape != Map {
 		return p.spreadRelays(root)
@@ -26,11 +35,16 @@ func SpreadRanges(root *Node, f *Findings) *Node {
 	all := *nodes
 	all.Entries = nil
 	for _, e := range nodes.Entries {
+		full := false
 		for i, name := range p.namesIn(e.Key, e.At) {
 			one := e
 			one.Key = name
-			if i > 0 {
+			switch {
+			case full: // reported, and defined all the same: what names them is not at fault
+				one.Value = &Node{Shape: Map, At: e.At, Home: e.At, Bad: true}
+			case i > 0:
 				one.Value = p.nodeAfter(e, i)
+				full = one.Value.Bad
 			}
 			all.Entries = append(all.Entries, one)
 		}
@@ -67,7 +81,7 @@ func (p spread) namesIn(text string, at Position) []string {
 	return out
 }
 
-// nodeAfter is the node that comes i after the first of a range.
+// nodeAfter is the node that comes i after the first of a range; a bad one beyond its network.
 func (p spread) nodeAfter(e Entry, i int) *Node {
 	given := e.Value.Child("mesh_address")
 	if given == nil || given.Shape != Text {
@@ -81,17 +95,21 @@ func (p spread) nodeAfter(e Entry, i int) *Node {
 	for range i {
 		addr = addr.Next()
 	}
-	if !first.Masked().Contains(addr) {
+	last := addr
+	if first.Bits() < 31 { // the last is the broadcast address
+		last = addr.Next()
+	}
+	if !first.Masked().Contains(last) {
 		p.findings.Add(e.At, "nodes.%s: the network of %s has not so many addresses; allowed: a shorter range",
 			e.Key, first)
-		return e.Value
+		return &Node{Shape: Map, At: e.At, Home: e.At, Bad: true}
 	}
 	next := *given
 	next.Text = netip.PrefixFrom(addr, first.Bits()).String()
 	return Merge(e.Value, Nest("mesh_address", &next))
 }
 
-// spreadRelays writes ranges in lists of relays out, wherever a list stands.
+// spreadRelays writes ranges in lists of relays out, wherever a list stands, and in levels that are such lists.
 func (p spread) spreadRelays(n *Node) *Node {
 	if n == nil || n.Shape != Map {
 		return n
@@ -104,9 +122,28 @@ func (p spread) spreadRelays(n *Node) *Node {
 		} else {
 			e.Value = p.spreadRelays(e.Value)
 		}
+		if slices.Contains(p.factors, e.Key) {
+			e.Value = p.spreadLevels(e.Value)
+		}
 		out.Entries[i] = e
 	}
 	return &out
+}
+
+// spreadLevels does so in the levels of a factor whose key is relays.
+func (p spread) spreadLevels(n *Node) *Node {
+	levels := n.Child("levels")
+	if levels == nil || levels.Shape != Map {
+		return n
+	}
+	all := *levels
+	all.Entries = slices.Clone(levels.Entries)
+	for i, l := range all.Entries {
+		if l.Value.Shape == List {
+			all.Entries[i].Value = p.spreadList(l.Value)
+		}
+	}
+	return Merge(n, &Node{Shape: Map, Entries: []Entry{{"levels", levels.Home, &all}}})
 }
 
 func (p spread) spreadList(n *Node) *Node {
