@@ -128,8 +128,8 @@ func Main(args []string) int {
 	root := Root()
 	root.SetArgs(args)
 	for _, c := range root.Commands() {
-		if c.GroupID == results {
-			c.SetOut(terminal.Writer(os.Stdout)) // an archive may be anybody's
+		if c.GroupID == results || c.Name() == "plan" {
+			c.SetOut(terminal.Writer(os.Stdout)) // an archive may be anybody's, and so may a campaign
 		}
 	}
 	begun := false // which is after the command line was understood

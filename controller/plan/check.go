@@ -202,6 +202,11 @@ func (c *check) network() {
 				strings.Join(k.Protocols, ", "))
 		}
 	}
+	ready := wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")}
+	if protocol != noRouting && ready.Readiness() == wire.ReadyDaemon && !c.p.archived {
+		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or ready: neighbors "+
+			"or routes")
+	}
 	if protocol != noRouting {
 		return
 	}

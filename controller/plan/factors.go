@@ -179,7 +179,11 @@ func (p *parse) listedLevels(path string, items []*tree.Node, key string, target
 		if item.Bad {
 			continue
 		}
-		if seen[label(item)] {
+		same := label(item)
+		if item.Shape == tree.Bool && !p.archived { // on is true
+			same = strconv.FormatBool(item.Truth)
+		}
+		if seen[same] {
 			f.Add(item.At, "%s: %s is given twice; allowed: each level once", path, item.Show())
 			continue
 		}
@@ -188,7 +192,7 @@ func (p *parse) listedLevels(path string, items []*tree.Node, key string, target
 				"to values", path, item.Show())
 			continue
 		}
-		seen[label(item)] = true
+		seen[same] = true
 		out = append(out, level{label(item), item.At, tree.Nest(key, item)})
 	}
 	return out

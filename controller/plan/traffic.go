@@ -65,6 +65,11 @@ func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 		c.add(at, "trial.traffic.%s.port: agents themselves listen on port %d; allowed: another port", e.Key, f.Port)
 		return
 	}
+	if f.Port == wire.ProbePort && f.Kind != "iperf3_tcp" && c.has("routing.probe_hz") && !c.p.archived {
+		c.add(at, "trial.traffic.%s.port: with routing.probe_hz agents listen on UDP port %d for the probe; allowed: "+
+			"another port", e.Key, f.Port)
+		return
+	}
 	other, taken := servers[node+port]
 	if !taken && node != draw.Random {
 		other, taken = servers[draw.Random+port]
