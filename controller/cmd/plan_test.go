@@ -65,12 +65,15 @@ func TestPlanCheckFindsWhatARunWouldRefuse(t *testing.T) {
 			"radio: {mode: none}", "radio: {mode: hotspot, access_point: roadside, channel: 6, ssid: fieldmesh}",
 			"factors: {section: {levels: {A: {}, B: {sender: roadside, receiver: car}}}}",
 			"factors: {chan: {key: radio.channel, levels: [1, 6]}}"},
-		":1:1: no run drives it: plan: nodes":                            {"  bravo:", "  n[001-200]: {mesh_address: 10.77.1.1/16}\n  bravo:"},
-		"at scale quick: design.repetitions: 0 is not allowed":           {"repetitions: 2", "repetitions: 0"},
-		"at scale quick: factors.sektion.only: a list is not allowed":    {"design: {repetitions: 2}", "factors: {sektion: {only: [A]}}"},
+		":1:1: no run drives it: plan: nodes": {
+			"  bravo:", "  n[001-200]: {mesh_address: 10.77.1.1/16}\n  bravo:"},
+		"at scale quick: design.repetitions: 0 is not allowed": {"repetitions: 2", "repetitions: 0"},
+		"at scale quick: factors.sektion.only: a list is not allowed": {
+			"design: {repetitions: 2}", "factors: {sektion: {only: [A]}}"},
 		`at scale quick: design: unknown key "repetition"; did you mean`: {"repetitions: 2", "repetition: 2"},
 	} {
-		if out, faults := judged(t, "check", changes...); strings.Contains(out, "fine") || !strings.Contains(faults, want) {
+		out, faults := judged(t, "check", changes...)
+		if strings.Contains(out, "fine") || !strings.Contains(faults, want) {
 			t.Errorf("%s: %s%s, want %s", changes, out, faults, want)
 		}
 	}

@@ -204,8 +204,8 @@ func (c *check) network() {
 	}
 	ready := wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")}
 	if protocol != noRouting && ready.Readiness() == wire.ReadyDaemon && !c.p.archived {
-		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or ready: neighbors "+
-			"or routes")
+		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or "+
+			"ready: neighbors or routes")
 	}
 	if protocol != noRouting {
 		return

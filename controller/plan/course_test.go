@@ -25,8 +25,8 @@ func TestAMarkWithASiteNeedsTheRoadsBearing(t *testing.T) {
 	driven := string(designFile("{speed: "+speeds+"}", "{repetitions: 1, order: as_listed}"))
 	calibrated := driven + "calibration: {before: {marks_m: [50, 150], duration_s: 20}}\n"
 	parked := strings.NewReplacer("  speed_mps: 5\n", "", "{kind: depart, start_m: 10, accel_mps2: 2.5, brake_mps2: 4}",
-		"{kind: parked, mark_m: 50}", "gate: {speed_band: true, hold_s: 0.5, ", "gate: {after_s: 1, ", "speed_band_mps: "+
-			"0.5, ", "", "factors: {speed: "+speeds+"}\n", "").Replace(driven)
+		"{kind: parked, mark_m: 50}", "gate: {speed_band: true, hold_s: 0.5, ", "gate: {after_s: 1, ",
+		"speed_band_mps: 0.5, ", "", "factors: {speed: "+speeds+"}\n", "").Replace(driven)
 	for name, file := range map[string]string{
 		"calibration": strings.Replace(calibrated, "brake_mps2: 4", "brake_mps2: 4"+site, 1),
 		"trial":       strings.Replace(parked, "mark_m: 50", "mark_m: 50"+site, 1),

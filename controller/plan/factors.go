@@ -92,8 +92,8 @@ func (p *parse) readFactors(root *tree.Node) {
 		}
 		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
 		if own, taken := properties[x.name]; taken && !p.archived && len(x.levels) > 0 && !x.sets(own[1]) {
-			f.Add(e.At, "%s: the model takes a factor of this name for %s, and not each of its levels sets %s; give it "+
-				"another name", path, own[0], own[1])
+			f.Add(e.At, "%s: the model takes a factor of this name for %s, and not each of its levels sets %s; give "+
+				"it another name", path, own[0], own[1])
 		}
 		p.factors = append(p.factors, x)
 	}

@@ -136,7 +136,8 @@ func (p *parse) checkField(root *tree.Node) {
 	p.checkLoss(n)
 	for _, k := range [][2]string{{"site_lat_deg", "site_lon_deg"}, {"site_lon_deg", "site_lat_deg"}} {
 		if given := n.Child(k[0]); given != nil && n.Child(k[1]) == nil && !n.Strange {
-			f.Add(given.Home, "field.%s: %s is not allowed without %s; allowed: both or neither", k[0], given.Show(), k[1])
+			f.Add(given.Home, "field.%s: %s is not allowed without %s; allowed: both or neither", k[0],
+				given.Show(), k[1])
 		}
 	}
 	p.checkMobility(n.Child("mobility"))

@@ -76,11 +76,13 @@ func TestRoutingKeysWithoutAnEffect(t *testing.T) {
 	}
 	const tcp, udp = "{kind: iperf3_tcp, port: 7447}", "{kind: iperf3_udp, payload_bytes: 1000, bitrate_bps: 1000000, " +
 		"port: 7447}"
-	refusedToday(t, string(with("{protocol: aodv, ready_s: 300}", tcp)), "trial.routing.ready_s: 300 is not allowed where")
-	refusedToday(t, string(with("{protocol: olsrd, ready: daemon, ready_s: 300}", tcp)), "trial.routing.ready_s: 300")
+	refusedToday(t, string(with("{protocol: aodv, ready_s: 300}", tcp)), "trial.routing.ready_s: 300 is not")
+	refusedToday(t, string(with("{protocol: olsrd, ready: daemon, ready_s: 300}", tcp)),
+		"trial.routing.ready_s: 300")
 	parsed(t, with("{protocol: aodv, ready: neighbors, ready_s: 300}", tcp))
 	parsed(t, with("{protocol: olsrd, ready_s: 300}", tcp))
-	refusedToday(t, string(with("{protocol: aodv, probe_hz: 10}", udp)), "trial.traffic.bulk.port: with routing.probe_hz")
+	refusedToday(t, string(with("{protocol: aodv, probe_hz: 10}", udp)),
+		"trial.traffic.bulk.port: with routing.probe_hz")
 	parsed(t, with("{protocol: aodv, probe_hz: 10}", tcp))
 	parsed(t, with("{protocol: aodv}", udp))
 }

@@ -105,7 +105,8 @@ func TestLevelsOfAScale(t *testing.T) {
 		return strings.Replace(file, "{mode: none}", "{mode: adhoc, standard: 802.11g, channel: 6, ssid: f}", 1)
 	}
 	for _, c := range []struct{ file, want string }{
-		{with(section, "section: {only: [A, A]}"), "factors.section.only: \"A\" is given twice; allowed: each level once"},
+		{with(section, "section: {only: [A, A]}"),
+			"factors.section.only: \"A\" is given twice; allowed: each level once"},
 		{radio(with(power, "power: {levels: [15]}")), other},
 		{radio(with(named, "power: {levels: {low: 15}}")), other},
 	} {

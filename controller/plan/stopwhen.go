@@ -58,8 +58,8 @@ func (p *parse) readStopWhen(n *tree.Node) {
 		return
 	}
 	if i := slices.Index(p.factorNames(), e.Of); i >= 0 && len(p.factors[i].levels) == 1 && !p.archived {
-		f.Add(n.Child("of").At, "design.stop_when.of: factor %s has one level, which is compared with none, so that the "+
-			"run never stops by itself; allowed: a factor with several levels, or mean", e.Of)
+		f.Add(n.Child("of").At, "design.stop_when.of: factor %s has one level, which is compared with none, so that "+
+			"the run never stops by itself; allowed: a factor with several levels, or mean", e.Of)
 		return
 	}
 	if e.MinBlocks >= p.design.repetitions {

@@ -47,8 +47,8 @@ func (c *check) traffic() {
 		c.add(flows.Home, "trial.traffic: every flow is background; allowed: at least one that is measured")
 	}
 	if measured > 0 && !main && !c.p.archived {
-		c.add(flows.Home, "trial.traffic: no measured flow goes from sender %s to receiver %s; allowed: one without from "+
-			"and to, or from: sender, to: receiver", c.role("sender"), c.role("receiver"))
+		c.add(flows.Home, "trial.traffic: no measured flow goes from sender %s to receiver %s; allowed: one without "+
+			"from and to, or from: sender, to: receiver", c.role("sender"), c.role("receiver"))
 	}
 }
 

@@ -88,8 +88,8 @@ func Fleet(ctx context.Context, c *plan.Campaign, fl *fleet.Fleet, given Given, 
 	report := Report{Campaign: c.Name}
 	report.Add(campaign(c, given, rehearsed)...)
 	if err := Valid(c); err != nil {
-		report.Add(Item{Need: "campaign", State: Unmet, Found: "agents refuse its plan: " + err.Error(), Cure: "correct " +
-			"the campaign"})
+		report.Add(Item{Need: "campaign", State: Unmet, Found: "agents refuse its plan: " + err.Error(),
+			Cure: "correct the campaign"})
 	}
 	seconds := c.Estimate().RoadTotalS
 	if rehearsed {

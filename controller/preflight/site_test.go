@@ -121,9 +121,10 @@ func TestSwappedNodesNeedTheRoadsidesPlace(t *testing.T) {
 	swap := "factors:\n  car_unit: {levels: {a: {car: alpha, roadside: bravo}, b: {car: bravo, roadside: alpha}}}\n"
 	file := strings.Replace(string(text), "\nfactors:\n", "\n"+swap, 1)
 	for name, c := range map[string]struct{ file, want string }{
-		"nobody swaps":      {string(text), ""},
-		"no site":           {file, "which is alpha in some trials and bravo in others"},
-		"the file tells it": {strings.Replace(file, "heading_deg: 90}", "heading_deg: 90, site_lat_deg: 50.1, site_lon_deg: 8.7}", 1), ""},
+		"nobody swaps": {string(text), ""},
+		"no site":      {file, "which is alpha in some trials and bravo in others"},
+		"the file tells it": {strings.Replace(file, "heading_deg: 90}",
+			"heading_deg: 90, site_lat_deg: 50.1, site_lon_deg: 8.7}", 1), ""},
 	} {
 		parsed, err := plan.Parse("f", []byte(c.file))
 		if err != nil {

@@ -30,7 +30,8 @@ func Plan(c *plan.Campaign) (trials int, warnings []string, err error) {
 		return 0, nil, err
 	}
 	if err := preflight.Valid(c); err != nil {
-		return 0, nil, tree.Problems{{File: c.Path, Line: 1, Column: 1, Message: fmt.Sprintf("no run drives it: %v", err)}}
+		return 0, nil, tree.Problems{{File: c.Path, Line: 1, Column: 1,
+			Message: fmt.Sprintf("no run drives it: %v", err)}}
 	}
 	for _, w := range slices.Concat(c.Warnings, c.Room(func(int) bool { return true })) {
 		w.Message = "warning: " + w.Message
