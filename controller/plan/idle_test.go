@@ -74,8 +74,8 @@ func TestRoutingKeysWithoutAnEffect(t *testing.T) {
 		return []byte(strings.NewReplacer("  tcp:", "  routing: "+routing+"\n  tcp:", "{kind: iperf3_tcp}", flow).
 			Replace(string(designFile("{}", "{repetitions: 1, order: as_listed}"))))
 	}
-	const tcp, udp = "{kind: iperf3_tcp, port: 7447}", "{kind: iperf3_udp, payload_bytes: 1000, bitrate_bps: 1000000, " +
-		"port: 7447}"
+	const tcp = "{kind: iperf3_tcp, port: 7447}"
+	const udp = "{kind: iperf3_udp, payload_bytes: 1000, bitrate_bps: 1000000, port: 7447}"
 	refusedToday(t, string(with("{protocol: aodv, ready_s: 300}", tcp)), "trial.routing.ready_s: 300 is not")
 	refusedToday(t, string(with("{protocol: olsrd, ready: daemon, ready_s: 300}", tcp)),
 		"trial.routing.ready_s: 300")
