@@ -99,7 +99,7 @@ func TestWhatTheEmulatedRadioCannotBeIsRefused(t *testing.T) {
 		{"short bursts", heights, heights + "\n  channel_error: {mean: 0.6, burst_frames: 1}",
 			"bursts of 1 frames cannot give a mean of 0.6: those of 1.5 or more can", true},
 		{"short bursts in some trials", factors, factors + "\n  bursts: {key: conditions.channel_error.burst_frames, " +
-			"levels: [2, 1]}\n  mean: {key: conditions.channel_error.mean, levels: [0.6]}",
+			"levels: [2, 1]}\n  errors: {key: conditions.channel_error.mean, levels: [0.6]}",
 			"bursts of 1 frames cannot give a mean of 0.6", true},
 		{"longer bursts", heights, heights + "\n  channel_error: {mean: 0.6, burst_frames: 1.5}", "", false},
 		{"reference within a metre", heights, "  propagation: log_distance\n  reference_m: 0.5",
