@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
@@ -215,7 +216,7 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, kerr := runkey.Read(dir); kerr != nil && dir == a.Dir() && a.Empty() {
+	if _, kerr := runkey.Read(dir); errors.Is(kerr, fs.ErrNotExist) && dir == a.Dir() && a.Empty() && !a.Finished() {
 		return file, discard(dir) // killed before it had its key
 	}
 	scale := plan.FullScale

@@ -81,6 +81,11 @@ func TestRangesInLevelsOfRelays(t *testing.T) {
 			t.Errorf("%s: %s, want %s", scale, got, want)
 		}
 	}
+	without := strings.Replace(file, `levels: {many: ["n[1-2]"]}`, `levels: {few: null}`, 1)
+	c, err := ParseAt("f", []byte(without), "quick")
+	if err != nil || len(c.trials) != 1 || fmt.Sprint(c.trials[0].Relays) != "[n1 n2 n3]" {
+		t.Errorf("without a level: %v, %v", c, err)
+	}
 }
 
 // A range that its network has no room for is one fault, also where its nodes are named.

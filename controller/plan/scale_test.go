@@ -109,6 +109,8 @@ func TestLevelsOfAScale(t *testing.T) {
 			"factors.section.only: \"A\" is given twice; allowed: each level once"},
 		{radio(with(power, "power: {levels: [15]}")), other},
 		{radio(with(named, "power: {levels: {low: 15}}")), other},
+		{radio(with(named, "power: {levels: {low: 20, high: null}}")), other},
+		{radio(with("tcp: "+variants, "tcp: {key: radio.channel, levels: {a: 1, b: 6}}")), other},
 	} {
 		if _, err := ParseAt("f", []byte(c.file), "quick"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got\n%v\nwant %s\n%s", err, c.want, c.file)
@@ -117,12 +119,14 @@ func TestLevelsOfAScale(t *testing.T) {
 			t.Errorf("of a run: %v", err)
 		}
 	}
-	refused(t, []byte(radio(with("tcp: "+variants, "tcp: {key: radio.channel, levels: {a: 1, b: 6}}"))), other)
 	refused(t, []byte(radio(with(section, "section: {levels: {A: {radio: {channel: 1}}}}"))), other)
 	for _, file := range []string{
 		radio(with("radio_"+power, "radio_power: {levels: [20]}")),
 		radio(with(power, "power: {levels: [10]}")),
 		radio(with(named, "power: {levels: {low: null}}")),
+		radio(with(named, "power: {levels: {low: 10, high: null}}")),
+		radio(with(named, "power: {levels: [10]}")),
+		radio(with(power, "power: {levels: {low: 10}}")),
 		with("rto: {key: tcp.rto_min_ms, levels: {1000: 1000, 20.0: 20}}", "rto: {only: [20.0]}"),
 	} {
 		c, err := ParseAt("f", []byte(file), "quick")

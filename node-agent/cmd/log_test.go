@@ -17,7 +17,7 @@ func TestAResumedLogSaysWhatIsLost(t *testing.T) {
 		var out strings.Builder
 		c := LogCommand()
 		c.SetArgs([]string{"--node", "car", "--dir", dir, "--interface", "lo", "--gpsd", "127.0.0.1:9",
-			"--for-s", "0.1"})
+			"--for-s", "1"})
 		c.SetOut(&out)
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)

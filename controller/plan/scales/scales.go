@@ -64,11 +64,14 @@ func KeepRadio(f *tree.Findings, root *tree.Node, label func(*tree.Node) string,
 				refuse(path)
 			}
 		}
+		if archived {
+			continue
+		}
 		for _, x := range e.Value.Child("factors").EntriesOrNone() {
 			full, path := root.Lookup("factors."+x.Key), "factors."+x.Key
 			if ofRadio(x.Value.TextAt("key")) && x.Value.TextAt("key") != full.TextAt("key") {
 				refuse(path + ".key")
-			} else if ofRadio(full.TextAt("key")) && !archived {
+			} else if ofRadio(full.TextAt("key")) {
 				if level := foreign(full.Child("levels"), x.Value.Child("levels"), label); level != "" {
 					refuse(path + ".levels, " + level)
 				}
@@ -80,15 +83,21 @@ func KeepRadio(f *tree.Findings, root *tree.Node, label func(*tree.Node) string,
 // ofRadio reports whether a key of a trial is one of the radio's.
 func ofRadio(key string) bool { return key == "radio" || strings.HasPrefix(key, "radio.") }
 
-// foreign is a level of some that is none of all, or is given another value; "": there is none.
+// foreign is a level of some whose value none of all has; "": there is none.
 func foreign(all, some *tree.Node, label func(*tree.Node) string) string {
+	known := func(v *tree.Node) bool {
+		is := func(of *tree.Node) bool { return of.Shape == v.Shape && label(of) == label(v) }
+		return v.Shape != tree.Map && v.Shape != tree.List && (slices.ContainsFunc(all.ItemsOrNone(), is) ||
+			slices.ContainsFunc(all.EntriesOrNone(), func(e tree.Entry) bool { return is(e.Value) }))
+	}
 	for _, e := range some.EntriesOrNone() {
-		if e.Value.Shape != tree.Null {
+		if of := all.Child(e.Key); e.Value.Shape != tree.Null && !known(e.Value) || of != nil &&
+			e.Value.Shape != tree.Null && of.Shape == e.Value.Shape && label(of) != label(e.Value) {
 			return e.Key
 		}
 	}
 	for _, item := range some.ItemsOrNone() {
-		if !slices.ContainsFunc(all.ItemsOrNone(), func(of *tree.Node) bool { return label(of) == label(item) }) {
+		if !known(item) {
 			return label(item)
 		}
 	}

@@ -143,7 +143,14 @@ func (p spread) spreadLevels(n *Node) *Node {
 			all.Entries[i].Value = p.spreadList(l.Value)
 		}
 	}
-	return Merge(n, &Node{Shape: Map, Entries: []Entry{{"levels", levels.Home, &all}}})
+	out := *n
+	out.Entries = slices.Clone(n.Entries)
+	for i, e := range out.Entries {
+		if e.Key == "levels" {
+			out.Entries[i].Value = &all
+		}
+	}
+	return &out
 }
 
 func (p spread) spreadList(n *Node) *Node {
