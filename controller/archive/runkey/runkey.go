@@ -44,8 +44,8 @@ func Read(dir string) ([]byte, error) {
 	name, path := filepath.Base(dir), File(dir)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("resume run %s: its key is not at %s (%w); copy it there from .keys beside the folder "+
-			"in which the run was begun", name, path, fs.ErrNotExist)
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; copy it there from .keys beside the folder "+
+			"in which the run was begun (%w)", name, path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", name, err)
