@@ -208,22 +208,34 @@ func TestE2EModuleThatIsRemovedLeavesTheOwnersKeys(t *testing.T) {
 
 // killAll kills the phone's processes of some words, of each of which there has to be
 // one, at once: all are stopped before the first is killed, so that none puts anything
-// back because another has gone.
+// back because another has gone. One that is missed, as it begins, is met when they are
+// looked for again.
 func (f *field) killAll(t *testing.T, words ...string) {
 	t.Helper()
-	var pids []int
-	for _, w := range words {
-		found := f.processes(w)
-		if len(found) == 0 {
-			t.Errorf("there is no process %q", w)
+	signal := func(pid int, s syscall.Signal) {
+		if err := syscall.Kill(pid, s); err != nil && err != syscall.ESRCH {
+			t.Error(err)
 		}
-		pids = append(pids, found...)
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-		for _, pid := range pids {
-			if err := syscall.Kill(pid, signal); err != nil && err != syscall.ESRCH {
-				t.Error(err)
+	stopped, found := map[int]bool{}, map[string]bool{}
+	for before := -1; len(stopped) > before; {
+		before = len(stopped)
+		for _, w := range words {
+			for _, pid := range f.processes(w) {
+				if found[w] = true; !stopped[pid] {
+					signal(pid, syscall.SIGSTOP)
+					stopped[pid] = true
+				}
 			}
 		}
+	}
+	for _, w := range words {
+		if !found[w] {
+			t.Errorf("there is no process %q", w)
+		}
+	}
+	t.Logf("%d processes are killed", len(stopped))
+	for pid := range stopped {
+		signal(pid, syscall.SIGKILL)
 	}
 }
