@@ -143,6 +143,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh keys issue alpha --dir fleet --address 192.168.8.11:7443", run: "keys issue bravo --dir " +
 			"fleet --address 192.168.8.11:7443"},
 		{typed: "fieldmesh keys revoke alpha"},
+		{typed: "fieldmesh keys init --dir fleet-phones"},
 		{typed: "fieldmesh keys pair alpha --unit phone-1", run: "PAIR alpha --unit phone-1"},
 	}
 }
