@@ -85,14 +85,15 @@ func ofRadio(key string) bool { return key == "radio" || strings.HasPrefix(key, 
 
 // foreign is a level of some whose value none of all has; "": there is none.
 func foreign(all, some *tree.Node, label func(*tree.Node) string) string {
+	same := func(a, b *tree.Node) bool { return a.Shape == b.Shape && label(a) == label(b) }
 	known := func(v *tree.Node) bool {
-		is := func(of *tree.Node) bool { return of.Shape == v.Shape && label(of) == label(v) }
+		is := func(of *tree.Node) bool { return same(of, v) }
 		return v.Shape != tree.Map && v.Shape != tree.List && (slices.ContainsFunc(all.ItemsOrNone(), is) ||
 			slices.ContainsFunc(all.EntriesOrNone(), func(e tree.Entry) bool { return is(e.Value) }))
 	}
 	for _, e := range some.EntriesOrNone() {
-		if of := all.Child(e.Key); e.Value.Shape != tree.Null && !known(e.Value) || of != nil &&
-			e.Value.Shape != tree.Null && of.Shape == e.Value.Shape && label(of) != label(e.Value) {
+		of := all.Child(e.Key)
+		if e.Value.Shape != tree.Null && (!known(e.Value) || of != nil && !same(of, e.Value)) {
 			return e.Key
 		}
 	}
