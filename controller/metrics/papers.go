@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -106,52 +107,56 @@ func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
 			}
 			told = true
 		case *wire.Loss:
-			if !is(b.Flow) || !inside(*w, r.TBootNs) {
+			of, known := is(b.Flow)
+			if !of || !inside(*w, r.TBootNs) {
 				continue
 			}
 			if b.PayloadBytes == nil {
 				return 0, false
 			}
-			if *b.PayloadBytes >= least {
-				lost++
+			if *b.PayloadBytes < least {
+				continue
 			}
+			if !known {
+				return 0, false
+			}
+			lost++
 		}
 	}
 	return lost, told
 }
 
-// flowInField tells the losses of a flow's data packets by what the field calls
-// them: "src:port>dst:port/proto", or, carried by DSR, "src>dst/48".
-func (at Attempt) flowInField(f wire.Flow) func(string) bool {
+// flowInField tells the losses of a flow's packets by what the field calls them: "src:port>dst:port/proto".
+// Archives made before the field looked into DSR have "src>dst/48" for whatever DSR carried from one node to another: known is
+// false where that may be another flow's.
+func (at Attempt) flowInField(f wire.Flow) func(string) (of, known bool) {
 	from, to := at.address(f.From), at.address(f.To)
 	if !from.IsValid() || !to.IsValid() {
 		return nil
 	}
-	if at.trial.Routing.CarriesData() {
-		for _, o := range at.trial.Traffic {
-			if o.Name != f.Name && (o.From == f.From && o.To == f.To || o.From == f.To && o.To == f.From) {
-				return nil
-			}
-		}
-		name := fmt.Sprintf("%s>%s/48", from, to)
-		return func(flow string) bool { return flow == name }
-	}
+	pair := fmt.Sprintf("%s>%s/48", from, to)
+	alone := !slices.ContainsFunc(at.trial.Traffic, func(o wire.Flow) bool {
+		return o.Name != f.Name && (o.From == f.From && o.To == f.To || o.From == f.To && o.To == f.From)
+	})
 	protocol := strings.TrimPrefix(f.Kind, "iperf3_")
 	first := f.ClientPort + (at.key.Attempt-1)*max(f.Streams, 1)
-	return func(flow string) bool {
+	return func(flow string) (of, known bool) {
+		if flow == pair {
+			return true, alone
+		}
 		rest, ok := strings.CutSuffix(flow, "/"+protocol)
 		src, dst, both := strings.Cut(rest, ">")
 		a, errA := netip.ParseAddrPort(src)
 		b, errB := netip.ParseAddrPort(dst)
 		if !ok || !both || errA != nil || errB != nil || a.Addr() != from || b.Addr() != to {
-			return false
+			return false, true
 		}
 		server, client := int(b.Port()), int(a.Port())
 		if f.Reverse {
 			server, client = client, server
 		}
 		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+
-			max(f.Streams, 1))
+			max(f.Streams, 1)), true
 	}
 }
 

@@ -15,7 +15,7 @@ type FrameLoss struct {
 	Peer int // that should have had it; -1 when there is none
 	// Flow is "src:port>dst:port/proto" of the IPv4 packet inside, without
 	// ports for a later fragment and for protocols that have none; empty when
-	// it is not IPv4.
+	// it is not IPv4. Of data that DSR carries it is the data's.
 	Flow string
 	Seq  uint32 // TCP's sequence number, the IPv4 identification of others
 	// Payload is how many bytes the packet has behind the header of TCP or UDP,

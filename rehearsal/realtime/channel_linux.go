@@ -74,12 +74,13 @@ type Channel struct {
 	late  lateBins
 	buf   []byte
 
-	watchers atomic.Int32    // clients of all feedback sockets
-	wishes   atomic.Int64    // of those clients so far: what they are told next changes with each
-	paused   int             // ports that wait for room
-	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
-	stranded []stranded      // losses for lack of a route that no reroute has explained yet
-	reroutes []reroute       // of late
+	watchers atomic.Int32       // clients of all feedback sockets
+	wishes   atomic.Int64       // of those clients so far: what they are told next changes with each
+	paused   int                // ports that wait for room
+	homes    map[[4]byte]int    // the node that each IPv4 address sent from first; for FrameLost
+	ways     map[[8]byte]string // the last source route of DSR between two addresses, as their flow's home sent
+	stranded []stranded         // losses for lack of a route that no reroute has explained yet
+	reroutes []reroute          // of late
 
 	nextFeedback time.Duration // never: nobody wishes for any
 	minded       int64         // wishes that it minds
@@ -126,7 +127,7 @@ func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*
 		c.names = append(c.names, n.Name)
 	}
 	if opts.FrameLost {
-		c.homes, cfg.FrameLost = map[[4]byte]int{}, c.tellLoss(cfg.FrameLost)
+		c.homes, c.ways, cfg.FrameLost = map[[4]byte]int{}, map[[8]byte]string{}, c.tellLoss(cfg.FrameLost)
 	}
 	if opts.Air != nil {
 		if c.air, err = newAirPort(opts.Air, cfg); err != nil {
@@ -303,6 +304,7 @@ func (c *Channel) drain(node int) error {
 		}
 		if c.homes != nil {
 			c.learnHome(node, c.buf[:n])
+			c.learnWay(node, c.buf[:n])
 		}
 		c.core.Enqueue(node, c.buf[:n])
 	}

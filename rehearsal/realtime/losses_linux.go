@@ -1,6 +1,9 @@
 package realtime
 
 import (
+	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium/ipv4"
@@ -14,6 +17,28 @@ func (c *Channel) learnHome(node int, ethernet []byte) {
 		if _, known := c.homes[src]; !known {
 			c.homes[src] = node
 		}
+	}
+}
+
+// learnWay notices that a flow's source sends by another source route of DSR than before: no kernel
+// has another route then.
+func (c *Channel) learnWay(node int, ethernet []byte) {
+	ip, is := ipv4.In(ethernet)
+	if !is || !ipv4.IsDSR(ip) || c.homes[[4]byte(ip[12:16])] != node {
+		return
+	}
+	way, ok := dsr.WayOfSource(ip)
+	if !ok {
+		return
+	}
+	ends := [8]byte(ip[12:20])
+	was, known := c.ways[ends]
+	if known && was == string(way) {
+		return
+	}
+	c.ways[ends] = string(way)
+	if known {
+		c.rerouted(reroute{node, netip.PrefixFrom(netip.AddrFrom4([4]byte(ip[16:20])), 32), c.core.Now()})
 	}
 }
 

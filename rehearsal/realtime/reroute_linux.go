@@ -88,16 +88,17 @@ func (c *Channel) Rerouted(node int, to netip.Prefix) {
 	if !c.opts.FrameLost || !c.watched() {
 		return
 	}
-	c.post(func() {
-		r := reroute{node, to, c.core.Now()}
-		c.forgetReroutes()
-		c.reroutes = append(c.reroutes, r)
-		c.stranded = slices.DeleteFunc(c.stranded, func(s stranded) bool {
-			if !c.explains(r, s) {
-				return false
-			}
-			c.tellReroute(s)
-			return true
-		})
+	c.post(func() { c.rerouted(reroute{node, to, c.core.Now()}) })
+}
+
+func (c *Channel) rerouted(r reroute) {
+	c.forgetReroutes()
+	c.reroutes = append(c.reroutes, r)
+	c.stranded = slices.DeleteFunc(c.stranded, func(s stranded) bool {
+		if !c.explains(r, s) {
+			return false
+		}
+		c.tellReroute(s)
+		return true
 	})
 }

@@ -215,6 +215,17 @@ func Encapsulate(packet []byte, route []netip.Addr) ([]byte, error) {
 	return packet, nil
 }
 
+// WayOfSource returns the nodes between a packet's source and its destination, 4 bytes each, in the
+// packet's memory; ok is false unless the packet carries data and is as its source sends it.
+func WayOfSource(packet []byte) (way []byte, ok bool) {
+	c, err := look(packet)
+	if err != nil || packet[c.ip] == noNextHeader || c.option == 0 || c.left(packet) != c.n ||
+		c.salvage(packet) != 0 {
+		return nil, false
+	}
+	return packet[c.option+4 : c.option+4+4*c.n], true
+}
+
 // insert makes room in a packet.
 func insert(packet []byte, at, size int) []byte {
 	n := len(packet)

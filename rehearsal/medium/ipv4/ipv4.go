@@ -26,13 +26,14 @@ const (
 	udpHeaderBytes, tcpHeaderBytes = 8, 20
 )
 
-// Flow reads an IPv4 header (RFC 791) and the ports of TCP and UDP (RFC 9293,
-// RFC 768). Whatever is not there is not told.
+// Flow reads an IPv4 header (RFC 791) and the ports of TCP and UDP (RFC 9293, RFC 768), also where
+// DSR carries them. Whatever is not there is not told.
 func Flow(ip []byte) (flow string, seq uint32) {
 	src, dst := netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
 	seq = uint32(order.Uint16(ip[4:6]))
-	name := strconv.Itoa(int(ip[9]))
-	switch ip[9] {
+	protocol, body, _ := carried(ip)
+	name := strconv.Itoa(int(protocol))
+	switch protocol {
 	case protocolICMP:
 		name = "icmp"
 	case protocolTCP:
@@ -40,13 +41,11 @@ func Flow(ip []byte) (flow string, seq uint32) {
 	case protocolUDP:
 		name = "udp"
 	}
-	laterFragment := order.Uint16(ip[6:8])&0x1fff != 0
-	body := ip[min(len(ip), 4*int(ip[0]&15)):]
-	ports := ip[9] == protocolTCP || ip[9] == protocolUDP
-	if !ports || laterFragment || len(body) < 8 {
+	ports := protocol == protocolTCP || protocol == protocolUDP
+	if !ports || len(body) < 8 {
 		return src.String() + ">" + dst.String() + "/" + name, seq
 	}
-	if ip[9] == protocolTCP {
+	if protocol == protocolTCP {
 		seq = order.Uint32(body[4:8])
 	}
 	from := netip.AddrPortFrom(src, order.Uint16(body[0:2]))

@@ -47,7 +47,7 @@ func TestFlowsOfPackets(t *testing.T) {
 		"another":        {frame(89, 4, make([]byte, 8)), "10.0.0.1>10.0.0.2/89", 4, -1},
 		"later fragment": {later, "10.0.0.1>10.0.0.2/udp", 8, -1},
 		"cut short":      {frame(6, 7, ports(1, 2)), "10.0.0.1>10.0.0.2/tcp", 7, -1},
-		"dsr":            {frame(48, 5, carried), "10.0.0.1>10.0.0.2/48", 5, 3},
+		"dsr":            {frame(48, 5, carried), "10.0.0.1:5201>10.0.0.2:40000/tcp", 0xdeadbeef, 3},
 		"dsr alone":      {frame(48, 6, []byte{59, 0, 0, 0}), "10.0.0.1>10.0.0.2/48", 6, 0},
 		"arp":            {arp, "", 0, -1},
 	} {
