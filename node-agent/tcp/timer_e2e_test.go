@@ -278,7 +278,8 @@ func TestReferenceOnDuplicateACKs(t *testing.T) {
 				tr.points[0].ssthresh)
 		}
 	})
-	for name, why := range map[string]Cause{"congestion": CauseCongestion, "unknown": 0} { // NewReno
+	for name, why := range map[string]Cause{ // NewReno
+		"congestion": CauseCongestion, "unknown": 0, "disconnection": CauseDisconnection} {
 		t.Run(name, func(t *testing.T) {
 			got := referenceRun(t, why, losing(40, 43, 46), false)
 			want := lossy(t, tcpcc.NewReno, false, 40, 43, 46)

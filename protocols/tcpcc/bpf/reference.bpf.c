@@ -59,16 +59,24 @@ INLINE void unslowed(struct sock *sk, struct window *w, enum ack kind)
 	set_cwnd(sk, cwnd);
 }
 
+/*
+ * Whether duplicate ACKs after such a loss slow the sender down. After a
+ * disconnection they do, and a timeout does not: reduced() cannot tell which of
+ * the two it is asked for, an ACK can.
+ */
+INLINE int slows(u32 cause) { return cause == CAUSE_CONGESTION || cause == CAUSE_DISCONNECTION; }
+
 INLINE void on_ack(struct sock *sk, struct window *w, enum ack kind)
 {
 	int recovering = kind == ACK_ENTRY || kind == ACK_REPEATED || kind == ACK_PARTIAL || kind == ACK_FULL;
 
-	if (kind == ACK_PARTIAL && w->cause != CAUSE_CONGESTION && first_cause(sk) == CAUSE_CONGESTION) {
-		/* The next hole is another matter than the first. */
+	/* A partial ACK's hole is another matter than the first. */
+	if ((kind == ACK_ENTRY && w->cause == CAUSE_DISCONNECTION) ||
+	    (kind == ACK_PARTIAL && w->cause != CAUSE_CONGESTION && slows(first_cause(sk)))) {
 		w->cause = CAUSE_CONGESTION;
 		TCP(sk)->snd_ssthresh = half_flight(sk);
 	}
-	if (!recovering || w->cause == CAUSE_CONGESTION || w->cause == CAUSE_DISCONNECTION)
+	if (!recovering || w->cause == CAUSE_CONGESTION)
 		newreno_ack(sk, w, kind);
 	else
 		unslowed(sk, w, kind);
