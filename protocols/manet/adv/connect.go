@@ -232,6 +232,7 @@ func (n *Node) retry() {
 	for _, to := range sorted(n.waiting) {
 		if n.Now-n.waiting[to].since >= n.config.BufferTimeout {
 			delete(n.waiting, to)
+			n.Act(manet.Report{Kind: "discovery_failed", Addr: to})
 			n.Act(manet.Drop{Destination: to, Reason: "no route in time", Unreachable: true})
 			continue
 		}

@@ -98,6 +98,9 @@ func TestPacketsDoNotWaitForEver(t *testing.T) {
 	if len(l.Dropped) != 1 || l.Dropped[0].Destination != addr(far) || !l.Dropped[0].Unreachable {
 		t.Errorf("dropped %+v", l.Dropped)
 	}
+	if !slices.Equal(l.Reports, []manet.Report{{Kind: "discovery_failed", Addr: addr(far)}}) {
+		t.Errorf("reported %v, want one discovery that failed", l.Reports)
+	}
 	if kinds, _ := l.floods(); len(kinds) != 0 {
 		t.Errorf("a relay announces a connection: %v", kinds)
 	}

@@ -121,14 +121,21 @@ func (n *Node) unanswered(to netip.Addr) {
 	n.outlived()
 	switch {
 	case r.held == 0:
-		r.active = false
+		n.giveUp(to, r)
 	case r.tries > n.config.MaxRequestRexmt:
-		n.Count("discoveries_failed")
-		r.held, r.active = 0, false
+		n.giveUp(to, r)
 		n.Act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true, Packets: n.buffer.Take(to)})
 	default:
 		n.ask(to, r)
 	}
+}
+
+// giveUp ends a search without a route: so many Requests have had no answer, or
+// no packet waits any more.
+func (n *Node) giveUp(to netip.Addr, r *request) {
+	n.Count("discoveries_failed")
+	n.Act(manet.Report{Kind: "discovery_failed", Addr: to})
+	r.held, r.active = 0, false
 }
 
 // flush sends what waited for a route that there now is (4.1).

@@ -133,12 +133,19 @@ func TestDiscoveryEnds(t *testing.T) {
 	if s.Counters["buffer_expired"] != 36 || s.TableSizes["buffer"] != 0 {
 		t.Errorf("of 100 packets 64 are held: %v, %v", s.Counters, s.TableSizes)
 	}
+	failed := manet.Report{Kind: "discovery_failed", Addr: addr("10.0.0.5")}
+	if !slices.Equal(l.Reports, []manet.Report{failed}) {
+		t.Errorf("reported %v, want one discovery that failed", l.Reports)
+	}
 	// Packets that grow too old in the buffer end a discovery too.
 	l = newLab(t, nil)
 	l.send()
 	l.Wait(2 * time.Minute)
 	if asked := len(l.take()); asked > 10 || len(l.Node.State(l.Now).Discovery) != 0 {
 		t.Errorf("asked %d times for a packet that is long gone", asked)
+	}
+	if !slices.Equal(l.Reports, []manet.Report{failed}) {
+		t.Errorf("reported %v of packets that grew too old, want one discovery that failed", l.Reports)
 	}
 }
 
