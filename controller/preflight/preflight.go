@@ -375,8 +375,15 @@ func (j *judge) routing() {
 			"none}` in the campaign; or "+haveRoot)
 		return
 	}
+	use := slices.IndexFunc(j.st.Host.TCP, func(a wire.Ability) bool {
+		return a.Feature == wire.RoutesInUse && a.How == "none"
+	})
 	for _, d := range daemons {
 		switch {
+		case use >= 0 && (wire.Routing{Protocol: d}).WantsRoutesInUse():
+			a := j.st.Host.TCP[use]
+			j.unmet("routing", d+" must be told which routes data uses, and the kernel cannot: "+a.Reason,
+				"use "+a.Needs+"; or plan olsr, dsdv or dsr, which do without")
 		case d == "batman-adv" && j.st.Tools[d] == "":
 			j.unmet("routing", "the kernel has no batman-adv, loaded or as a module", "use a kernel with the module "+
 				"batman-adv, such as Debian's, then start the agent again")

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,26 @@ func TestTransportProblems(t *testing.T) {
 			if text := got[0].Found + "; " + got[0].Cure; !strings.Contains(text, part) {
 				t.Errorf("%s: %q has no %q", name, text, part)
 			}
+		}
+	}
+}
+
+// A protocol whose routes go without data needs to be told of the data; another does not.
+func TestRoutesInUseMustBeKnown(t *testing.T) {
+	for protocol, want := range map[string]string{"aodv": Unmet, "aodv-ns2": Unmet, "aodv-p3": Unmet, "aomdv": Unmet,
+		"adv": Unmet, "dsr": Met, "dsr-ns2": Met, "dsdv": Met, "olsr": Met, "olsr-etx": Met, "babeld": Met} {
+		plan, node := need(), well()
+		plan.Trials[0].Routing.Protocol = protocol
+		node.Status.Host.TCP = append(node.Status.Host.TCP, wire.Ability{Feature: wire.RoutesInUse, How: "none",
+			Reason: "protocol not supported", Needs: "a kernel with nftables"})
+		states, words := told(Judge(plan, "car", 3600, node), "routing")
+		cured := strings.Contains(words, "use a kernel with nftables; or plan olsr")
+		if !slices.Equal(states, []string{want}) || cured != (want == Unmet) {
+			t.Errorf("%s: %v %s", protocol, states, words)
+		}
+		node.Status.Host.TCP[len(node.Status.Host.TCP)-1].How = "native"
+		if states, words := told(Judge(plan, "car", 3600, node), "routing"); !slices.Equal(states, []string{Met}) {
+			t.Errorf("%s with nftables: %v %s", protocol, states, words)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	srv.androidAPI = androidAPI(cfg.Log)
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability {
-			return append(tcp.Probe(cfg.Feedback != ""), flows.Destroying())
+			return append(tcp.Probe(cfg.Feedback != ""), flows.Destroying(), flows.TellingRoutes())
 		})
 	}
 	if len(left.Undone)+len(left.Failed) > 0 {

@@ -232,9 +232,12 @@ type HostStatus struct {
 // DestroySockets is the feature that a trial's connections can be ended with it.
 const DestroySockets = "destroy_sockets"
 
+// RoutesInUse is the feature that the kernel tells a routing daemon which routes data uses.
+const RoutesInUse = "routes_in_use"
+
 // Ability is whether a machine can do something, and how.
 type Ability struct {
-	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto", "destroy_sockets"
+	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto", "destroy_sockets", "routes_in_use"
 	How     string `json:"how"`              // native: the kernel's own; bpf: loaded into it; compiled: into it; none
 	Reason  string `json:"reason,omitempty"` // none: what stands in the way
 	Needs   string `json:"needs,omitempty"`  // none: what would do, such as "Linux 6.15"

@@ -47,6 +47,15 @@ func (r Routing) HoldsData() bool {
 // IP protocol, DSR's.
 func (r Routing) CarriesData() bool { return r.Protocol == "dsr" || r.Protocol == "dsr-ns2" }
 
+// OnDemand reports whether the protocol knows nobody before there is data.
+func (r Routing) OnDemand() bool {
+	return slices.Contains([]string{"aodv", "aodv-ns2", "aodv-p3", "aomdv", "adv", "dsr", "dsr-ns2"}, r.Protocol)
+}
+
+// WantsRoutesInUse reports whether the kernel must tell the daemon which routes data
+// uses: the protocol lets others go, and does not carry the data itself.
+func (r Routing) WantsRoutesInUse() bool { return r.OnDemand() && !r.CarriesData() }
+
 // Overhears reports whether the protocol is given frames that are for other nodes, as
 // a card in promiscuous mode gives them. CMU's DSR for ns-2 is.
 func (r Routing) Overhears() bool { return r.Protocol == "dsr-ns2" }

@@ -3,14 +3,18 @@
 package routingd
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -35,6 +39,52 @@ func TestAnUnreachableHostIsSaid(t *testing.T) {
 				t.Errorf("the sender is told %v, want that there is no route to the host", err)
 			}
 			t.Logf("%s: told after %s", protocol, time.Since(began).Round(100*time.Millisecond))
+		})
+	}
+}
+
+// A daemon of a trial does not start where it could not tell which routes are in use; by hand it does, and says so.
+// Another's table of its own's name stands for a kernel without nftables.
+func TestRoutesInUseThatAreNotKnown(t *testing.T) {
+	testnet.Need(t, "nft")
+	a := newAir(t, 1)
+	node := a.nodes[0]
+	node.Run(t, "nft", "add table ip fieldmesh-route-wlan0")
+	s, err := route(t, node, "aodv").state()
+	if err != nil || s.RouteInUse {
+		t.Fatalf("by hand: %+v, %v", s, err)
+	}
+	for _, c := range []struct {
+		protocol string
+		starts   bool
+	}{{"adv", false}, {"olsr", true}} {
+		t.Run(c.protocol, func(t *testing.T) {
+			node := newAir(t, 1).nodes[0]
+			node.Run(t, "nft", "add table ip fieldmesh-route-wlan0")
+			for _, of := range []string{"all", "wlan0"} {
+				node.Run(t, "sysctl", "-w", "net.ipv4.conf."+of+".rp_filter=0", "net.ipv4.conf."+of+".send_redirects=0")
+			}
+			node.Run(t, "sysctl", "-w", "net.ipv4.ip_forward=1")
+			dir := testnet.Folder(t)
+			socket, file := filepath.Join(dir, "s"), filepath.Join(dir, "config")
+			text, err := json.Marshal(control.Config{Protocol: c.protocol, Interface: "wlan0", Socket: socket,
+				Fresh: true, Strict: true})
+			if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if c.starts {
+				agent := filepath.Join(programs, "fieldmesh-agent")
+				d := &daemon{start(t, node, agent, "route", "--config", file), socket}
+				testnet.Await(t, patience, "it is ready", func() bool { _, err := d.state(); return err == nil })
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			out, err := node.Command(ctx, filepath.Join(programs, "fieldmesh-agent"), "route", "--config",
+				file).CombinedOutput()
+			if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "which routes data uses") {
+				t.Errorf("%v, said %q", err, out)
+			}
 		})
 	}
 }

@@ -6,10 +6,14 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // TestEveryKindHasItsVerbs: what the compiler cannot see of a kind. There is a
@@ -83,6 +87,21 @@ func TestOurDaemonsAreThoseOfTheRoutingDaemon(t *testing.T) {
 	}
 	if names := manetd.Names(); !slices.Equal(slices.Sorted(slices.Values(own)), slices.Sorted(slices.Values(names))) {
 		t.Errorf("started are %q, and there are %q", own, names)
+	}
+	for _, p := range manetd.Protocols() {
+		if wants := (wire.Routing{Protocol: p.Name}).WantsRoutesInUse(); wants != p.OnDemand {
+			t.Errorf("%s is told which routes data uses: %v, and the host sees to it: %v", p.Name, p.OnDemand, wants)
+		}
+		refused := routesUnknown(p.Name, unix.EPROTONOSUPPORT)
+		if (refused != nil) != p.OnDemand {
+			t.Errorf("%s on a kernel without nftables: %v", p.Name, refused)
+		}
+		if refused != nil && !(strings.Contains(refused.Reason, p.Name) && strings.Contains(refused.Cure, "nftables")) {
+			t.Errorf("%s is refused with %q, %q", p.Name, refused.Reason, refused.Cure)
+		}
+		if refused := routesUnknown(p.Name, nil); refused != nil {
+			t.Errorf("%s is refused: %v", p.Name, refused)
+		}
 	}
 	if !daemonKinds()[batman.Protocol].mesh {
 		t.Error("batman-adv is not started as a mesh of layer 2")

@@ -13,8 +13,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 	"fieldmesh.dev/fieldmesh/node-agent/host/process"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Daemon starts a routing daemon on an interface, with a configuration that
@@ -99,6 +101,9 @@ func (d Daemon) prepare(k *Kernel, id uint64) (*daemonUndo, error) {
 			Cure: "use a kernel with IPv6, or a plan with routing: static",
 		}
 	}
+	if refused := routesUnknown(d.Name, flows.Available()); refused != nil {
+		return nil, refused
+	}
 	if kind.first {
 		if err := d.checkFirst(link); err != nil {
 			return nil, err
@@ -119,6 +124,16 @@ func (d Daemon) prepare(k *Kernel, id uint64) (*daemonUndo, error) {
 	}
 	u.Sysctls, err = kind.settings(d.Interface)
 	return u, err
+}
+
+// routesUnknown refuses a daemon that has to be told which routes data uses, where the
+// kernel has no nftables to tell it: its routes would go under the data.
+func routesUnknown(daemon string, noTables error) *Refused {
+	if noTables == nil || !(wire.Routing{Protocol: daemon}).WantsRoutesInUse() {
+		return nil
+	}
+	return &Refused{Reason: fmt.Sprintf("%s must be told which routes data uses, by nftables: %v", daemon, noTables),
+		Cure: "use " + flows.NeedsTables + "; or a plan with olsr, dsdv or dsr, which do without"}
 }
 
 // checkFirst refuses a daemon that would know this node by an address outside the mesh.

@@ -153,7 +153,7 @@ func ownConfig(k *Kernel, d Daemon, u process.Daemon) (string, error) {
 		Catch: d.Announce.Masked(),
 		// All nodes of a trial start theirs again, once all have stopped the last
 		// one's.
-		Fresh: true}
+		Fresh: true, Strict: true}
 	if d.HelloS != nil {
 		c.Hello = new(time.Duration(*d.HelloS * float64(time.Second)))
 	}

@@ -42,6 +42,10 @@ func renewTable(c *nftables.Conn, t *nftables.Table) *nftables.Table {
 	return c.AddTable(t)
 }
 
+// NeedsTables is what does where the kernel has no nftables. Tables that go with their
+// socket came with Linux 5.12 (NFT_TABLE_F_OWNER).
+const NeedsTables = "a kernel with nftables (CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4) of Linux 5.12 or newer"
+
 // Available says why the kernel has no nftables.
 func Available() error {
 	var tables nftables.Conn

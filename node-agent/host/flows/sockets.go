@@ -54,6 +54,15 @@ func Destroying() wire.Ability {
 		Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}
 }
 
+// TellingRoutes reports whether the kernel can tell which routes data uses, which takes
+// nftables.
+func TellingRoutes() wire.Ability {
+	if err := Available(); err != nil {
+		return wire.Ability{Feature: wire.RoutesInUse, How: "none", Reason: err.Error(), Needs: NeedsTables}
+	}
+	return wire.Ability{Feature: wire.RoutesInUse, How: "native"}
+}
+
 // DropWaiting drops the packets that wait for the addresses of neighbours on an
 // interface: the kernel keeps them with the neighbours that it looks for, and
 // would send them as soon as one answers, be it seconds later.

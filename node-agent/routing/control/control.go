@@ -22,6 +22,7 @@ type Config struct {
 	HostUnreachable *bool
 	Catch           netip.Prefix   // whose data is caught; zero: the network of the interface's address
 	Fresh           bool           // nobody can remember an earlier life of this node
+	Strict          bool           // no start where it is not told which routes data uses, and has to be
 	Hello           *time.Duration // nil: the protocol's own
 	Log             *slog.Logger   `json:"-"`
 }

@@ -231,7 +231,11 @@ func (d *daemon) openSockets() (err error) {
 		return err
 	}
 	if d.protocol.OnDemand {
-		if d.inUse, err = openInUse(d.cfg.Interface, d.protocol.Port, d.neighbors.ip); err != nil {
+		d.inUse, err = openInUse(d.cfg.Interface, d.protocol.Port, d.neighbors.ip)
+		if err != nil && d.cfg.Strict {
+			return fmt.Errorf("%s must be told which routes data uses: %w", d.protocol.Name, err)
+		}
+		if err != nil {
 			d.cfg.Log.Warn("routes in use are not known: they will expire and be looked for again", "error", err)
 		}
 	}
