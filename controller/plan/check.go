@@ -202,11 +202,7 @@ func (c *check) network() {
 				strings.Join(k.Protocols, ", "))
 		}
 	}
-	ready := wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")}
-	if protocol != noRouting && ready.Readiness() == wire.ReadyDaemon && !c.p.archived {
-		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or "+
-			"ready: neighbors or routes")
-	}
+	c.readiness(wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")})
 	if protocol != noRouting {
 		return
 	}
@@ -219,6 +215,24 @@ func (c *check) network() {
 		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; "+
 			"allowed: addresses of one network, or a routing protocol",
 			to, c.role("receiver"), from, c.role("sender"))
+	}
+}
+
+// readiness asks that what arming waits for can come, and that how long it waits means something.
+func (c *check) readiness(r wire.Routing) {
+	switch {
+	case r.Protocol == noRouting || c.p.archived:
+	case r.OnDemand():
+		if r.Readiness() != wire.ReadyDaemon {
+			c.unfit("routing.ready", "with protocol "+r.Protocol+", which knows nobody before there is data, so that "+
+				"arming would wait in vain", "daemon, or leave it out; in a factor, say ready with the protocols that "+
+				"have it")
+		}
+		c.unfit("routing.ready_s", "with protocol "+r.Protocol+", where arming waits for no more than the daemon",
+			"leave it out")
+	case r.Readiness() == wire.ReadyDaemon:
+		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or "+
+			"ready: neighbors or routes")
 	}
 }
 

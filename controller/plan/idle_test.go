@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,7 +80,14 @@ func TestRoutingKeysWithoutAnEffect(t *testing.T) {
 	refusedToday(t, string(with("{protocol: aodv, ready_s: 300}", tcp)), "trial.routing.ready_s: 300 is not")
 	refusedToday(t, string(with("{protocol: olsrd, ready: daemon, ready_s: 300}", tcp)),
 		"trial.routing.ready_s: 300")
-	parsed(t, with("{protocol: aodv, ready: neighbors, ready_s: 300}", tcp))
+	parsed(t, with("{protocol: babeld, ready: neighbors, ready_s: 300}", tcp))
+	for _, protocol := range []string{"aodv", "aodv-ns2", "aodv-p3", "aomdv", "adv", "dsr", "dsr-ns2"} {
+		for _, ready := range []string{"neighbors", "routes"} {
+			refusedToday(t, string(with("{protocol: "+protocol+", ready: "+ready+", ready_s: 300}", tcp)),
+				"trial.routing.ready: "+strconv.Quote(ready)+" is not allowed with protocol "+protocol+", which knows")
+		}
+		parsed(t, with("{protocol: "+protocol+", ready: daemon}", tcp))
+	}
 	parsed(t, with("{protocol: olsrd, ready_s: 300}", tcp))
 	refusedToday(t, string(with("{protocol: aodv, probe_hz: 10}", udp)),
 		"trial.traffic.bulk.port: with routing.probe_hz")
