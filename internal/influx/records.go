@@ -478,7 +478,7 @@ func Schema() []Measurement {
 				{"bytes_sent", Integer, "B", "bytes of IP in routing packets, and of headers before data", ""},
 				{"packets_received", Integer, "packets", "routing packets received; absent with dsr and dsr-ns2, which do not count them", ""},
 				{"bytes_received", Integer, "B", "bytes of IP in them", ""},
-				{"routes_installed", Integer, "routes", "in the kernel", ""},
+				{"routes_installed", Integer, "routes", "in the kernel; with dsr and dsr-ns2 those that the daemon knows", ""},
 				{"held_packets", Integer, "packets", "data packets that wait for a route", ""},
 			},
 			LeftOut: []LeftOut{

@@ -164,7 +164,7 @@ type RoutingCount struct {
 	Messages map[string]uint64 `json:"messages_sent,omitempty" archive:"by type of message; the archive has them"`
 	// by type
 	MessageBytes map[string]uint64 `json:"message_bytes_sent,omitempty" archive:"by type of message; the archive has them"`
-	// in the kernel
+	// in the kernel; with dsr and dsr-ns2 those that the daemon knows
 	RoutesInstalled int `json:"routes_installed" unit:"routes"`
 	// data packets that wait for a route
 	HeldPackets *uint64           `json:"held_packets,omitempty" unit:"packets"`

@@ -218,6 +218,14 @@ func (l *loop) caught(now manet.Time, packet []byte) {
 	l.handle(now, manet.NeedRoute{Destination: destination, Source: source, Local: local})
 }
 
+// waiting is how many data packets wait for a route; a carrier keeps them itself.
+func (l *loop) waiting(s manet.State) int {
+	if l.carrier {
+		return s.TableSizes["buffer"]
+	}
+	return l.held.Len()
+}
+
 func (l *loop) release(now manet.Time, destination netip.Addr) {
 	for _, packet := range l.held.Take(destination) {
 		l.counts.Released++

@@ -470,6 +470,31 @@ func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// What waits for a route is told, whether the runner or the protocol holds it.
+func TestPacketsThatWait(t *testing.T) {
+	for _, p := range Protocols() {
+		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}},
+			Feedback: true, Fresh: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, _ := testLoop(&script{}, p.carrier())
+		l.node = node
+		l.handle(0, manet.Start{})
+		packet := ip(self, far, 17, make([]byte, 8)...)
+		packet[3] = byte(len(packet))
+		l.caught(1, packet)
+		l.caught(2, slices.Clone(packet))
+		want := 2
+		if !p.OnDemand && !p.carrier() { // it has no route, and finds none
+			want = 0
+		}
+		if got := l.waiting(node.State(3)); got != want {
+			t.Errorf("%s: %d packets wait, want %d", p.Name, got, want)
+		}
+	}
+}
+
 func FuzzEndpoints(f *testing.F) {
 	f.Add(ip(self, far, 6, make([]byte, 20)...))
 	f.Add([]byte{0x4f, 0})

@@ -330,8 +330,9 @@ func (d *daemon) ask(ctx context.Context) (State, error) {
 }
 
 func (d *daemon) state(now manet.Time) State {
-	return State{State: d.loop.node.State(now), Interface: d.cfg.Interface, Address: d.iface.Address.String(),
-		UptimeS:  now.Seconds(),
-		Feedback: d.reported(), RouteInUse: d.inUse != nil, HeldPackets: d.loop.held.Len(),
+	s := d.loop.node.State(now)
+	return State{State: s, Interface: d.cfg.Interface,
+		Address: d.iface.Address.String(), UptimeS: now.Seconds(),
+		Feedback: d.reported(), RouteInUse: d.inUse != nil, HeldPackets: d.loop.waiting(s),
 		Runner: d.loop.counts.copied()}
 }
