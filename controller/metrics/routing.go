@@ -38,7 +38,8 @@ var (
 	hopsMost   = definition{"hops_max", "hops", "longest way of the measured flow in the window; " + untoldLosses}
 	wayChanges = definition{"way_changes", "1", "how often the measured flow's way changed in the window; " +
 		untoldWays}
-	routeChanges = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations; " +
+	routeChanges = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations " +
+		"(DSR: of the sender's source route to its receiver alone; what compares with it is way_changes); " +
 		"one that babeld or olsrd makes by deleting a route and setting another is one"}
 	discoveryMedian = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first " +
 		"request to the route, median over all nodes up to the window's close"}

@@ -201,6 +201,9 @@ func TestThePathIsWhatPacketsHold(t *testing.T) {
 	if o := m.RouteOutage(); math.Abs(o.FromS-4) > 1e-9 || math.Abs(o.Seconds-2) > 1e-9 {
 		t.Errorf("route outage %+v", o)
 	}
+	if n := m.Cost().RouteChanges; n != 2 { // neither before the window, nor of b's route
+		t.Errorf("%d changes of routes, want the sender's two", n)
+	}
 }
 
 // A daemon that changes a route in the kernel deletes it first. That is one change, and no
