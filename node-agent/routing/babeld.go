@@ -39,12 +39,13 @@ func (b *babeld) ask(ctx context.Context) (state, error) {
 	if table, err := neighborTable(b.Interface); err == nil { // addresses are a nicety
 		name(neighbors, b.Interface, table)
 	}
+	at := b.BootNs()
 	routes, err := b.kernel().list()
 	if err != nil {
 		return state{}, err
 	}
-	return state{counts: wire.RoutingCount{Protocol: "babeld", RoutesInstalled: len(routes), Neighbors: neighbors},
-		routes: routes}, nil
+	counts := wire.RoutingCount{Protocol: "babeld", RoutesInstalled: len(routes), Neighbors: neighbors}
+	return state{at: at, counts: counts, routes: routes}, nil
 }
 
 func name(neighbors []wire.RoutingNeighbor, device string, table []netlink.Neigh) {
@@ -94,8 +95,8 @@ func parseNeighbor(words []string) wire.RoutingNeighbor {
 }
 
 // follow holds a connection to babeld's socket, by whose end its own shows.
-func (b *babeld) follow(ctx context.Context, told func(wire.Body)) error {
-	routes := func(ctx context.Context) error { return b.kernel().follow(ctx, told) }
+func (b *babeld) follow(ctx context.Context, begun func(*state), told func(wire.Body)) error {
+	routes := func(ctx context.Context) error { return b.kernel().follow(ctx, begun, told) }
 	return alongside(ctx, routes, func(ctx context.Context) error {
 		return converse(ctx, b.Socket, "", func(r io.Reader) error {
 			if _, err := io.Copy(io.Discard, r); err != nil {

@@ -41,8 +41,9 @@ func batmanState(s batman.State) state {
 	return out
 }
 
-// follow compares the routes of one look with those of the last.
-func (b *batmanAdv) follow(ctx context.Context, told func(wire.Body)) error {
+// follow compares the routes of one look with those of the last. It begins with
+// the first look.
+func (b *batmanAdv) follow(ctx context.Context, begun func(*state), told func(wire.Body)) error {
 	tick := time.NewTicker(batmanEvery)
 	defer tick.Stop()
 	var before map[string]wire.RouteChange
@@ -57,7 +58,9 @@ func (b *batmanAdv) follow(ctx context.Context, told func(wire.Body)) error {
 		for _, r := range s.routes {
 			now[r.Destination] = r
 		}
-		if before != nil {
+		if before == nil {
+			begun(&s)
+		} else {
 			changes(before, now, b.BootNs(), told)
 		}
 		before = now

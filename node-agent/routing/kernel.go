@@ -44,11 +44,12 @@ func (k kernelRoutes) list() ([]wire.RouteChange, error) {
 }
 
 // follow tells changes until ctx ends.
-func (k kernelRoutes) follow(ctx context.Context, told func(wire.Body)) error {
+func (k kernelRoutes) follow(ctx context.Context, begun func(*state), told func(wire.Body)) error {
 	updates := make(chan netlink.RouteUpdate, 1024)
 	if err := netlink.RouteSubscribe(updates, ctx.Done()); err != nil {
 		return fmt.Errorf("follow routes: %w", err)
 	}
+	begun(nil)
 	for u := range updates { // drained to its end: the library would wait for us otherwise
 		action := map[uint16]string{unix.RTM_NEWROUTE: "set", unix.RTM_DELROUTE: "delete"}[u.Type]
 		if c, ok := k.change(action, u.Route); ok && action != "" && ctx.Err() == nil {

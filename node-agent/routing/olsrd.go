@@ -37,12 +37,13 @@ func (o *olsrd) ask(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
+	at := o.BootNs()
 	routes, err := o.kernel().list()
 	if err != nil {
 		return state{}, err
 	}
-	return state{counts: wire.RoutingCount{Protocol: "olsrd", RoutesInstalled: len(routes), Neighbors: neighbors},
-		routes: routes}, nil
+	counts := wire.RoutingCount{Protocol: "olsrd", RoutesInstalled: len(routes), Neighbors: neighbors}
+	return state{at: at, counts: counts, routes: routes}, nil
 }
 
 // getJSON asks the plugin, which understands no more of HTTP than a first
@@ -106,8 +107,8 @@ func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
 
 // follow tells the kernel's changes, and looks every second whether olsrd
 // still answers: its plugin ends a connection after each answer.
-func (o *olsrd) follow(ctx context.Context, told func(wire.Body)) error {
-	routes := func(ctx context.Context) error { return o.kernel().follow(ctx, told) }
+func (o *olsrd) follow(ctx context.Context, begun func(*state), told func(wire.Body)) error {
+	routes := func(ctx context.Context) error { return o.kernel().follow(ctx, begun, told) }
 	return alongside(ctx, routes, func(ctx context.Context) error {
 		tick := time.NewTicker(countEvery)
 		defer tick.Stop()

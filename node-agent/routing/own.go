@@ -49,7 +49,7 @@ func (o *own) ask(ctx context.Context) (state, error) {
 
 func (o *own) state(s manetd.State) state {
 	c := s.Runner
-	out := state{counts: wire.RoutingCount{Protocol: o.Protocol,
+	out := state{at: s.TBootNs, counts: wire.RoutingCount{Protocol: o.Protocol,
 		PacketsSent: count(c.PacketsSent), DataPacketsSent: count(c.DataPacketsSent), BytesSent: count(c.BytesSent),
 		Messages: counts(c.Messages), MessageBytes: counts(c.MessageBytes), RoutesInstalled: len(s.Routes),
 		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}}}
@@ -87,14 +87,17 @@ func counts(m map[string]int64) map[string]uint64 {
 	return out
 }
 
-func (o *own) follow(ctx context.Context, told func(wire.Body)) error {
+func (o *own) follow(ctx context.Context, begun func(*state), told func(wire.Body)) error {
 	return converse(ctx, o.Socket, control.CommandFollow+"\n", func(r io.Reader) error {
 		lines := bufio.NewScanner(r)
 		var missed int64
-		for lines.Scan() {
+		for first := true; lines.Scan(); first = false {
 			n, err := parseNotice(lines.Bytes())
 			if err != nil {
 				return err
+			}
+			if first { // it says nothing but that what comes now is told
+				begun(nil)
 			}
 			if n.Missed > missed {
 				told(&wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be told",

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ type Target struct {
 // driver speaks one daemon's language.
 type driver interface {
 	// follow reports what happens until ctx ends, or returns why it cannot any
-	// more: the daemon has gone.
-	follow(ctx context.Context, told func(wire.Body)) error
+	// more: the daemon has gone. It says when it has begun, so that no change after
+	// that escapes it, and what the state was then, or nil where that is to be asked
+	// for.
+	follow(ctx context.Context, begun func(*state), told func(wire.Body)) error
 	// ask reads the present state.
 	ask(ctx context.Context) (state, error)
 }
@@ -53,6 +56,7 @@ type driver interface {
 // state is what a daemon knows: its counts, and the routes that it has in the
 // kernel.
 type state struct {
+	at     int64 // boot time, no later than the state; what had happened before is in it
 	counts wire.RoutingCount
 	routes []wire.RouteChange
 }
@@ -67,6 +71,8 @@ type Watch struct {
 	answer chan answer // to the question under way; nil without one
 
 	mu      sync.Mutex
+	since   int64                       // what happened before is in the state that it began with
+	known   map[string]wire.RouteChange // what was told last, by destination; nil before the state
 	pending []wire.Body
 	lost    int
 	counted int64 // boot time of the last counts
@@ -79,25 +85,26 @@ func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	first, err := d.ask(asking)
-	if err != nil {
-		return nil, fmt.Errorf("read state of routing daemon %s: %w", t.Protocol, err)
-	}
-	return begin(t, d, first, gone), nil
+	return begin(ctx, t, d, gone)
 }
 
-func begin(t Target, d driver, first state, gone func(error)) *Watch {
+// begin follows the daemon first and then asks for its state, so that no change
+// falls between the two.
+func begin(ctx context.Context, t Target, d driver, gone func(error)) (*Watch, error) {
 	run, stop := context.WithCancel(context.Background())
 	w := &Watch{driver: d, boot: t.BootNs, run: run, stop: stop}
-	now := t.BootNs()
-	for _, r := range first.routes {
-		r.Action, r.AtBootNs = "present", now
-		w.tell(&r)
-	}
+	begun, ended := make(chan *state, 1), make(chan error, 1)
 	w.ended.Go(func() {
-		err := d.follow(run, w.tell)
+		ended <- d.follow(run, func(s *state) { begun <- s }, w.tell)
+		close(begun)
+	})
+	first, err := w.first(ctx, begun, ended)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read state of routing daemon %s: %w", t.Protocol, err), w.Close())
+	}
+	w.present(first)
+	w.ended.Go(func() {
+		err := <-ended
 		switch {
 		case run.Err() != nil:
 		case errors.Is(err, errRoutes):
@@ -106,7 +113,43 @@ func begin(t Target, d driver, first state, gone func(error)) *Watch {
 			gone(fmt.Errorf("routing daemon %s has gone: %w", t.Protocol, errors.Join(err)))
 		}
 	})
-	return w
+	return w, nil
+}
+
+// first is the daemon's state once its changes are followed.
+func (w *Watch) first(ctx context.Context, begun <-chan *state, ended <-chan error) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	select {
+	case s, ok := <-begun:
+		if !ok {
+			return state{}, <-ended
+		}
+		if s != nil {
+			return *s, nil
+		}
+	case <-ctx.Done():
+		return state{}, ctx.Err()
+	}
+	return w.driver.ask(ctx)
+}
+
+// present tells the routes that are there, and then what was told meanwhile and
+// is not among them.
+func (w *Watch) present(first state) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	meanwhile := w.pending
+	w.pending, w.since, w.known = nil, first.at, map[string]wire.RouteChange{}
+	now := w.boot()
+	for _, r := range first.routes {
+		r.Action, r.AtBootNs = "present", now
+		w.known[r.Destination] = r
+		w.put(&r)
+	}
+	for _, b := range meanwhile {
+		w.take(b)
+	}
 }
 
 // newDriver knows which language a protocol's daemon speaks.
@@ -127,6 +170,37 @@ func newDriver(t Target) (driver, error) {
 func (w *Watch) tell(b wire.Body) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.take(b)
+}
+
+// take keeps a body unless it says again what was told.
+func (w *Watch) take(b wire.Body) {
+	if c, ok := b.(*wire.RouteChange); ok && w.known != nil && !w.news(c) {
+		return
+	}
+	w.put(b)
+}
+
+// news reports whether a change of routes is one beside what was told last, and
+// remembers it.
+func (w *Watch) news(c *wire.RouteChange) bool {
+	was, there := w.known[c.Destination]
+	switch {
+	case c.AtBootNs < w.since:
+		return false
+	case c.Action == "delete":
+		delete(w.known, c.Destination)
+		return there
+	case there && slices.Equal(was.NextHops, c.NextHops) && equal(was.Hops, c.Hops) && equal(was.Metric, c.Metric):
+		return false
+	}
+	w.known[c.Destination] = *c
+	return true
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func (w *Watch) put(b wire.Body) {
 	if len(w.pending) >= pendingMax {
 		w.lost++
 		return

@@ -1,9 +1,13 @@
 package routing
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,14 +164,17 @@ func TestADaemonAndItsRoutesAreFollowedTogether(t *testing.T) {
 	if err := alongside(t.Context(), waits, ends(died)); !errors.Is(err, died) {
 		t.Errorf("when the daemon ends: %v", err)
 	}
-	for err, want := range map[error]string{
+	for cause, want := range map[error]string{
 		errRoutes: "the routes of routing daemon babeld are not followed any more",
 		died:      "routing daemon babeld has gone",
 	} {
 		told := make(chan error, 1)
-		w := begin(Target{Protocol: "babeld", BootNs: func() int64 { return 0 }}, ended{err}, state{},
+		w, err := begin(t.Context(), Target{Protocol: "babeld", BootNs: func() int64 { return 0 }}, ended{cause},
 			func(err error) { told <- err })
-		if got := <-told; !strings.HasPrefix(got.Error(), want) || !errors.Is(got, err) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := <-told; !strings.HasPrefix(got.Error(), want) || !errors.Is(got, cause) {
 			t.Errorf("told %q, want %q", got, want)
 		}
 		if err := w.Close(); err != nil {
@@ -179,5 +186,109 @@ func TestADaemonAndItsRoutesAreFollowedTogether(t *testing.T) {
 // ended is a driver whose watch ends at once.
 type ended struct{ err error }
 
-func (e ended) follow(context.Context, func(wire.Body)) error { return e.err }
-func (ended) ask(context.Context) (state, error)              { return state{}, nil }
+func (e ended) follow(_ context.Context, begun func(*state), _ func(wire.Body)) error {
+	begun(&state{})
+	return e.err
+}
+
+func (ended) ask(context.Context) (state, error) { return state{}, nil }
+
+// scripted is a daemon of ours that changes its routes around the moment at which it is asked for them.
+type scripted struct {
+	listener  *net.UnixListener
+	followers chan net.Conn
+}
+
+func (s *scripted) serve() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		set := func(at int, destination, next string) {
+			select {
+			case f := <-s.followers: // without one nobody hears of it
+				_, _ = fmt.Fprintf(f, `{"t_boot_ns":%d,"route":{"action":"set","destination":%q,"next_hops":[%q],`+
+					`"hops":1,"metric":1}}`+"\n", at, destination, next)
+				s.followers <- f
+			default:
+			}
+		}
+		if line == "follow\n" {
+			_, _ = fmt.Fprintln(conn, `{"t_boot_ns":0}`)
+			s.followers <- conn
+			continue
+		}
+		set(3, "10.77.0.3/32", "10.77.0.2")
+		set(4, "10.77.0.3/32", "10.77.0.3")
+		_, _ = fmt.Fprintln(conn, `{"t_boot_ns":5,"routes":[{"destination":"10.77.0.3/32","next_hop":"10.77.0.3",`+
+			`"hops":1,"metric":1}]}`)
+		set(6, "10.77.0.4/32", "10.77.0.4")
+		set(7, "10.77.0.5/32", "10.77.0.4")
+		_ = conn.Close()
+	}
+}
+
+// What a daemon changes as its watch begins is told, and once.
+func TestNoChangeEscapesTheBeginOfAWatch(t *testing.T) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	s := &scripted{listener: l, followers: make(chan net.Conn, 1)}
+	go s.serve()
+	w, err := Begin(t.Context(), Target{Protocol: "dsdv", Socket: l.Addr().String(), BootNs: func() int64 { return 8 }},
+		func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"present 10.77.0.3/32 [10.77.0.3]", "set 10.77.0.4/32 [10.77.0.4]", "set 10.77.0.5/32 [10.77.0.4]"}
+	var got []string
+	for until := time.Now().Add(5 * time.Second); len(got) < len(want) && time.Now().Before(until); {
+		w.mu.Lock()
+		pending := w.pending
+		w.pending = nil
+		w.mu.Unlock()
+		for _, b := range pending {
+			c := b.(*wire.RouteChange)
+			got = append(got, fmt.Sprint(c.Action, " ", c.Destination, " ", c.NextHops))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// A kernel tells no daemon's clock: what its list of routes had is left out by what it says.
+func TestWhatAWatchHasIsToldOnce(t *testing.T) {
+	set := func(to, next string) wire.Body {
+		return &wire.RouteChange{Action: "set", AtBootNs: 2, Destination: to, NextHops: []string{next}}
+	}
+	gone := func(to string) wire.Body { return &wire.RouteChange{Action: "delete", AtBootNs: 2, Destination: to} }
+	w := &Watch{boot: func() int64 { return 1 }}
+	w.tell(set("a", "x"))
+	w.tell(gone("b"))
+	w.tell(set("c", "y"))
+	w.present(state{at: 1, routes: []wire.RouteChange{{Destination: "a", NextHops: []string{"x"}},
+		{Destination: "c", NextHops: []string{"z"}}}})
+	w.tell(gone("a"))
+	w.tell(gone("a"))
+	w.tell(set("a", "x"))
+	w.tell(&wire.RoutingEvent{Report: "neighbor_lost"})
+	var got []string
+	for _, b := range w.pending {
+		if c, ok := b.(*wire.RouteChange); ok {
+			got = append(got, strings.TrimSpace(c.Action+" "+c.Destination+" "+strings.Join(c.NextHops, " ")))
+		}
+	}
+	want := []string{"present a x", "present c z", "set c y", "delete a", "set a x"}
+	if !slices.Equal(got, want) || len(w.pending) != len(want)+1 {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}

@@ -18,6 +18,7 @@ import (
 // State is what the daemon says of itself.
 type State struct {
 	manet.State
+	TBootNs     int64   `json:"t_boot_ns"` // of what was told before, all is in it, and of what is told after, nothing
 	Interface   string  `json:"interface"`
 	Address     string  `json:"address"`
 	UptimeS     float64 `json:"uptime_s"`

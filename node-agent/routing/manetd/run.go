@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -331,7 +332,7 @@ func (d *daemon) ask(ctx context.Context) (State, error) {
 
 func (d *daemon) state(now manet.Time) State {
 	s := d.loop.node.State(now)
-	return State{State: s, Interface: d.cfg.Interface,
+	return State{State: s, TBootNs: clock.System{}.BootNs(), Interface: d.cfg.Interface,
 		Address: d.iface.Address.String(), UptimeS: now.Seconds(),
 		Feedback: d.reported(), RouteInUse: d.inUse != nil, HeldPackets: d.loop.waiting(s),
 		Runner: d.loop.counts.copied()}
