@@ -82,7 +82,10 @@ func (l *loop) fire(now manet.Time) {
 		}
 		l.handle(now, manet.Timer{Key: key})
 	}
-	l.counts.HeldTooLong += int64(len(l.held.Expire(now)))
+	for _, packet := range l.held.Expire(now) {
+		l.counts.HeldTooLong++
+		l.refuse(packet)
+	}
 }
 
 // handle gives the protocol an event and does what it asks for.
@@ -235,16 +238,23 @@ func (l *loop) release(now manet.Time, destination netip.Addr) {
 	}
 }
 
-// drop discards what is held. A local sender hears of it; but one with a TCP
-// connection that stands does not: an unreachable destination makes TCP take
-// its timer's back-off back (RFC 6069), and what the timer does is measured.
+// drop discards what is held.
 func (l *loop) drop(now manet.Time, d manet.Drop) {
 	for _, packet := range slices.Concat(l.held.Take(d.Destination), d.Packets) {
 		l.counts.dropped(d.Reason)
-		source, _, _ := endpoints(packet)
-		if d.Unreachable && !l.silent && slices.Contains(l.own, source) && !establishedTCP(packet) {
-			l.failed("refuse", l.stack.Refuse(packet))
+		if d.Unreachable {
+			l.refuse(packet)
 		}
+	}
+}
+
+// refuse tells a local sender that there is no way; but one with a TCP
+// connection that stands hears nothing: an unreachable destination makes TCP take
+// its timer's back-off back (RFC 6069), and what the timer does is measured.
+func (l *loop) refuse(packet []byte) {
+	source, _, _ := endpoints(packet)
+	if !l.silent && slices.Contains(l.own, source) && !establishedTCP(packet) {
+		l.failed("refuse", l.stack.Refuse(packet))
 	}
 }
 

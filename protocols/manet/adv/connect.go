@@ -26,7 +26,8 @@ type connection struct {
 // wait is packets that wait for a route.
 type wait struct {
 	since   manet.Time
-	packets int
+	last    manet.Time // came a packet
+	packets int        // that came
 }
 
 type floodID struct {
@@ -101,6 +102,7 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 		w = &wait{since: n.Now}
 		n.waiting[to] = w
 	}
+	w.last = n.Now
 	w.packets++
 	if e.Local {
 		n.connect(to)
@@ -226,11 +228,11 @@ func (n *Node) nextIdle() manet.Time {
 	return next
 }
 
-// retry announces again what has no route yet, and gives up packets that have
-// waited too long.
+// retry announces again what has no route yet, and gives a search up when the last
+// packet has waited too long. Those before it the runner lets go, each in its time.
 func (n *Node) retry() {
 	for _, to := range sorted(n.waiting) {
-		if n.Now-n.waiting[to].since >= n.config.BufferTimeout {
+		if n.Now-n.waiting[to].last >= n.config.BufferTimeout {
 			delete(n.waiting, to)
 			n.Act(manet.Report{Kind: "discovery_failed", Addr: to})
 			n.Act(manet.Drop{Destination: to, Reason: "no route in time", Unreachable: true})

@@ -106,6 +106,19 @@ func TestPacketsDoNotWaitForEver(t *testing.T) {
 	}
 }
 
+// A packet waits for 30 s, whatever others before it did; the search is one.
+func TestEachPacketWaits(t *testing.T) {
+	l := newLab(t, nil)
+	l.Need(far)
+	l.Wait(29500 * time.Millisecond)
+	l.Need(far)
+	l.Wait(1500 * time.Millisecond)
+	l.Hear(left, simtest.Entry(far, 100, 2))
+	if len(l.Dropped) != 0 || !slices.Equal(l.Released, []netip.Addr{addr(far)}) || l.Reported("discovery_us") != 31e6 {
+		t.Errorf("dropped %+v, released %v, reports %v", l.Dropped, l.Released, l.Reports)
+	}
+}
+
 func TestAnActiveReceiver(t *testing.T) {
 	l := newLab(t, nil)
 	l.Wait(20 * time.Second)

@@ -18,7 +18,7 @@ const (
 
 // Flags of an entry.
 const (
-	flagRequest = 0x01 // the sender has packets for it and no route; Value says how many
+	flagRequest = 0x01 // the sender has no route for packets; Value says how many have come
 	flagUnknown = 0x02 // the sender knows no number of it
 )
 
