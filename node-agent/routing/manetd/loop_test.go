@@ -417,6 +417,19 @@ func TestEveryProtocolCanBeMade(t *testing.T) {
 			t.Errorf("%s where the radio reports nothing: %v", name, err)
 		}
 	}
+	for _, p := range Protocols() { // whatever interval a plan may have
+		for _, hello := range []float64{0.1, 0.15, 1, 60} {
+			hellos := wire.RoutingKeys()[0]
+			if hellos.Key != "hello_s" || !slices.Contains(hellos.Protocols, p.Name) {
+				continue
+			}
+			_, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}},
+				Fresh: true, Hello: new(time.Duration(hello * float64(time.Second)))})
+			if err != nil {
+				t.Errorf("%s with HELLOs every %g s: %v", p.Name, hello, err)
+			}
+		}
+	}
 	if _, err := find("ripv2"); err == nil || !strings.Contains(err.Error(), "olsr") {
 		t.Errorf("an unknown protocol: %v", err)
 	}

@@ -226,6 +226,7 @@ func makeADV(s Setup) (manet.Node, error) {
 	c := adv.Default(s.Interfaces, s.Seed)
 	if s.Hello != nil {
 		c.UpdateInterval = *s.Hello
+		c.Spacing = min(c.Spacing, c.UpdateInterval)
 	}
 	c.FirstSeq = s.FirstSeq &^ 1
 	return adv.New(c)
