@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/aodv"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/fuzz"
@@ -502,6 +503,31 @@ func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
 		if waits := (wire.Routing{Protocol: p.Name}).Readiness() != wire.ReadyDaemon; waits != sent {
 			t.Errorf("%s: sent something without data: %v, arming waits for more than the daemon: %v", p.Name, sent,
 				waits)
+		}
+	}
+}
+
+// A node that others may remember is quiet after its start, but not where the preset is a simulator's.
+func TestWhoIsQuietAfterItsStart(t *testing.T) {
+	asks := aodv.RREQ{ID: 1, Destination: self, Originator: next, OriginatorSeq: 1, UnknownSeq: true}
+	for name, quiet := range map[string]bool{"aodv": true, "aomdv": true, "aodv-ns2": false, "aodv-p3": false} {
+		for _, fresh := range []bool{true, false} {
+			p, err := find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, w := testLoop(&script{}, false)
+			l.node, err = p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}},
+				Feedback: true, Fresh: fresh})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.handle(0, manet.Start{})
+			l.handle(time.Second, manet.Packet{From: next, TTL: 5, Data: asks.Marshal()})
+			answered := slices.ContainsFunc(w.did, func(s string) bool { return strings.HasPrefix(s, "send") })
+			if answered != (fresh || !quiet) {
+				t.Errorf("%s, fresh %v: did %q", name, fresh, w.did)
+			}
 		}
 	}
 }

@@ -204,7 +204,9 @@ func settleAODV(c *aodv.Config, s Setup) error {
 	if s.Hello != nil {
 		c.HelloInterval = *s.Hello
 	}
-	c.QuietStart = c.DeletePeriod()
+	if c.QuietStart > 0 { // the simulators' have none
+		c.QuietStart = c.DeletePeriod()
+	}
 	if s.Fresh {
 		c.QuietStart = 0
 	}
