@@ -119,6 +119,18 @@ func TestEachPacketWaits(t *testing.T) {
 	}
 }
 
+// A frame that is lost to a neighbour that is lost already tells nothing.
+func TestANeighbourIsLostOnce(t *testing.T) {
+	l := newLab(t, nil)
+	l.Hear(left)
+	for range 3 {
+		l.Handle(manet.LinkFailed{Neighbor: addr(left)})
+	}
+	if !slices.Equal(l.Reports, []manet.Report{{Kind: "neighbor_lost", Addr: addr(left)}}) {
+		t.Errorf("reports %v, want one neighbour lost", l.Reports)
+	}
+}
+
 func TestAnActiveReceiver(t *testing.T) {
 	l := newLab(t, nil)
 	l.Wait(20 * time.Second)

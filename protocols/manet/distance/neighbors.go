@@ -71,8 +71,13 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	return a
 }
 
-// Remove forgets a neighbour until it is heard again.
-func (n *Neighbors) Remove(l Link) { delete(n.list, l) }
+// Remove forgets a neighbour until it is heard again, and reports whether it was
+// one.
+func (n *Neighbors) Remove(l Link) bool {
+	_, known := n.list[l]
+	delete(n.list, l)
+	return known
+}
 
 // Expire forgets who was not heard for too long and returns all who no longer
 // count: those, and who ceased to list us.

@@ -94,8 +94,11 @@ func (n *Node[E]) Lose(event manet.Event) {
 	case manet.LinkFailed:
 		n.Table.Cause = "link_failed"
 		l := Link{Addr: e.Neighbor, Iface: e.Interface}
-		n.Neighbors.Remove(l)
-		n.lost(l)
+		if n.Neighbors.Remove(l) {
+			n.lost(l)
+		} else {
+			n.breakOver(l)
+		}
 	case manet.InterfaceDown:
 		n.Table.Cause = "interface_down"
 		if !n.Interfaces.Set(e.Interface, false) {
@@ -115,9 +118,14 @@ func (n *Node[E]) ExpireNeighbors() {
 	}
 }
 
-// lost breaks the routes over a neighbour.
+// lost tells that a neighbour is lost.
 func (n *Node[E]) lost(l Link) {
 	n.Act(manet.Report{Kind: "neighbor_lost", Addr: l.Addr})
+	n.breakOver(l)
+}
+
+// breakOver breaks the routes over a neighbour.
+func (n *Node[E]) breakOver(l Link) {
 	for _, r := range n.Table.BreakOver(n.Now, l.Addr, l.Iface) {
 		n.broke(r)
 	}
