@@ -318,7 +318,8 @@ func (n *Node) answer(f Flood) bool {
 			r.alert = f.ID
 		}
 	case NonAlert:
-		if r := n.receivers[f.Receiver]; r != nil && manet.After32(f.ID, r.alert) && n.connections[f.Receiver] == nil {
+		if r := n.receivers[f.Receiver]; r != nil && (r.alert == 0 || manet.After32(f.ID, r.alert)) &&
+			n.connections[f.Receiver] == nil {
 			n.finish(f.Receiver)
 		}
 	}

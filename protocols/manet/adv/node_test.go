@@ -131,6 +131,18 @@ func TestANeighbourIsLostOnce(t *testing.T) {
 	}
 }
 
+// A NON-ALERT ends a receiver whose ALERT was missed, wherever its numbers began.
+func TestANonAlertWithoutItsAlert(t *testing.T) {
+	for _, id := range []uint32{7, 0x90000000} {
+		l := newLab(t, nil)
+		l.hearFlood(left, Flood{Type: Init, Originator: addr(right), ID: 1, Receiver: addr(far)})
+		l.hearFlood(left, Flood{Type: NonAlert, Originator: addr(far), ID: id, Receiver: addr(far)})
+		if r := l.Node.receivers[addr(far)]; r == nil || !r.ended {
+			t.Errorf("after the NON-ALERT %#x it is %+v, want one that has ended", id, r)
+		}
+	}
+}
+
 func TestAnActiveReceiver(t *testing.T) {
 	l := newLab(t, nil)
 	l.Wait(20 * time.Second)
