@@ -115,8 +115,10 @@ func (n *Node) ns2Waited(d *discovery) {
 		return
 	case d.waits:
 		n.ns2Request(d)
-	case !d.repair:
+	case !d.repair: // what waited has waited too long
 		delete(n.discoveries, d.to)
+		n.Count("discoveries_failed")
+		n.Act(manet.Report{Kind: "discovery_failed", Addr: d.to})
 		return
 	}
 	n.ns2LookAgain(d)

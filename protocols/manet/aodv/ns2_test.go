@@ -1,6 +1,7 @@
 package aodv
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -111,6 +112,21 @@ func TestNS2AsksAsLongAsPacketsWait(t *testing.T) {
 	equal(t, "four in 18 s", l.ttls(), []int{30, 30, 30, 30})
 	l.Wait(time.Minute)
 	equal(t, "nothing waits any more", l.ttls(), nil)
+}
+
+// Where answers take long, packets have waited too long before the RREQs are through. That search has failed, too.
+func TestNS2ASearchEndsWithItsPackets(t *testing.T) {
+	l := newNS2Lab(t)
+	l.Node.searches[addr(far)] = &search{ttl: maxHops, perHop: [ns2History]time.Duration{time.Second}, answers: 1}
+	l.Need(far)
+	l.Wait(30 * time.Second)
+	if len(l.Reports) != 0 {
+		t.Errorf("reports %v while a packet waits", l.Reports)
+	}
+	l.Wait(time.Second)
+	if !slices.Equal(l.Reports, []manet.Report{{Kind: "discovery_failed", Addr: addr(far)}}) {
+		t.Errorf("reports %v, want one discovery that failed", l.Reports)
+	}
 }
 
 // A relay mends a route only where the lost packet had come further than it had
