@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -73,11 +74,11 @@ func said(out wire.Iperf3) string {
 
 // Client starts iperf3's client of the flow at once, from an address of this
 // machine, which need not be what the routes would choose; a flow's StartS is its
-// caller's to wait for. The end of ctx ends it. Congestion is the kernel's
-// name of the sender's congestion control, which iperf3 also pins at the
-// server; empty leaves it alone. The flow's duration is rounded up to whole
-// seconds, which is all that iperf3 takes: the window's edges are cut by the
-// receiver's samples.
+// caller's to wait for. The end of ctx ends it. Congestion is the name of the
+// trial's congestion control in this machine's kernel, which iperf3 also pins at
+// the server; empty leaves it alone, and so does a name of this machine only where
+// the server sends. The flow's duration is rounded up to whole seconds, which is
+// all that iperf3 takes: the window's edges are cut by the receiver's samples.
 func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, congestion string,
 	connectTimeout time.Duration) (*Process, error) {
 	args, err := g.clientArgs(f, from, to, congestion, connectTimeout)
@@ -171,6 +172,9 @@ func (g Generator) clientArgs(f wire.Flow, from, to netip.Addr, congestion strin
 	}
 	if f.PayloadBytes != nil {
 		args = append(args, "-M", strconv.Itoa(*f.PayloadBytes))
+	}
+	if _, own := tcpcc.ProgramOf(congestion); own && f.Reverse {
+		congestion = "" // the sender has another name for it, and by default that one
 	}
 	if congestion != "" {
 		if !isKernelName(congestion) {

@@ -42,6 +42,13 @@ func TestClientArguments(t *testing.T) {
 			"-R -w 65536 -M 1400"},
 		{long, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 117 -i 1 --connect-timeout 2000 " +
 			"-R --rcv-timeout 237000 -w 65536 -M 1400"},
+		// Of a program each machine's namespace has its own name, and the sender here is the server.
+		{tcpFlow(), "newreno_5", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 " +
+			"--connect-timeout 2000 -C newreno_5"},
+		{reverse, "newreno_5", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 " +
+			"--connect-timeout 2000 -R -w 65536 -M 1400"},
+		{reverse, "reno", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 " +
+			"--connect-timeout 2000 -R -w 65536 -M 1400 -C reno"},
 		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 " +
 			"-u -b 500000 -l 1000"},
 	} {
