@@ -62,6 +62,24 @@ func TestTransportProfileAtFault(t *testing.T) {
 	}
 }
 
+// A largest RTO so low that the kernel would give a client up within the window is refused: the rest of the window would
+// have no data, and a level with another RTO would have it.
+func TestARTOThatEndsClientsWithinTheWindow(t *testing.T) {
+	with := func(windowS, tcp string) []byte {
+		return []byte(strings.Replace(string(withTCP(tcp)), "duration_s: 10", "duration_s: "+windowS, 1))
+	}
+	for _, fits := range [][]byte{with("128", "{variant: reno, rto_max_ms: 1000}"),
+		with("3600", "{variant: reno, rto_max_ms: 60000}")} {
+		parsed(t, fits)
+	}
+	want := "gives up after 128 s, and warm-up and window have 300 s; allowed: from 2358 ms on"
+	_, err := Parse("c.yaml", with("300", "{variant: reno, rto_max_ms: 1000}"))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q in it", err, want)
+	}
+	parsed(t, with("300", "{variant: reno, rto_max_ms: 2358}"))
+}
+
 // withVariants is a minimal campaign over transport profiles.
 func withVariants(base, levels string) []byte {
 	file := string(designFile("{tcp: {levels: "+levels+"}}", "{repetitions: 1, order: as_listed}")) +

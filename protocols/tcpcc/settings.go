@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -76,8 +77,25 @@ func CheckRTOMin(t wire.TCP) error {
 		*t.RTOMinMs, timer, floor)
 }
 
-// CheckRTOMax says why a profile cannot have the largest RTO that it asks for.
-func CheckRTOMax(t wire.TCP) error {
+// synRetries is how often a client asks again for a connection: the most that
+// the kernel takes (MAX_TCP_SYNCNT of net/tcp.h).
+const synRetries = 127
+
+// ClientGivesUpS is after how many seconds a client that nobody answers gives up. The first wait is 1 s, and each is
+// twice the one before up to the largest RTO (RFC 6298, 2.1 and 5.5). A connection without an ACK of its data lasts
+// about twice as long: the kernel reckons with 255 retransmissions.
+func ClientGivesUpS(rtoMaxMs int) float64 {
+	total, wait := 0, 1000
+	for range synRetries + 1 {
+		total += min(wait, rtoMaxMs)
+		wait = min(2*wait, rtoMaxMs)
+	}
+	return float64(total) / 1000
+}
+
+// CheckRTOMax says why a profile cannot have the largest RTO that it asks for in a trial whose warm-up and window last
+// so long.
+func CheckRTOMax(t wire.TCP, lastsS float64) error {
 	least := RTOMinMs(t)
 	switch {
 	case t.RTOMaxMs == nil:
@@ -87,6 +105,12 @@ func CheckRTOMax(t wire.TCP) error {
 			"leave it out")
 	case least != nil && *least > *t.RTOMaxMs:
 		return fmt.Errorf("a largest RTO of %d ms is below the least, %d ms", *t.RTOMaxMs, *least)
+	case ClientGivesUpS(*t.RTOMaxMs) < lastsS:
+		enough := *t.RTOMaxMs + sort.Search(wire.RTOMaxMsMost-*t.RTOMaxMs, func(more int) bool {
+			return ClientGivesUpS(*t.RTOMaxMs+more) >= lastsS
+		})
+		return fmt.Errorf("with a largest RTO of %d ms a client that finds no way gives up after %g s, and warm-up and "+
+			"window have %g s; allowed: from %d ms on", *t.RTOMaxMs, ClientGivesUpS(*t.RTOMaxMs), lastsS, enough)
 	}
 	return nil
 }
@@ -131,9 +155,9 @@ func Settings(t wire.TCP) []Setting {
 	// node-agent/host). A connection is given up as late as the kernel can: 255 is the most, and
 	// at the usual 15 one whose timer does not back off would die within seconds,
 	// so that variants would differ in it (bpf/rto.bpf.c has the rest). Nor does a client cease to ask for a
-	// connection, as it would after some two minutes at the usual 6: 127 is the
-	// most (MAX_TCP_SYNCNT of net/tcp.h), which with a fixed RTO lasts 255 s.
-	set("tcp_no_metrics_save", "1", "tcp_retries2", "255", "tcp_syn_retries", "127")
+	// connection, as it would after some two minutes at the usual 6: with a
+	// fixed RTO synRetries last 255 s.
+	set("tcp_no_metrics_save", "1", "tcp_retries2", "255", "tcp_syn_retries", strconv.Itoa(synRetries))
 	if least := RTOMinMs(t); least != nil {
 		out = append(out, Setting{RTOMinKey, strconv.Itoa(*least * 1000)})
 	}
@@ -160,7 +184,7 @@ func SettingBounds(key string) (least, most int, ok bool) {
 	case "net.ipv4.tcp_retries2":
 		return 255, 255, true
 	case "net.ipv4.tcp_syn_retries":
-		return 127, 127, true
+		return synRetries, synRetries, true
 	case RTOMinKey:
 		return 1000 * wire.RTOMinMsLeast, 1000 * wire.RTOMinMsMost, true
 	case RTOMaxKey:

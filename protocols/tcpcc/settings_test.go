@@ -45,3 +45,29 @@ func TestSettingsAreWithinTheirBounds(t *testing.T) {
 		t.Errorf("only %d settings were seen", len(seen))
 	}
 }
+
+// The waits of a client are those that RFC 6298 gives a SYN, 1 s and twice as long each time, up to the largest RTO; the
+// last one is after the 127th retransmission.
+func TestHowLongAClientAsks(t *testing.T) {
+	for _, c := range []struct {
+		mostMs, want int
+	}{
+		{1000, 128}, {2000, 1 + 127*2}, {3000, 1 + 2 + 126*3}, {60_000, 63 + 122*60}, {120_000, 127 + 121*120},
+	} {
+		if got := ClientGivesUpS(c.mostMs); got != float64(c.want) {
+			t.Errorf("at most %d ms: %g s, want %d", c.mostMs, got, c.want)
+		}
+	}
+}
+
+// CheckRTOMax refuses what ends a client within the trial, and names the least that does not.
+func TestALargestRTOOutlastsTheTrial(t *testing.T) {
+	for _, lastsS := range []float64{1, 128, 300, 900, 3600, 4600} {
+		for most := wire.RTOMaxMsLeast; most <= wire.RTOMaxMsMost; most += 500 {
+			err := CheckRTOMax(wire.TCP{Variant: Reno, RTOMaxMs: &most}, lastsS)
+			if ends := ClientGivesUpS(most) < lastsS; (err != nil) != ends {
+				t.Errorf("at most %d ms, %g s: %v", most, lastsS, err)
+			}
+		}
+	}
+}
