@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // A campaign says whose question it puts; a paper that is not known is refused
@@ -80,4 +83,28 @@ func hasCells(claim papers.Claim, trials []papers.Trial) bool {
 	}
 	parts := papers.Decide(claim, trials, func([]float64) (float64, *float64) { return 1, nil }).Parts
 	return !slices.ContainsFunc(parts, func(p papers.Part) bool { return p.Verdict == papers.NotAsked })
+}
+
+// A client with a fixed RTO gives up long before any other. A paper's campaign in whose window that may happen says so.
+func TestACampaignSaysWhenAFixedRTOEndsItsClients(t *testing.T) {
+	campaigns, err := everyShipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const heldMs = 2000 // a held SYN's timer (rto.bpf.c)
+	givesUp, told := tcpcc.ClientGivesUpS(heldMs), 0
+	for file, c := range campaigns {
+		ends := slices.ContainsFunc(c.trials, func(x wire.Trial) bool { return x.TCP.FixedRTO && x.DurationS > givesUp })
+		if c.Paper == nil || !ends {
+			continue
+		}
+		told++
+		want := fmt.Sprintf("gives up after %g s", givesUp)
+		if !slices.ContainsFunc(c.Paper.Deviations, func(d string) bool { return strings.Contains(d, want) }) {
+			t.Errorf("%s does not say that such a client %s", file, want)
+		}
+	}
+	if told == 0 {
+		t.Error("no campaign of a paper has a fixed RTO")
+	}
 }
