@@ -53,7 +53,7 @@ var (
 	retransMB = definition{"retransmitted_mb", "MB",
 		"tcp_info.bytes_retrans of the sender's data sockets in the window"}
 	cwndMean = definition{"cwnd_mean_segments", "segments",
-		"mean of the sender's congestion window over its samples in the window and its data sockets"}
+		"mean of the sender's congestion window over its samples in the window and its connected data sockets"}
 	rttMean = definition{RTTMeanMs, "ms", "mean of the sender's smoothed round trip time over its samples in the " +
 		"window and its data sockets"}
 

@@ -259,7 +259,8 @@ func (s *set) sent(f wire.Flow) {
 	var cwnd, rtt mean
 	for _, r := range s.at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if !ok || r.Node != f.From || b.Flow != f.Name || b.Stream == nil || b.Before() || !inside(*w, r.TBootNs) {
+		if !ok || r.Node != f.From || b.Flow != f.Name || b.Stream == nil || b.Before() || b.Unconnected() ||
+			!inside(*w, r.TBootNs) {
 			continue
 		}
 		cwnd.add(float64(b.CwndSegments))

@@ -160,7 +160,7 @@ func (at Attempt) perSocket(node string, w *wire.Window, end func(wire.Flow) str
 	}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if !ok || r.Node != node || b.Stream == nil || !measured[b.Flow] {
+		if !ok || r.Node != node || b.Stream == nil || !measured[b.Flow] || b.Unconnected() {
 			continue
 		}
 		if known[b.Cookie] == nil {

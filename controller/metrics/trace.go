@@ -62,7 +62,7 @@ func (at Attempt) Traces() []Trace {
 		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
 		switch b := r.Body.(type) {
 		case *wire.TCPSample:
-			if t := of(b.Flow, b.Stream, b.Cookie); t != nil {
+			if t := of(b.Flow, b.Stream, b.Cookie); t != nil && !b.Unconnected() {
 				t.Points = append(t.Points, tracePoint(s, b))
 			}
 		case *wire.TCPEvent:

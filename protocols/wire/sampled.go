@@ -96,6 +96,12 @@ type TCPSample struct {
 // edge of the window, and no tick of the sampler.
 func (s *TCPSample) Before() bool { return strings.HasPrefix(s.Edge, BeforeEdge) }
 
+// Unconnected reports whether a sample is of a socket whose connection has not come about, or never did: of the window
+// that it has nothing is sent.
+func (s *TCPSample) Unconnected() bool {
+	return s.State == "SYN_SENT" || s.State == "CLOSE" && s.BytesAcked == 0 && s.BytesReceived == 0
+}
+
 // BeforeEdge stands before the name of an edge in samples shortly before it.
 const BeforeEdge = "before_"
 
