@@ -59,3 +59,25 @@ func TestAWindowInPacketsIsNeverExceeded(t *testing.T) {
 		}
 	}
 }
+
+// After two lost SYNs a connection begins with one segment (RFC 5681, section 3.1), and a bound is no window that it
+// would begin with instead.
+func TestAWindowInPacketsIsNoFirstWindow(t *testing.T) {
+	testnet.Need(t)
+	p := newPeer(t, false)
+	var cookie uint64
+	p.ns.Do(t, func() error { cookie = cookieHere(t); return nil })
+	clamp, err := ClampWindow(Clamp{Of: Of{Cookie: cookie, Peers: netip.MustParsePrefix("10.55.0.0/24")}, Segments: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testnet.CloseAtEnd(t, clamp)
+	for lost, want := range map[int]uint32{0: 8, 2: 1} {
+		p.syns = lost
+		c := p.dial(t, "reno", 0)
+		c.write(t, 20)
+		if p.drain(t); c.sent != want*mss {
+			t.Errorf("after %d lost SYNs %d segments leave at once, want %d", lost, c.sent/mss, want)
+		}
+	}
+}
