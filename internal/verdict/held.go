@@ -23,21 +23,41 @@ type timer struct {
 // in archives of before it was held.
 func (t timers) backedOff(r wire.Record, s *wire.TCPSample) *wire.Record {
 	k := timer{r.Node, s.Cookie}
-	if s.State == "SYN_SENT" || s.RTOsInARow == nil || *s.RTOsInARow == 0 {
+	if s.State == "SYN_SENT" || s.RTOsInARow == nil {
 		delete(t, k)
 		return nil
 	}
 	first, known := t[k]
 	was, _ := first.Body.(*wire.TCPSample)
-	if !known || was.BytesAcked != s.BytesAcked || was.RTTUs != s.RTTUs || was.RTTVarUs != s.RTTVarUs {
-		t[k] = r
+	if !known || was.BytesAcked != s.BytesAcked || was.RTTUs != s.RTTUs || was.RTTVarUs != s.RTTVarUs ||
+		!inOneOutage(was, s) {
+		if t[k] = r; *s.RTOsInARow == 0 {
+			delete(t, k)
+		}
 		return nil
 	}
-	if *s.RTOsInARow < *was.RTOsInARow+2 || int64(s.RTOUs) <= 2*int64(was.RTOUs)+tickUs {
+	if timeoutsBetween(was, s) < 2 || int64(s.RTOUs) <= 2*int64(was.RTOUs)+tickUs {
 		return nil
 	}
 	delete(t, k) // it has been told
 	return &first
+}
+
+// timeoutsBetween is how many time-outs lie between two samples of a socket. The kernel counts those in a row in eight
+// bits and, from Linux 6.7 on, all in sixteen.
+func timeoutsBetween(was, s *wire.TCPSample) int {
+	if was.RTOsTotal == nil || s.RTOsTotal == nil {
+		return int(*s.RTOsInARow) - int(*was.RTOsInARow)
+	}
+	return int(uint16(*s.RTOsTotal - *was.RTOsTotal))
+}
+
+// inOneOutage reports whether two samples have all time-outs between them in a row.
+func inOneOutage(was, s *wire.TCPSample) bool {
+	if was.RTOsTotal == nil || s.RTOsTotal == nil {
+		return *s.RTOsInARow > 0
+	}
+	return uint8(int(*was.RTOsInARow)+timeoutsBetween(was, s)) == uint8(*s.RTOsInARow)
 }
 
 // backsOff returns where a socket's RTO, which is to be held, backed off in an outage; zero where none did.

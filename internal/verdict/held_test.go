@@ -68,3 +68,28 @@ func TestAFixedRTOThatBacksOffFailsItsTrial(t *testing.T) {
 		}
 	}
 }
+
+// The kernel counts time-outs in a row in eight bits: those of one outage are told by those of the socket's whole life.
+func TestAnOutageOfMoreThan256TimeoutsIsOne(t *testing.T) {
+	type seen struct{ inARow, total, rtoMs uint32 }
+	for name, c := range map[string]struct {
+		samples []seen
+		told    bool
+	}{
+		"held":                {[]seen{{1, 1, 1000}, {255, 255, 1000}, {0, 256, 1000}, {20, 276, 1000}}, false},
+		"it doubles":          {[]seen{{1, 1, 1000}, {255, 255, 2000}, {0, 256, 2000}, {20, 276, 4000}}, true},
+		"the first is missed": {[]seen{{200, 200, 2000}, {20, 276, 8000}}, true},
+		"of 16 bits":          {[]seen{{1, 65_500, 1000}, {101, 64, 4000}}, true},
+		"an undone time-out":  {[]seen{{1, 1, 1000}, {0, 1, 1000}, {1, 2, 2000}, {1, 3, 4000}}, false},
+	} {
+		known, told := timers{}, false
+		for i, s := range c.samples {
+			r := at("car", float64(i), &wire.TCPSample{Cookie: 1, State: "ESTABLISHED", RTOsInARow: &s.inARow,
+				RTOsTotal: &s.total, RTOUs: s.rtoMs * 1000, BytesAcked: 9})
+			told = known.backedOff(r, r.Body.(*wire.TCPSample)) != nil || told
+		}
+		if told != c.told {
+			t.Errorf("%s: told %t, want %t", name, told, c.told)
+		}
+	}
+}
