@@ -69,7 +69,8 @@ func PaperMetrics() []PaperMetric {
 		row(cbrLatency, "both ends' records of each datagram, clocks compared", "P3"),
 		row(cbrDelivery, "both ends' records of each datagram", "P3"),
 		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's connected data " +
-			"sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
+			"sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second",
+			"P3"),
 		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of " +
 			"the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
 		row(definition{ReferenceGap, "kbit/s", "throughput_bps of the reference TCP − that of a variant in the trial " +

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -30,4 +32,22 @@ func TestOffloadsOfACapture(t *testing.T) {
 		!strings.Contains(err.Error(), "recorded") {
 		t.Errorf("offloads: on: %v", err)
 	}
+}
+
+// DSR's source route stands before TCP's header, and a capture must reach behind the longest.
+func TestACaptureReachesBehindDSRsHeader(t *testing.T) {
+	with := func(protocol string, snapBytes int) []byte {
+		return []byte(strings.Replace(string(withCapture(fmt.Sprintf("{snap_bytes: %d}", snapBytes))), "  capture:",
+			"  routing: {protocol: "+protocol+"}\n  capture:", 1))
+	}
+	const ethernet, ip, tcp = 14, 20, 20
+	least := ethernet + ip + dsr.Room(dsr.MaxHops) + tcp
+	for _, protocol := range []string{"dsr", "dsr-ns2"} {
+		parsed(t, with(protocol, least))
+		want := fmt.Sprintf("allowed: from %d on", least)
+		if _, err := Parse("c.yaml", with(protocol, least-1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", protocol, err, want)
+		}
+	}
+	parsed(t, with("aodv", wire.SnapBytesMin))
 }

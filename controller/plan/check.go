@@ -202,7 +202,12 @@ func (c *check) network() {
 				strings.Join(k.Protocols, ", "))
 		}
 	}
-	c.readiness(wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")})
+	routing := wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")}
+	c.readiness(routing)
+	snap := c.tree.WholeAt("capture.snap_bytes")
+	if routing.CarriesData() && snap != nil && *snap < wire.SnapBytesDSR && !c.p.archived {
+		c.unfit("capture.snap_bytes", "with DSR's header before TCP's", "from "+formatNumber(wire.SnapBytesDSR)+" on")
+	}
 	if protocol != noRouting {
 		return
 	}
@@ -213,8 +218,7 @@ func (c *check) network() {
 	if !from.Masked().Contains(to.Addr()) || !to.Masked().Contains(from.Addr()) {
 		at := c.p.addressAt[c.role("receiver")]
 		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; "+
-			"allowed: addresses of one network, or a routing protocol",
-			to, c.role("receiver"), from, c.role("sender"))
+			"allowed: addresses of one network, or a routing protocol", to, c.role("receiver"), from, c.role("sender"))
 	}
 }
 

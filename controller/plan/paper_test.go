@@ -94,7 +94,9 @@ func TestACampaignSaysWhenAFixedRTOEndsItsClients(t *testing.T) {
 	const heldMs = 2000 // a held SYN's timer (rto.bpf.c)
 	givesUp, told := tcpcc.ClientGivesUpS(heldMs), 0
 	for file, c := range campaigns {
-		ends := slices.ContainsFunc(c.trials, func(x wire.Trial) bool { return x.TCP.FixedRTO && x.DurationS > givesUp })
+		ends := slices.ContainsFunc(c.trials, func(x wire.Trial) bool {
+			return x.TCP.FixedRTO && x.DurationS > givesUp
+		})
 		if c.Paper == nil || !ends {
 			continue
 		}

@@ -8,14 +8,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// tcpVariants are the papers' variants and the congestion controls of the
-// kernel's own tree, by the kernel's names. Whether a node has one is its
-// probe's to say.
+// tcpVariants are the papers' variants and the congestion controls of the kernel's own tree, by the kernel's names.
+// Whether a node has one is its probe's to say.
 func tcpVariants() choice {
 	return choice{"tahoe", "reno", "newreno", "sack", "fack", "vegas", "vegas1995", "westwood", "westwood2001",
-		"reference",
-		"cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "veno",
-		"yeah"}
+		"reference", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv",
+		"scalable", "veno", "yeah"}
 }
 
 func (s schema) transport() object {
@@ -77,8 +75,7 @@ func (c *check) tcpWindow(flow *tree.Node) *int {
 	return c.tree.WholeAt("tcp.window_bytes")
 }
 
-// checkReference keeps the reference TCP to rehearsals: only their radio knows
-// why a frame was lost.
+// checkReference keeps the reference TCP to rehearsals: only their radio knows why a frame was lost.
 func (p *parse) checkReference(root *tree.Node, trials []wire.Trial) {
 	if root.Child("field") == nil && slices.ContainsFunc(trials, isReference) {
 		p.findings.Add(root.At, `trial.tcp.variant: "reference" is for rehearsals only, and this campaign has `+

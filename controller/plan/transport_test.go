@@ -62,8 +62,8 @@ func TestTransportProfileAtFault(t *testing.T) {
 	}
 }
 
-// A largest RTO so low that the kernel would give a client up within the window is refused: the rest of the window would
-// have no data, and a level with another RTO would have it.
+// A largest RTO so low that the kernel would give a client up within the window is refused: the rest of the window
+// would have no data, and a level with another RTO would have it.
 func TestARTOThatEndsClientsWithinTheWindow(t *testing.T) {
 	with := func(windowS, tcp string) []byte {
 		return []byte(strings.Replace(string(withTCP(tcp)), "duration_s: 10", "duration_s: "+windowS, 1))

@@ -109,8 +109,8 @@ func CheckRTOMax(t wire.TCP, lastsS float64) error {
 		enough := *t.RTOMaxMs + sort.Search(wire.RTOMaxMsMost-*t.RTOMaxMs, func(more int) bool {
 			return ClientGivesUpS(*t.RTOMaxMs+more) >= lastsS
 		})
-		return fmt.Errorf("with a largest RTO of %d ms a client that finds no way gives up after %g s, and warm-up and "+
-			"window have %g s; allowed: from %d ms on", *t.RTOMaxMs, ClientGivesUpS(*t.RTOMaxMs), lastsS, enough)
+		return fmt.Errorf("with a largest RTO of %d ms a client that finds no way gives up after %g s, and warm-up "+
+			"and window have %g s; allowed: from %d ms on", *t.RTOMaxMs, ClientGivesUpS(*t.RTOMaxMs), lastsS, enough)
 	}
 	return nil
 }

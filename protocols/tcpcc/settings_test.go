@@ -46,8 +46,8 @@ func TestSettingsAreWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// The waits of a client are those that RFC 6298 gives a SYN, 1 s and twice as long each time, up to the largest RTO; the
-// last one is after the 127th retransmission.
+// The waits of a client are those that RFC 6298 gives a SYN, 1 s and twice as long each time, up to the largest RTO;
+// the last one is after the 127th retransmission.
 func TestHowLongAClientAsks(t *testing.T) {
 	for _, c := range []struct {
 		mostMs, want int

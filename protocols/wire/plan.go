@@ -150,6 +150,9 @@ const (
 	SampleHzMin  = 10 // of everything else that is sampled, too
 	SampleHzMax  = 100
 	SnapBytesMin = 94 // Ethernet 14, IPv4 with no options 20, TCP with all its options 60
+	// SnapBytesDSR is the least with DSR: Ethernet 14, IPv4 20, a source route of 16 hops and a request for an
+	// acknowledgement 72, TCP with no options 20.
+	SnapBytesDSR = 126
 	SnapBytesMax = 65535
 )
 
