@@ -24,7 +24,8 @@ const (
 	AtMarkM  = 12.0
 	// standingMps is below a walk, and above what a receiver that stands tells.
 	standingMps = 1.0
-	// rollingNs is for how long a parked car may seem to roll, or be without a fix, before it counts as gone.
+	// rollingNs is for how long a parked car may seem to roll, or be without a fix, before it counts as gone; and
+	// one that is driven to stand elsewhere, or to drive back, before it has to come to its start again.
 	rollingNs = int64(3 * time.Second)
 )
 
@@ -39,6 +40,7 @@ type Gate struct {
 	armedNs   int64
 	startedNs int64 // when the car first stood at its start; 0 where it must and has not yet
 	stoodNs   int64 // when it stood there last
+	strayNs   int64 // since when it stands elsewhere or drives back; 0 when it does not
 	inBandNs  int64 // since when the band has held; 0 when it does not
 	site      *point
 }
@@ -123,13 +125,34 @@ func (g *Gate) stands(nowNs int64, fix wire.GPS, fresh bool) bool {
 		if g.startedNs == 0 {
 			g.startedNs = nowNs
 		}
-		g.stoodNs = nowNs
+		g.stoodNs, g.strayNs = nowNs, 0
 		return true
 	}
-	if g.parked() && nowNs-g.stoodNs > rollingNs {
+	switch {
+	case !g.parked():
+		g.recall(nowNs, fix, known && still && offM > AtStartM, fresh)
+	case nowNs-g.stoodNs > rollingNs:
 		g.startedNs = 0
 	}
 	return false
+}
+
+// recall has a car come to its start again that halts elsewhere, or drives back. Before the place that its gate waits
+// for it may do both.
+func (g *Gate) recall(nowNs int64, fix wire.GPS, halts, fresh bool) {
+	if !fresh {
+		return
+	}
+	if (g.rule.PlaceM != nil && !g.passed(fix, fresh)) || !halts && !g.turned(fix) {
+		g.strayNs = 0
+		return
+	}
+	if g.strayNs == 0 {
+		g.strayNs = nowNs
+	}
+	if nowNs-g.strayNs > rollingNs {
+		g.startedNs = 0
+	}
 }
 
 // beyond reports whether the car is past the place that its gate waits for: it has not come to its start.
@@ -151,11 +174,14 @@ func (g *Gate) offStart(fix wire.GPS, fresh bool) (offM float64, known bool) {
 	here := point{*fix.LatDeg, *fix.LonDeg}
 	alongM, acrossM := along(*g.site, here, g.course.HeadingDeg), along(*g.site, here, g.course.HeadingDeg+90)
 	startM := g.course.FromM(g.direction < 0)
-	if g.course.Kind == "depart" && g.rule.PlaceM == nil {
+	if g.eitherSide() {
 		return math.Abs(math.Hypot(alongM, acrossM) - math.Hypot(startM, g.course.OffsetM)), true
 	}
 	return math.Max(math.Abs(alongM-startM), math.Abs(acrossM)-g.course.OffsetM), true
 }
+
+// eitherSide reports whether the car may depart from the roadside node to either side: the bearing is not known then.
+func (g *Gate) eitherSide() bool { return g.course.Kind == "depart" && g.rule.PlaceM == nil }
 
 func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 	where := "start"
@@ -188,13 +214,20 @@ func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
 	return float64(nowNs-g.inBandNs) >= g.rule.HoldS*1e9
 }
 
-// turned reports whether the car drives against its direction of travel, where the campaign must say that: with a place
-// that the gate waits for.
+// turned reports whether the car drives against its direction of travel. Where the road's bearing is not known, that is
+// towards the roadside node: on the line that it drives along, the node, or a start that lies behind it, is farther
+// ahead than the car's start may be off.
 func (g *Gate) turned(fix wire.GPS) bool {
-	if !g.rule.AtStart || g.rule.PlaceM == nil || fix.TrackDeg == nil {
+	if !g.rule.AtStart || fix.TrackDeg == nil || fix.SpeedMps == nil || *fix.SpeedMps <= standingMps {
 		return false
 	}
-	return math.Cos((*fix.TrackDeg-g.course.HeadingDeg)*math.Pi/180)*g.direction < 0
+	if !g.eitherSide() {
+		return math.Cos((*fix.TrackDeg-g.course.HeadingDeg)*math.Pi/180)*g.direction < 0
+	}
+	if g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
+		return false
+	}
+	return along(*g.site, point{*fix.LatDeg, *fix.LonDeg}, *fix.TrackDeg) < min(g.course.StartM, 0)-AtStartM
 }
 
 func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
@@ -203,6 +236,8 @@ func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
 		return "waiting for a GPS fix"
 	case g.target == nil:
 		return "no target speed"
+	case g.turned(fix) && g.eitherSide(): // it is on its way back
+		return g.startDetail(fix, fresh)
 	case g.turned(fix):
 		return "turn round: the trial is driven the other way"
 	case g.inBandNs != 0:

@@ -184,6 +184,10 @@ func TestBeyondThePlaceNobodyIsAtTheStart(t *testing.T) {
 	if at, opened := r.drive(-50, 8.3); opened {
 		t.Errorf("driven back: open at %.0f m", at)
 	}
+	if r.drive(8, 8.3); r.last != "stop at the start" {
+		t.Error(r.last)
+	}
+	r.look(0)
 	if r.drive(17, 8.3); r.last != "waiting for the mark at 18 m" {
 		t.Error(r.last)
 	}
@@ -212,5 +216,124 @@ func TestAStartWithoutASiteIsNeverReached(t *testing.T) {
 	}
 	if _, opened := r.drive(200, 8.3); opened {
 		t.Error("it opened")
+	}
+}
+
+// A car that has stood at its start and never held its speed drives back past the roadside node, from wherever it
+// turned and at whatever speed of the schedule: that is no departure. It has to stand at its start again.
+func TestADepartThatWasMissedBeginsAgain(t *testing.T) {
+	for _, heading := range []float64{90, 270, 0} { // the road's bearing is not needed
+		for _, mps := range []float64{2.8, 8.3, 16.7} {
+			for _, turnsM := range []float64{60, 150, 300} {
+				trial := outbound("depart", wire.Gate{AtStart: true})
+				trial.Course.HeadingDeg, trial.SpeedMps = heading, new(mps)
+				r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+				r.look(0)
+				if at, opened := r.drive(turnsM, mps+2); opened {
+					t.Fatalf("too fast: open at %.0f m", at)
+				}
+				r.look(0)
+				for speed := 0.25; speed < mps; speed += 0.25 { // 2.5 m/s²
+					r.trackDeg = 270
+					r.atM -= speed / 10
+					if r.look(speed) {
+						t.Fatalf("turned at %.0f m, at %.1f m/s: open at %.0f m", turnsM, speed, r.atM)
+					}
+				}
+				if at, opened := r.drive(-60, mps); opened {
+					t.Errorf("turned at %.0f m, driven back at %.1f m/s: open at %.0f m", turnsM, mps, at)
+				}
+				if !strings.HasPrefix(r.last, "drive to the start, ") {
+					t.Errorf("driven back: %q", r.last)
+				}
+				r.drive(10, mps)
+				r.look(0)
+				if at, opened := r.drive(100, mps); !opened || at < 10 {
+					t.Errorf("from the start again: open %t at %.0f m: %s", opened, at, r.last)
+				}
+			}
+		}
+	}
+}
+
+// A car that halts down the road and sets off from there has not set off from its start.
+func TestWhoeverHaltsDownTheRoadComesBack(t *testing.T) {
+	for _, halts := range []struct {
+		looks  int
+		opened bool
+	}{{20, true}, {40, false}} { // for 2 s, as a receiver in error may say, and for 4 s
+		r := &road{gate: New(outbound("depart", wire.Gate{AtStart: true}), 1), nowNs: 1, atM: 10}
+		r.look(0)
+		r.drive(80, 5)
+		for range halts.looks {
+			r.look(0.2)
+		}
+		if at, opened := r.drive(200, 8.3); opened != halts.opened {
+			t.Errorf("after %d looks at a car that stands at 80 m: open %t at %.0f m: %s", halts.looks, opened, at,
+				r.last)
+		}
+	}
+}
+
+// What errs by as much as a start may be off refuses no departure: a site off by 25 m, a bend of 90 degrees, a track
+// that is wrong for a fix or that a car which stands is said to have, a car that rolls, or backs and stands again.
+func TestNoDepartureIsRefused(t *testing.T) {
+	trial := outbound("depart", wire.Gate{AtStart: true})
+	for _, mps := range []float64{2.8, 8.3} {
+		for _, siteM := range []float64{-15, 0, 25} {
+			trial := trial
+			trial.SpeedMps = new(mps)
+			trial.Course.SiteLonDeg = new(siteM * degPerM)
+			r := &road{gate: New(trial, 1), nowNs: 1, atM: 10, trackDeg: 270}
+			for range 100 {
+				r.look(0.3)
+			}
+			r.drive(13, 1.5)
+			r.drive(8, 1.5)
+			r.look(0)
+			if _, opened := r.drive(60, mps); !opened {
+				t.Errorf("site %.0f m off, %.1f m/s: %s", siteM, mps, r.last)
+			}
+		}
+	}
+	{ // across the line to the node
+		r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+		r.look(0)
+		r.drive(100, 5)
+		r.trackDeg = 180
+		opened := false
+		for range 10 {
+			opened = r.look(8.3) || opened
+		}
+		if !opened {
+			t.Errorf("across: %s", r.last)
+		}
+	}
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	r.look(0)
+	r.drive(60, 5)
+	r.trackDeg = 270
+	for range 20 { // two fixes of 1 Hz
+		r.look(5)
+	}
+	if _, opened := r.drive(100, 8.3); !opened {
+		t.Errorf("after a wrong track: %s", r.last)
+	}
+}
+
+// A pass without a place is driven in its direction, too.
+func TestAPassIsDrivenInItsDirection(t *testing.T) {
+	trial := outbound("pass", wire.Gate{AtStart: true})
+	trial.Course.StartM = -200
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: -200}
+	r.look(0)
+	r.drive(100, 5)
+	if at, opened := r.drive(-150, 8.3); opened {
+		t.Errorf("driven back: open at %.0f m", at)
+	}
+	r.drive(-200, 5)
+	r.look(0)
+	if _, opened := r.drive(0, 8.3); !opened {
+		t.Error(r.last)
 	}
 }

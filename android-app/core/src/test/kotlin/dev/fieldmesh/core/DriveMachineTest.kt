@@ -111,7 +111,7 @@ class DriveMachineTest {
     }
 
     @Test
-    fun `only a gate that waits for the start and for a place looks at the direction`() {
+    fun `a departure to either side, and a gate that does not wait for the start, have no direction`() {
         val asked = segment("inbound")
         val others = listOf(
             asked.copy(gate = asked.gate.copy(atStart = false)),
@@ -124,6 +124,17 @@ class DriveMachineTest {
             machine.onFix(fix(0, 13.9))
             assertEquals(Zone.WITHIN, machine.state(0).zone, "$other")
         }
+    }
+
+    @Test
+    fun `a pass has a direction without a place, too`() {
+        val pass = segment("inbound").let {
+            it.copy(gate = it.gate.copy(placeM = null), course = it.course.copy(kind = "pass"))
+        }
+        machine.onSchedule(schedule(trials = listOf(pass)))
+        machine.onView(view("armed"), 0)
+        machine.onFix(fix(0, 13.9))
+        assertEquals(Zone.TURNED, machine.state(0).zone)
     }
 
     @Test

@@ -34,10 +34,11 @@ fun distanceToGateM(trial: Trial, fix: Fix): Double? {
 
 /**
  * Whether a car on this track drives against its direction of travel, which the node's gate does not take for the
- * right speed, where the gate waits for the start and for a place (node-agent/trial/gate).
+ * right speed, where the gate waits for the start and the road's bearing is known (node-agent/trial/gate). A car that
+ * departs from the roadside node to either side is known to come back by its place, and a node tells that in words.
  */
 fun isTurned(trial: Trial, trackDeg: Double): Boolean {
-    if (!trial.gate.atStart || trial.gate.placeM == null) return false
+    if (!trial.gate.atStart || trial.gate.placeM == null && trial.course.kind == "depart") return false
     val along = cos((trackDeg - trial.course.headingDeg) * PI / 180)
     return if (trial.direction == "inbound") along > 0 else along < 0
 }
