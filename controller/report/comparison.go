@@ -22,7 +22,8 @@ func compare(d *evidence.Run) *effects.Comparison {
 	for _, a := range d.Results() {
 		r.Results = append(r.Results, effects.Result{Pass: a.Pass(), Response: *a.Mbps,
 			SpeedMeanMps: a.Number(metrics.SpeedMeanMps), SpeedErrMps: a.SpeedErr,
-			DistanceMeanM: a.Number(metrics.DistanceMeanM), ClockErrorMs: a.Number(metrics.ClockErrorMs)})
+			DistanceMeanM: a.Number(metrics.DistanceMeanM), DistanceOpenM: a.Number(metrics.DistanceOpenM),
+			DistanceCloseM: a.Number(metrics.DistanceCloseM), ClockErrorMs: a.Number(metrics.ClockErrorMs)})
 	}
 	d.Compared = new(effects.Compare(r))
 	return d.Compared

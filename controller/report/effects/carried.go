@@ -189,10 +189,35 @@ func (c *Comparison) atEqualDistance() string {
 		"had nothing to do with each other.",
 		words.Signed(speed.Value), c.Unit, words.Percent(c.Level), words.Signed(*speed.Low), words.Signed(*speed.High),
 		words.Signed(far.Value), words.Signed(*far.Low), words.Signed(*far.High), folds(inflation))
-	if slices.Equal(c.Courses, []string{"segment"}) {
-		text += " The course itself separates them: every speed was driven over the same stretch."
+	return text + c.stretch()
+}
+
+// sameStretchM is how far apart windows of one stretch may begin or end: a gate opens up to 25 m behind its place
+// (docs/decisions/031-a-window-waits-for-the-car-at-its-start.md), and the receivers' errors are of that size.
+const sameStretchM = 50
+
+// stretch is whether the windows of a segment were of the same stretch of road; nothing where that is not known.
+func (r Run) stretch() string {
+	if !slices.Equal(r.Courses, []string{"segment"}) {
+		return ""
 	}
-	return text
+	var near, far []float64 // inbound a window opens at the far end
+	for _, one := range r.Results {
+		if one.DistanceOpenM == nil || one.DistanceCloseM == nil {
+			return ""
+		}
+		near = append(near, min(*one.DistanceOpenM, *one.DistanceCloseM))
+		far = append(far, max(*one.DistanceOpenM, *one.DistanceCloseM))
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	apart := max(slices.Max(near)-slices.Min(near), slices.Max(far)-slices.Min(far))
+	if apart > sameStretchM {
+		return fmt.Sprintf(" The windows were of other stretches all the same: they began or ended up to %.0f m apart.",
+			apart)
+	}
+	return " The course itself separates them: every speed was driven over the same stretch."
 }
 
 func folds(v float64) string {

@@ -31,6 +31,7 @@ type Result struct {
 	design.Pass
 	Response                                               float64
 	SpeedMeanMps, SpeedErrMps, DistanceMeanM, ClockErrorMs *float64
+	DistanceOpenM, DistanceCloseM                          *float64
 }
 
 // Comparison is the model of the sections with what it says in words.

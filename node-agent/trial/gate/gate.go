@@ -41,6 +41,7 @@ type Gate struct {
 	startedNs int64 // when the car first stood at its start; 0 where it must and has not yet
 	stoodNs   int64 // when it stood there last
 	strayNs   int64 // since when it stands elsewhere or drives back; 0 when it does not
+	late      bool  // it has not stood there since it missed its place
 	inBandNs  int64 // since when the band has held; 0 when it does not
 	site      *point
 }
@@ -76,6 +77,10 @@ func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 		return false, "waiting for the time"
 	}
 	if g.rule.SpeedBand && !g.bandHeld(nowNs, fix, fresh) {
+		if g.missed(fix, fresh) {
+			g.startedNs, g.late = 0, true
+			return false, g.startDetail(fix, fresh)
+		}
 		return false, g.bandDetail(fix, fresh)
 	}
 	if g.rule.PlaceM != nil && !g.passed(fix, fresh) {
@@ -125,7 +130,7 @@ func (g *Gate) stands(nowNs int64, fix wire.GPS, fresh bool) bool {
 		if g.startedNs == 0 {
 			g.startedNs = nowNs
 		}
-		g.stoodNs, g.strayNs = nowNs, 0
+		g.stoodNs, g.strayNs, g.late = nowNs, 0, false
 		return true
 	}
 	switch {
@@ -193,6 +198,8 @@ func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 		return "the roadside node's place is not known"
 	case !known:
 		return "waiting for a GPS fix"
+	case offM > g.nearM() && g.late:
+		return fmt.Sprintf("too late: drive back to the start, %.0f m from here", offM)
 	case offM > g.nearM():
 		return fmt.Sprintf("drive to the %s, %.0f m from here", where, offM)
 	case g.beyond(fix):
@@ -248,12 +255,29 @@ func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
 	return fmt.Sprintf("slower: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 }
 
-// passed reports whether the car has crossed the mark in its direction of travel.
-func (g *Gate) passed(fix wire.GPS, fresh bool) bool {
-	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
+// missed reports whether the car has come to its segment without its speed, by more than its place may be off: the
+// window would be of another stretch than those of other speeds. A gate that waits for a time has no stretch.
+func (g *Gate) missed(fix wire.GPS, fresh bool) bool {
+	if !g.rule.AtStart || g.course.Kind != "segment" || g.rule.PlaceM == nil || g.rule.AfterS != nil {
 		return false
 	}
-	return (along(*g.site, point{*fix.LatDeg, *fix.LonDeg}, g.course.HeadingDeg)-*g.rule.PlaceM)*g.direction >= 0
+	pastM, known := g.past(fix, fresh)
+	return known && fix.SpeedMps != nil && g.inBandNs == 0 && pastM > AtStartM
+}
+
+// passed reports whether the car has crossed the mark in its direction of travel.
+func (g *Gate) passed(fix wire.GPS, fresh bool) bool {
+	pastM, known := g.past(fix, fresh)
+	return known && pastM >= 0
+}
+
+// past is how far beyond the mark the car is, in its direction of travel.
+func (g *Gate) past(fix wire.GPS, fresh bool) (m float64, known bool) {
+	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
+		return 0, false
+	}
+	alongM := along(*g.site, point{*fix.LatDeg, *fix.LonDeg}, g.course.HeadingDeg)
+	return (alongM - *g.rule.PlaceM) * g.direction, true
 }
 
 // along is the distance in metres from site to p in the direction of a true

@@ -337,3 +337,56 @@ func TestAPassIsDrivenInItsDirection(t *testing.T) {
 		t.Error(r.last)
 	}
 }
+
+// A segment is the same stretch at every speed. A car that has its speed only behind the place at which the window
+// opens, by more than a start may be off, has missed it; one that has come to it in time has not, though the receiver
+// lost the fixes there.
+func TestASegmentIsNotDrivenLate(t *testing.T) {
+	trial := outbound("segment", wire.Gate{AtStart: true, PlaceM: new(18.0)})
+	trial.Course.SegmentM = new(20.0)
+	inbound := trial
+	inbound.Direction, inbound.Gate.PlaceM = "inbound", new(122.0)
+	for _, c := range []struct {
+		trial   wire.Trial
+		toM     float64 // as far as the car is too fast
+		opensM  float64 // 0: not before it has stood at its start again
+		endM    float64
+		againM  float64
+		stoodAt float64
+	}{
+		{trial, 30, 35, 300, 18, 10}, {trial, 50, 0, 300, 18, 10}, {trial, 200, 0, 300, 18, 10},
+		{inbound, 110, 105, -100, 122, 130}, {inbound, 90, 0, -100, 122, 130},
+	} {
+		r := &road{gate: New(c.trial, 1), nowNs: 1, atM: c.stoodAt}
+		r.look(0)
+		r.drive(c.toM, 12)
+		at, opened := r.drive(c.endM, 8.3)
+		if opened != (c.opensM != 0) || opened && (at-c.opensM > 2 || c.opensM-at > 2) {
+			t.Errorf("%s, too fast up to %.0f m: open %t at %.0f m, want %.0f", c.trial.Direction, c.toM, opened, at,
+				c.opensM)
+		}
+		if opened {
+			continue
+		}
+		if !strings.HasPrefix(r.last, "too late: drive back to the start, ") || r.gate.Started() {
+			t.Errorf("%s, too fast up to %.0f m: %q", c.trial.Direction, c.toM, r.last)
+		}
+		r.drive(c.stoodAt, 8.3)
+		if r.look(5); r.last != "stop at the start" {
+			t.Error(r.last)
+		}
+		r.look(0)
+		at, opened = r.drive(c.endM, 8.3)
+		if !opened || at-c.againM > 2 || c.againM-at > 2 {
+			t.Errorf("%s, from the start again: open %t at %.0f m", c.trial.Direction, opened, at)
+		}
+	}
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	r.look(0)
+	r.drive(17, 8.3)
+	r.nowNs += 4e9
+	r.atM += 4 * 8.3
+	if at, opened := r.drive(100, 8.3); !opened || at > 60 {
+		t.Errorf("in the band all the time: open %t at %.0f m: %s", opened, at, r.last)
+	}
+}
