@@ -51,7 +51,7 @@ func (s schema) gateKeys() []field {
 		optional("speed_band", boolean{}, "Whether the GPS speed must be in acceptance.speed_band_mps").or(false),
 		optional("hold_s", number{0, 60, false, false, "s"}, "How long the speed must have been in the band").or(0),
 		optional("place_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}, "Where the car must have passed"),
-		optional("after_s", number{0, 3600, false, false, "s"}, "When the window opens at the earliest; with at_start after the car has stood at its start or mark for so long"),
+		optional("after_s", number{0, 3600, false, false, "s"}, "When the window opens at the earliest; with at_start so long after the car set off, or came to stand at its mark"),
 		optional("timeout_s", number{1, 3600, false, false, "s"}, "When the attempt is given up and rejected, from when the trial was armed, or the car stood at its start"),
 		optional("lead_s", number{0.1, 10, false, false, "s from the first GO to the window"}, "How much earlier than the window the first GO is sent"),
 	}

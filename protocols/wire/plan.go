@@ -267,7 +267,7 @@ type Gate struct {
 	HoldS float64 `json:"hold_s,omitempty" unit:"s" min:"0" max:"maxSeconds" campaign:"max=60,default=0"`
 	// where the car must have passed
 	PlaceM *float64 `json:"place_m,omitempty" unit:"m along the road from the roadside node's mark" min:"-maxMetres" max:"maxMetres" campaign:"min=-5000,max=5000"`
-	// when the window opens at the earliest; with at_start after the car has stood at its start or mark for so long
+	// when the window opens at the earliest; with at_start so long after the car set off, or came to stand at its mark
 	AfterS *float64 `json:"after_s,omitempty" unit:"s" min:"0" max:"maxSeconds" campaign:"max=3600"`
 	// when the attempt is given up and rejected, from when the trial was armed, or the car stood at its start
 	TimeoutS float64 `json:"timeout_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=1,max=3600"`

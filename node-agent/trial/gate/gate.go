@@ -73,7 +73,11 @@ func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 			return false, g.startDetail(fix, fresh)
 		}
 	}
-	if g.rule.AfterS != nil && float64(nowNs-g.startedNs) < *g.rule.AfterS*1e9 {
+	sinceNs := g.stoodNs // a car that is driven sets off; plan and rehearsal reckon from that
+	if g.parked() {
+		sinceNs = g.startedNs
+	}
+	if g.rule.AfterS != nil && float64(nowNs-sinceNs) < *g.rule.AfterS*1e9 {
 		return false, "waiting for the time"
 	}
 	if g.rule.SpeedBand && !g.bandHeld(nowNs, fix, fresh) {

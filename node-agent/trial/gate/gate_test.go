@@ -390,3 +390,24 @@ func TestASegmentIsNotDrivenLate(t *testing.T) {
 		t.Errorf("in the band all the time: open %t at %.0f m: %s", opened, at, r.last)
 	}
 }
+
+// after_s of a car that drives is counted from when it sets off, as plan and rehearsal reckon it, however long the
+// marshal holds it.
+func TestTheTimeOfADriveBeginsAsItSetsOff(t *testing.T) {
+	trial := outbound("depart", wire.Gate{AtStart: true, AfterS: new(30.0)})
+	r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	for range 400 {
+		r.look(0)
+	}
+	at, opened := r.drive(400, 8.3)
+	if want := 10 + 30.5*8.3; !opened || at < want-2 || at > want+2 {
+		t.Errorf("open %t at %.0f m, want 30 s and half a second after the start, at %.0f m", opened, at, want)
+	}
+	trial.Gate.SpeedBand = false
+	r = &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+	for range 400 {
+		if r.look(0) {
+			t.Fatal("it opened while the car stood")
+		}
+	}
+}
