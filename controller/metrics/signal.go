@@ -28,7 +28,7 @@ type Origin struct{ LatDeg, LonDeg float64 }
 // place is a position on the plane.
 func (o Origin) place(latDeg, lonDeg float64) Place {
 	const rad = math.Pi / 180
-	return Place{EastM: earth.MeanRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
+	return Place{EastM: earth.MeanRadiusM * earth.EastDeg(o.LonDeg, lonDeg) * rad * math.Cos(o.LatDeg*rad),
 		NorthM: earth.MeanRadiusM * (latDeg - o.LatDeg) * rad}
 }
 

@@ -13,6 +13,10 @@ const (
 // Reference System 1980").
 const MeanRadiusM = 6371008.8
 
+// EastDeg is how many degrees of longitude a place is east of another, the short way round: of two on either side of
+// the 180th meridian, too.
+func EastDeg(fromLonDeg, lonDeg float64) float64 { return math.Remainder(lonDeg-fromLonDeg, 360) }
+
 // Site is the place on Earth of a plane's origin.
 type Site struct{ LatDeg, LonDeg float64 }
 
@@ -31,9 +35,8 @@ func (s Site) LatLon(xM, yM float64) (latDeg, lonDeg float64) {
 
 // XY is the inverse of LatLon: where a place on Earth lies in the site's plane.
 func (s Site) XY(latDeg, lonDeg float64) (xM, yM float64) {
-	eastDeg := math.Mod(lonDeg-s.LonDeg+540, 360) - 180
 	meridian, vertical, cos := s.radii()
-	return eastDeg * math.Pi / 180 * vertical * cos, (latDeg - s.LatDeg) * math.Pi / 180 * meridian
+	return EastDeg(s.LonDeg, lonDeg) * math.Pi / 180 * vertical * cos, (latDeg - s.LatDeg) * math.Pi / 180 * meridian
 }
 
 // radii are those of curvature at the site, north to south and east to west,

@@ -52,3 +52,10 @@ func TestSiteAndPlaneAreInverse(t *testing.T) {
 		}
 	}
 }
+
+func TestEastDegTakesTheShortWay(t *testing.T) {
+	for _, c := range [][3]float64{{179.5, -179.5, 1}, {-179.5, 179.5, -1}, {8.25, 8.5, 0.25}, {-90, 90, 180},
+		{180, -180, 0}} {
+		near(t, "east", EastDeg(c[0], c[1]), c[2], 1e-12)
+	}
+}

@@ -90,7 +90,8 @@ func (k Track) Place(s float64) (position, bool) {
 		return position{}, false
 	}
 	share := (s - k.S[i-1]) / (k.S[i] - k.S[i-1])
-	p := position{Lat: k.Lat[i-1] + share*(k.Lat[i]-k.Lat[i-1]), Lon: k.Lon[i-1] + share*(k.Lon[i]-k.Lon[i-1])}
+	p := position{Lat: k.Lat[i-1] + share*(k.Lat[i]-k.Lat[i-1]),
+		Lon: k.Lon[i-1] + share*earth.EastDeg(k.Lon[i-1], k.Lon[i])}
 	if mps := k.fastest(i-1, i); mps > 0 {
 		p.OffM = changeMps2/2*(s-k.S[i-1])*(k.S[i]-s) + k.late(mps)
 	}
@@ -157,7 +158,7 @@ func (k Track) extrapolate(from, neighbour int, s float64) (position, bool) {
 		}
 		span := k.S[from] - k.S[neighbour]
 		v.northMps = (k.Lat[from] - k.Lat[neighbour]) * MetresPerDeg / span
-		v.eastMps = (k.Lon[from] - k.Lon[neighbour]) * MetresPerDeg * cos / span
+		v.eastMps = earth.EastDeg(k.Lon[neighbour], k.Lon[from]) * MetresPerDeg * cos / span
 	}
 	return position{
 		Lat:  k.Lat[from] + v.northMps*dt/MetresPerDeg,

@@ -1,6 +1,10 @@
 package track
 
-import "math"
+import (
+	"math"
+
+	"fieldmesh.dev/fieldmesh/internal/earth"
+)
 
 // RelativeSpanS is over how long a relative speed is taken: the difference of
 // two positions of one receiver errs by some decimetres.
@@ -72,5 +76,5 @@ func Apart(a, b Walk) (distanceM, relativeMps *float64) {
 // OffsetM is how far a place is north and east of another, on a plane.
 func OffsetM(fromLatDeg, fromLonDeg, latDeg, lonDeg float64) (northM, eastM float64) {
 	return (latDeg - fromLatDeg) * MetresPerDeg,
-		(lonDeg - fromLonDeg) * MetresPerDeg * math.Cos(fromLatDeg*math.Pi/180)
+		earth.EastDeg(fromLonDeg, lonDeg) * MetresPerDeg * math.Cos(fromLatDeg*math.Pi/180)
 }

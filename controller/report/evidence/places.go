@@ -25,15 +25,16 @@ func (o *origin) plane(latDeg, lonDeg float64) (xM, yM float64) {
 		*o = origin{latDeg, lonDeg, true}
 	}
 	perDegree := earth.MeanRadiusM * math.Pi / 180
-	return (lonDeg - o.lonDeg) * perDegree * math.Cos(o.latDeg*math.Pi/180), (latDeg - o.latDeg) * perDegree
+	return earth.EastDeg(o.lonDeg, lonDeg) * perDegree * math.Cos(o.latDeg*math.Pi/180),
+		(latDeg - o.latDeg) * perDegree
 }
 
 // Earth is where on Earth a place is, that is told in metres from the run's origin; nothing is known of it where no
 // GPS placed a node.
 func (d *Run) Earth(xM, yM float64) (latDeg, lonDeg float64, known bool) {
 	perDegree := earth.MeanRadiusM * math.Pi / 180
-	return d.origin.latDeg + yM/perDegree, d.origin.lonDeg +
-		xM/perDegree/math.Cos(d.origin.latDeg*math.Pi/180), d.origin.set
+	lonDeg = d.origin.lonDeg + xM/perDegree/math.Cos(d.origin.latDeg*math.Pi/180)
+	return d.origin.latDeg + yM/perDegree, earth.EastDeg(0, lonDeg), d.origin.set
 }
 
 // placesOf are the nodes' places in an attempt's window: the emulated field's

@@ -290,7 +290,7 @@ func (g *Gate) past(fix wire.GPS, fresh bool) (m float64, known bool) {
 func along(site, p point, bearingDeg float64) float64 {
 	rad := math.Pi / 180
 	north := (p.latDeg - site.latDeg) * rad * earth.MeanRadiusM
-	east := (p.lonDeg - site.lonDeg) * rad * earth.MeanRadiusM * math.Cos(site.latDeg*rad)
+	east := earth.EastDeg(site.lonDeg, p.lonDeg) * rad * earth.MeanRadiusM * math.Cos(site.latDeg*rad)
 	b := bearingDeg * rad
 	return north*math.Cos(b) + east*math.Sin(b)
 }

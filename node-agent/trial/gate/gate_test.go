@@ -411,3 +411,24 @@ func TestTheTimeOfADriveBeginsAsItSetsOff(t *testing.T) {
 		}
 	}
 }
+
+// The road may cross the 180th meridian.
+func TestARoadCrossesTheMeridian(t *testing.T) {
+	trial := outbound("segment", wire.Gate{AtStart: true, PlaceM: new(18.0)})
+	trial.Course.SiteLonDeg = new(180 - 20*degPerM)
+	g := New(trial, 1)
+	for nowNs, atM := int64(1), 10.0; atM < 60; nowNs, atM = nowNs+100e6, atM+0.83 {
+		lon, speed := 180-20*degPerM+atM*degPerM, 8.3
+		if lon >= 180 {
+			lon -= 360
+		}
+		if atM == 10 {
+			speed = 0
+		}
+		open, detail := g.Open(nowNs, wire.GPS{Mode: 3, FixAgeMs: new(50.0), SpeedMps: &speed, LatDeg: new(0.0),
+			LonDeg: &lon, TrackDeg: new(90.0)})
+		if open != (atM >= 18) {
+			t.Fatalf("at %.1f m: open %t, %s", atM, open, detail)
+		}
+	}
+}
