@@ -24,9 +24,8 @@ func (p *parse) checkCalibration(root *tree.Node) {
 	}
 }
 
-// calibrationTrials are the parked passes of a phase: every mark under every
-// combination of the factors that the phase names, in the file's order.
-// Factors that it does not name stay as the section trial has them.
+// calibrationTrials are the parked passes of a phase: every mark under every combination of the factors that the phase
+// names, in the file's order. Factors that it does not name stay as the section trial has them.
 func (p *parse) calibrationTrials(root, base *tree.Node, phase string, block int) []wire.Trial {
 	n := root.Lookup("calibration." + phase)
 	if n == nil || n.Shape != tree.Map || !n.Child("marks_m").Fine() {
@@ -85,6 +84,10 @@ func parked(trial, phase, mark *tree.Node) *tree.Node {
 		}
 	}
 	at, after := mark.At, phase.NumberOrZero("after_s")
+	atStart := trial.Lookup("gate.at_start")
+	if waits := trial.BoolAt("gate.at_start"); waits == nil || *waits { // a parked pass says it by its site
+		atStart = nil
+	}
 	out := tree.Without(trial, drop...)
 	for _, set := range []struct {
 		path  string
@@ -92,7 +95,8 @@ func parked(trial, phase, mark *tree.Node) *tree.Node {
 	}{
 		{"course.kind", tree.NewText("parked", at)}, {"course.mark_m", mark},
 		{"gate.after_s", tree.NewNumber(after, at)}, {"gate.timeout_s", tree.NewNumber(after+parkedTimeoutS, at)},
-		{"gate.lead_s", trial.Lookup("gate.lead_s")}, {"duration_s", phase.Child("duration_s")},
+		{"gate.lead_s", trial.Lookup("gate.lead_s")}, {"gate.at_start", atStart},
+		{"duration_s", phase.Child("duration_s")},
 	} {
 		if set.value != nil {
 			out = tree.Merge(out, tree.Nest(set.path, set.value))

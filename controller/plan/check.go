@@ -81,8 +81,7 @@ func (c *check) unfit(path, why, allowed string) {
 // has reports whether a key is there, at fault or not.
 func (c *check) has(path string) bool { return c.tree.Lookup(path) != nil }
 
-// lacks reports whether a key is surely not there: not misspelt, and not left
-// out by a faulty factor.
+// lacks reports whether a key is surely not there: not misspelt, and not left out by a faulty factor.
 func (c *check) lacks(path string) bool {
 	n := c.tree
 	for key := range strings.SplitSeq(path, ".") {
@@ -96,8 +95,7 @@ func (c *check) lacks(path string) bool {
 	return false
 }
 
-// role is the node that sender, receiver or initiator names, directly or by
-// another role; empty when it names none.
+// role is the node that sender, receiver or initiator names, directly or by another role; empty when it names none.
 func (c *check) role(key string) string {
 	name := c.tree.TextAt(key)
 	switch name {
@@ -111,8 +109,7 @@ func (c *check) role(key string) string {
 	return name
 }
 
-// accessPointFits: stations wait for their access point while they are armed,
-// and the initiator is armed last.
+// accessPointFits: stations wait for their access point while they are armed, and the initiator is armed last.
 func (c *check) accessPointFits() {
 	ap := c.accessPoint()
 	if ap == "" {

@@ -85,8 +85,7 @@ func (c *check) direction() string {
 	return cmp.Or(c.tree.TextAt("direction"), "outbound")
 }
 
-// duration is the window's length in seconds. A segment sets it: the window
-// is the time that the car spends on it.
+// duration is the window's length in seconds. A segment sets it: the window is the time that the car spends on it.
 func (c *check) duration() float64 {
 	if d := c.tree.NumberAt("duration_s"); d != nil {
 		return *d
@@ -163,12 +162,16 @@ func (c *check) gatePlace(kind string) {
 				formatNumber(*place), formatNumber(*start), formatNumber(*start))
 		}
 	default:
-		if kind == "parked" && c.has("course.site_lat_deg") && !c.p.archived { // the gate waits for the car at its mark
+		waits := m.BoolAt("gate.at_start")
+		parked := kind == "parked" && (waits == nil || *waits)
+		if parked && c.has("course.site_lat_deg") && !c.p.archived { // the gate waits for the car at its mark
 			c.need("course.heading_deg", "the true bearing of outbound, along which a parked car's mark is looked for")
 		}
 		without := "in a course of kind " + cmp.Or(kind, "none")
 		c.unfit("gate.place_m", without, "leave it out; depart and pass have places")
-		c.unfit("gate.at_start", without, "leave it out")
+		if kind != "parked" || parked {
+			c.unfit("gate.at_start", without, "leave it out")
+		}
 	}
 }
 
@@ -176,8 +179,7 @@ func (c *check) gatePlace(kind string) {
 // receiver may be a second old, and the car drives on meanwhile.
 const marginS = 1
 
-// gateTime asks that the gate can open at all: before its time-out, and on a
-// segment before the car has reached it.
+// gateTime asks that the gate can open at all: before its time-out, and on a segment before the car has reached it.
 func (c *check) gateTime(kind string, held bool) {
 	m := c.tree
 	timeout, after := m.NumberAt("gate.timeout_s"), m.NumberAt("gate.after_s")

@@ -40,3 +40,34 @@ func TestAMarkWithASiteNeedsTheRoadsBearing(t *testing.T) {
 		}
 	}
 }
+
+// A campaign may leave the marks to the driver, as on a road with a bend: its calibration passes keep that.
+func TestACalibrationPassNeedNotLookForItsMark(t *testing.T) {
+	driven := string(designFile("{speed: "+speeds+"}", "{repetitions: 1, order: as_listed}"))
+	const site = ", site_lat_deg: 50.1, site_lon_deg: 8.6, heading_deg: 90"
+	file := strings.NewReplacer("brake_mps2: 4", "brake_mps2: 4"+site,
+		"gate: {", "gate: {at_start: false, ").Replace(driven) +
+		"calibration: {before: {marks_m: [50, 150], duration_s: 20}}\n"
+	for _, c := range []struct {
+		file string
+		want bool
+	}{{file, false}, {strings.Replace(file, "at_start: false, ", "", 1), true}} {
+		p, err := Parse("f", []byte(c.file))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, x := range p.trials {
+			if x.Gate.AtStart != c.want {
+				t.Errorf("a trial of course %s waits for its start: %t, want %t", x.Course.Kind, x.Gate.AtStart, c.want)
+			}
+		}
+	}
+	parked := strings.NewReplacer("{kind: depart, start_m: 10, accel_mps2: 2.5, brake_mps2: 4,", "{kind: parked, "+
+		"mark_m: 50,", "speed_band: true, hold_s: 0.5, ", "after_s: 1, ", "  speed_mps: 5\n", "",
+		"speed_band_mps: 0.5, ", "", "factors: {speed: "+speeds+"}\n", "",
+		"calibration: {before: {marks_m: [50, 150], duration_s: 20}}\n", "").Replace(file)
+	if p, err := Parse("f", []byte(parked)); err != nil || p.trials[0].Gate.AtStart {
+		t.Errorf("parked: %v", err)
+	}
+}

@@ -21,8 +21,7 @@ type cell struct {
 	name    string // "speed=2.8 section=A", for messages
 }
 
-// cells are those of the design. They are nil, with the fault reported, when
-// there are too many.
+// cells are those of the design. They are nil, with the fault reported, when there are too many.
 func (p *parse) cells() []cell {
 	count := 1
 	for _, x := range p.factors {
@@ -52,8 +51,7 @@ func crossed(factors []factor) []cell {
 	return out
 }
 
-// expand checks every cell and lists the trials in order. What it returns
-// counts only when nothing was found at fault.
+// expand checks every cell and lists the trials in order. What it returns counts only when nothing was found at fault.
 func (p *parse) expand(root *tree.Node) []wire.Trial {
 	base := p.base(root)
 	cells := p.cells()
@@ -134,8 +132,7 @@ func (p *parse) trialOf(trial *tree.Node, cellName string) wire.Trial {
 	return c.decode()
 }
 
-// decode reads the merged tree. Values at fault are left out; the schedule is
-// then never used.
+// decode reads the merged tree. Values at fault are left out; the schedule is then never used.
 func (c *check) decode() wire.Trial {
 	m := c.tree
 	t := wire.Trial{Routing: wire.Routing{Protocol: noRouting}}
@@ -157,12 +154,11 @@ func (c *check) decode() wire.Trial {
 	return t
 }
 
-// placeM is where the gate opens, along the road from the roadside node's
-// mark. A campaign file means the outbound drive; inbound, a course is its
-// mirror image: about the roadside node, or for a segment about the segment.
+// placeM is where the gate opens, along the road from the roadside node's mark. A campaign file means the outbound
+// drive; inbound, a course is its mirror image: about the roadside node, or for a segment about the segment.
 //
-// A segment's gate stands before the segment by the way that the car makes
-// between GO and the window, so that the window opens at the segment's edge.
+// A segment's gate stands before the segment by the way that the car makes between GO and the window, so that the
+// window opens at the segment's edge.
 func (c *check) placeM() *float64 {
 	m := c.tree
 	speed, inbound := m.NumberAt("speed_mps"), c.direction() == "inbound"

@@ -229,8 +229,7 @@ func (c *check) wholeSeconds(name string, m *tree.Node, start, window float64) {
 		name, formatNumber(*lasts), formatNumber(window))
 }
 
-// flowEnd is the node at one end of a flow; from is the sender and to the
-// receiver unless the flow says otherwise.
+// flowEnd is the node at one end of a flow; from is the sender and to the receiver unless the flow says otherwise.
 func (c *check) flowEnd(m *tree.Node, key string) string {
 	role := m.TextAt(key)
 	if role == "" {

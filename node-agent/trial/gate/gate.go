@@ -180,13 +180,25 @@ func (g *Gate) offStart(fix wire.GPS, fresh bool) (offM float64, known bool) {
 	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
 		return 0, false
 	}
-	here := point{*fix.LatDeg, *fix.LonDeg}
-	alongM, acrossM := along(*g.site, here, g.course.HeadingDeg), along(*g.site, here, g.course.HeadingDeg+90)
+	alongM, acrossM := g.onRoad(fix)
 	startM := g.course.FromM(g.direction < 0)
 	if g.eitherSide() {
 		return math.Abs(math.Hypot(alongM, acrossM) - math.Hypot(startM, g.course.OffsetM)), true
 	}
 	return math.Max(math.Abs(alongM-startM), math.Abs(acrossM)-g.course.OffsetM), true
+}
+
+// onRoad is a fix in m from the roadside node, along the road's line and across.
+func (g *Gate) onRoad(fix wire.GPS) (alongM, acrossM float64) {
+	here := point{*fix.LatDeg, *fix.LonDeg}
+	return along(*g.site, here, g.course.HeadingDeg), along(*g.site, here, g.course.HeadingDeg+90)
+}
+
+// beside reports whether the car has come as far along the road's line as its start lies. What it is off then, it is
+// off across: 10 degrees of bearing are 26 m at 150 m.
+func (g *Gate) beside(fix wire.GPS) bool {
+	alongM, _ := g.onRoad(fix)
+	return !g.eitherSide() && math.Abs(alongM-g.course.FromM(g.direction < 0)) <= g.nearM()
 }
 
 // eitherSide reports whether the car may depart from the roadside node to either side: the bearing is not known then.
@@ -204,6 +216,8 @@ func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 		return "waiting for a GPS fix"
 	case offM > g.nearM() && g.late:
 		return fmt.Sprintf("too late: drive back to the start, %.0f m from here", offM)
+	case offM > g.nearM() && g.beside(fix):
+		return fmt.Sprintf("%.0f m beside the road's line: is course.heading_deg its true bearing?", offM)
 	case offM > g.nearM():
 		return fmt.Sprintf("drive to the %s, %.0f m from here", where, offM)
 	case g.beyond(fix):

@@ -432,3 +432,20 @@ func TestARoadCrossesTheMeridian(t *testing.T) {
 		}
 	}
 }
+
+// A car at its mark beside the line on which that is looked for is told so: a compass shows another north.
+func TestAParkedCarBesideTheLineIsToldSo(t *testing.T) {
+	trial := wire.Trial{Gate: wire.Gate{AtStart: true, AfterS: new(5.0), TimeoutS: 35},
+		Course: wire.Course{Kind: "parked", MarkM: new(150.0), OffsetM: 5, HeadingDeg: 100, SiteLatDeg: new(0.0),
+			SiteLonDeg: new(0.0)}}
+	for atM, want := range map[float64]string{
+		150: "21 m beside the road's line: is course.heading_deg its true bearing?",
+		155: "22 m beside the road's line: is course.heading_deg its true bearing?",
+		100: "drive to the mark, 52 m from here",
+	} {
+		r := &road{gate: New(trial, 1), nowNs: 1, atM: atM}
+		if r.look(0); r.last != want {
+			t.Errorf("at %.0f m: %q, want %q", atM, r.last, want)
+		}
+	}
+}
