@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/presence"
@@ -22,8 +23,7 @@ import (
 
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
-	// pulseInterval is the beat of the loop whose lateness shows that the agent did
-	// not run.
+	// pulseInterval is the beat of the loop whose lateness shows that the agent did not run.
 	pulseInterval = 50 * time.Millisecond
 	// restoreTime is the most that putting the machine back may take. A node of its own takes less than a second; of
 	// hundreds on one machine each waits for the others, as the kernel takes out one network device at a time.
@@ -44,9 +44,8 @@ func beat(t wire.Trial, node string) time.Duration {
 	return time.Second / time.Duration(*t.RelaySampleHz)
 }
 
-// watched reports whether a node tells for how long it stood still. Of hundreds of
-// nodes most only relay, and each beat wakes a process: they are not watched where
-// the plan has them sampled less often.
+// watched reports whether a node tells for how long it stood still. Of hundreds of nodes most only relay, and each beat
+// wakes a process: they are not watched where the plan has them sampled less often.
 func watched(t wire.Trial, node string) bool { return beat(t, node) <= sampleInterval }
 
 // attempt is one attempt at one trial, from arming to kept.
@@ -117,8 +116,7 @@ func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (
 	return e.view(), nil
 }
 
-// arm is Arm for callers that need no lease: a controller's, a peer's GO, and
-// the node itself when it goes on alone.
+// arm is Arm for callers that need no lease: a controller's, a peer's GO, and the node itself when it goes on alone.
 func (e *Engine) arm(ctx context.Context, k wire.TrialKey) error {
 	a, err := e.admit(ctx, k)
 	if err != nil {
@@ -266,7 +264,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.change(ctx, setsRadio(caps)); err != nil {
+	g := gate.New(a.trial, e.deps.Clock.BootNs())
+	set := func(ctx context.Context, _ bool) error { return a.change(ctx, setsRadio(caps)) }
+	if err := a.untilBack(ctx, g, a.outOfReach, set); err != nil {
 		return err
 	}
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
@@ -320,11 +320,10 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.startSampling()
-	return a.awaitRouting(ctx)
+	return a.untilBack(ctx, g, isNotReady, a.awaitRouting)
 }
 
-// watchRouting watches the trial's routing daemon: one that goes ends the
-// attempt, as failed.
+// watchRouting watches the trial's routing daemon: one that goes ends the attempt, as failed.
 func (a *attempt) watchRouting(ctx context.Context) error {
 	if !needs.HasDaemon(a.trial.Routing) || a.engine.deps.Routing == nil {
 		return nil
@@ -339,8 +338,7 @@ func (a *attempt) watchRouting(ctx context.Context) error {
 	return a.followReadiness()
 }
 
-// startCapture begins the capture, if the trial wants one, before the first
-// packet of a flow can come.
+// startCapture begins the capture, if the trial wants one, before the first packet of a flow can come.
 func (a *attempt) startCapture(ctx context.Context) error {
 	if a.trial.Capture == nil {
 		return nil
@@ -354,8 +352,7 @@ func (a *attempt) startCapture(ctx context.Context) error {
 	return nil
 }
 
-// change makes the changes that the run and the trial need, and records those
-// that were not in force already.
+// change makes the changes that the run and the trial need, and records those that were not in force already.
 func (a *attempt) change(ctx context.Context, radio bool) error {
 	e := a.engine
 	if err := a.resolveTransport(); err != nil {
@@ -455,8 +452,7 @@ func (a *attempt) startSampling() {
 	}
 }
 
-// emit takes one sample: to the spool, to the live view, and, when it is a
-// covariate, to what the initiator judges by.
+// emit takes one sample: to the spool, to the live view, and, when it is a covariate, to what the initiator judges by.
 func (a *attempt) emit(tBootNs int64, b wire.Body) error {
 	if err := a.engine.recordAt(tBootNs, a.key, b); err != nil {
 		return err
@@ -490,7 +486,7 @@ func (a *attempt) patience() time.Duration {
 	if !a.engine.leaseHeld() { // other peers may arm after this one
 		most += max(lateJoin, a.trial.Routing.ReadyLimit())
 	}
-	return most + time.Duration((g.ReturnS()+g.TimeoutS+g.LeadS)*float64(time.Second))
+	return most + time.Duration((a.trial.ReturnArmingS()+g.ReturnS()+g.TimeoutS+g.LeadS)*float64(time.Second))
 }
 
 // run is the attempt's life from armed to kept.
@@ -570,8 +566,7 @@ func (a *attempt) awaitClose() error {
 	return nil
 }
 
-// sleepUntil waits for a moment of the boot clock; it returns the cause when
-// the attempt is aborted before.
+// sleepUntil waits for a moment of the boot clock; it returns the cause when the attempt is aborted before.
 func (a *attempt) sleepUntil(bootNs int64) error {
 	for {
 		left := time.Duration(bootNs - a.engine.deps.Clock.BootNs())

@@ -12,9 +12,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// edge samples the flows' sockets at an edge of the window, and records when
-// that was done. The samples bear the time at which the kernel had answered: a
-// node that was held up shows how late it is.
+// edge samples the flows' sockets at an edge of the window, and records when that was done. The samples bear the time
+// at which the kernel had answered: a node that was held up shows how late it is.
 func (a *attempt) edge(name string, dueNs int64) error {
 	bodies, missed, err := a.sockets.Edge(name, a.engine.deps.Clock.BootNs())
 	if err != nil {
@@ -48,8 +47,7 @@ const (
 	approachEvery = 2 * time.Millisecond
 )
 
-// early is what the sockets had before an edge: not before they were asked, and
-// not after it.
+// early is what the sockets had before an edge: not before they were asked, and not after it.
 type early struct {
 	askedNs, answeredNs int64
 	samples             []wire.Body
@@ -72,9 +70,8 @@ func (e *early) has(atEdge []wire.Body) bool {
 	return true
 }
 
-// approach samples the sockets when an edge is near, and returns how long to wait
-// until that is due again; 0: the edge has come. Of the samples the last are kept
-// that the kernel had answered before the edge: its own may come late.
+// approach samples the sockets when an edge is near, and returns how long to wait until that is due again; 0: the edge
+// has come. Of the samples the last are kept that the kernel had answered before the edge: its own may come late.
 func (a *attempt) approach(name string, dueNs int64) time.Duration {
 	clock := a.engine.deps.Clock
 	asked := clock.BootNs()
@@ -117,8 +114,7 @@ func (a *attempt) closeControl(ctx context.Context) error {
 		"control port: the network under test reaches it, by TLS and known keys only")
 }
 
-// try makes a change without which the trial is right too; where it cannot be
-// made, a record says what that means.
+// try makes a change without which the trial is right too; where it cannot be made, a record says what that means.
 func (a *attempt) try(ctx context.Context, scope string, c change.Change, without string) error {
 	e := a.engine
 	applied, err := e.deps.Host.Apply(ctx, scope, []change.Change{c})

@@ -236,6 +236,7 @@ type fakeGPS struct {
 	clk    clock.Clock
 	speed  float64
 	period time.Duration
+	northM atomic.Int64 // of 50 degrees
 }
 
 func (g *fakeGPS) Tick() wire.GPS { f, _ := g.Last(); return f }
@@ -250,7 +251,7 @@ func (g *fakeGPS) Last() (wire.GPS, bool) {
 		hz = ptr(1 / g.period.Seconds())
 	}
 	return wire.GPS{Mode: 3, Connected: true, RateHz: hz, FixAgeMs: ptr(float64(now-fix) / 1e6), FixBootNs: &fix,
-		SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
+		SpeedMps: ptr(g.speed), LatDeg: ptr(50.0 + float64(g.northM.Load())/111195), LonDeg: ptr(8.0)}, true
 }
 
 // fakeFlows counts the processes that it starts; they end when stopped or at once.

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -45,6 +47,31 @@ func (a *attempt) initiate() {
 		a.giveUp(err)
 	}
 }
+
+// untilBack has the initiator do what may fail as long as its car is out of reach: again while the car comes back to
+// its start, and once more there. passes reports of which errors that is to be expected.
+func (a *attempt) untilBack(ctx context.Context, g *gate.Gate, passes func(error) bool,
+	do func(ctx context.Context, returns bool) error) error {
+	for e := a.engine; ; {
+		fix, _ := e.deps.GPS.Last()
+		returns, detail := g.Returns(e.deps.Clock.BootNs(), fix)
+		if returns = returns && a.trial.Initiator == e.cfg.Node; returns {
+			a.tellWait(detail, true)
+		}
+		if err := do(ctx, returns); err == nil || !returns || !passes(err) || pause.For(ctx, autopilotEvery) != nil {
+			return err
+		}
+	}
+}
+
+// outOfReach reports whether a change may have failed because the node is out of reach of the network that it joins.
+func (a *attempt) outOfReach(err error) bool {
+	r, refused := a.trial.Radio, new(*change.Refused)
+	return r.HasAccessPoint() && r.AccessPoint != a.engine.cfg.Node && !errors.As(err, refused) &&
+		!errors.As(err, new(fault)) && !errors.Is(err, host.ErrAway)
+}
+
+func isNotReady(err error) bool { return errors.Is(err, errRoutingNotReady) }
 
 // giveUp ends the attempt for a reason, unless it has been ended already.
 func (a *attempt) giveUp(err error) {

@@ -27,16 +27,14 @@ const (
 	// peer whose answer took longer is asked again, goMost times in all.
 	goFine = 10 * time.Millisecond
 	goMost = 5
-	// goQuiet is how long before the window GO falls silent, so that nothing
-	// of it is in the air when the window opens.
+	// goQuiet is how long before the window GO falls silent, so that nothing of it is in the air when the window opens.
 	goQuiet = 100 * time.Millisecond
 	// lateArm is what a peer may take to arm itself when GO finds that nobody had it do so. Asked to before the gate
 	// it has as long as who asks waits, up to lateJoin, which is what two calls to the host process may take: one may
 	// have it join a network, or give one up.
 	lateArm  = 2 * time.Second
 	lateJoin = 90 * time.Second
-	// meshAfter is how many unanswered GOs on the control link send the next
-	// ones over the mesh as well.
+	// meshAfter is how many unanswered GOs on the control link send the next ones over the mesh as well.
 	meshAfter = 3
 	// refusedEvery is how often at most a forged GO is logged.
 	refusedEvery = time.Second
@@ -164,9 +162,8 @@ func clip(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// giveWay ends an attempt that its initiator gave up after this node had armed, or
-// had answered GO. A running one gives way to a later one only, so that an old GO
-// sent again cannot end it.
+// giveWay ends an attempt that its initiator gave up after this node had armed, or had answered GO. A running one gives
+// way to a later one only, so that an old GO sent again cannot end it.
 func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
 	if state == wire.StateArmed || state == wire.StateRunning && later {
@@ -182,8 +179,7 @@ func mayTake(g wire.Go) time.Duration {
 	return max(lateArm, min(time.Duration(g.StartInUs)*time.Microsecond, lateJoin))
 }
 
-// armLate arms for an attempt that no controller has armed here. An error says
-// at once that this node cannot take part.
+// armLate arms for an attempt that no controller has armed here. An error says at once that this node cannot take part.
 func (e *Engine) armLate(ctx context.Context, k wire.TrialKey, within time.Duration) error {
 	var a *attempt
 	looking, enough := context.WithTimeout(ctx, lateArm)
@@ -225,8 +221,7 @@ func (a *attempt) order(o goOrder) {
 	}
 }
 
-// opensAt is called by the attempt's own goroutine, which alone reads what it
-// sets without the lock.
+// opensAt is called by the attempt's own goroutine, which alone reads what it sets without the lock.
 func (a *attempt) opensAt(bootNs int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -292,9 +287,8 @@ func (p *peer) sure(kind string) bool {
 		len(p.asked) >= goMost)
 }
 
-// to is where a repetition goes: by the control link where there is one, by all
-// paths when that stays silent, and by no other than the one that answered
-// while the peer waits, so that its mesh is left alone.
+// to is where a repetition goes: by the control link where there is one, by all paths when that stays silent, and by no
+// other than the one that answered while the peer waits, so that its mesh is left alone.
 func (p *peer) to(nonce uint64) []*net.UDPAddr {
 	switch {
 	case p.heardBy != nil && nonce-p.heardAt <= meshAfter:
@@ -332,9 +326,8 @@ func (a *attempt) peers() ([]*peer, error) {
 	return out, nil
 }
 
-// readyPeers has every peer arm itself where no controller has done so, before
-// the gate: what it takes would else come between the gate and the window. It
-// asks until they are ready or untilNs. A peer that stays silent interrupts the
+// readyPeers has every peer arm itself where no controller has done so, before the gate: what it takes would else come
+// between the gate and the window. It asks until they are ready or untilNs. A peer that stays silent interrupts the
 // attempt: nobody has driven for it, and none of the trial's attempts is used up.
 func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
@@ -388,8 +381,7 @@ func (e *Engine) hasEnded() bool {
 // errGoUnanswered says that an exchange's time has run out.
 const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 
-// exchangeGo repeats a GO of one type until every peer has answered, or until
-// it is time to fall silent before untilNs.
+// exchangeGo repeats a GO of one type until every peer has answered, or until it is time to fall silent before untilNs.
 func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, untilNs int64) error {
 	e := a.engine
 	conn, err := link.ListenUDP(ctx, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), e.cfg.Bound)

@@ -97,8 +97,7 @@ func (a *attempt) endSampler() error {
 	return err
 }
 
-// restore puts back what the trial changed. It fails the attempt when a change
-// was not in force to the end.
+// restore puts back what the trial changed. It fails the attempt when a change was not in force to the end.
 func (a *attempt) restore() (wire.RestoreReport, error) {
 	// Its own context: an aborted attempt must be put back all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
@@ -129,9 +128,8 @@ func hostRestarted() error {
 		Text: "the privileged half was restarted during the attempt"}
 }
 
-// stillInForce checks whether what the attempt needs is in force as it was made.
-// The privileged half puts everything back when it is restarted, when a
-// person tells it to, and when nobody has called it for long.
+// stillInForce checks whether what the attempt needs is in force as it was made. The privileged half puts everything
+// back when it is restarted, when a person tells it to, and when nobody has called it for long.
 func (a *attempt) stillInForce(ctx context.Context) error {
 	st, err := a.engine.deps.Host.Status(ctx)
 	if err != nil {
@@ -163,8 +161,7 @@ func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
 	}
 }
 
-// judge is the node's provisional verdict. Only the initiator has the
-// covariates; another node knows whether it failed.
+// judge is the node's provisional verdict. Only the initiator has the covariates; another node knows whether it failed.
 func (a *attempt) judge(reason error) wire.Verdict {
 	if reason != nil {
 		return wire.Verdict{TrialKey: a.key, Outcome: outcomeOf(reason), Reason: reasonOf(reason)}

@@ -105,8 +105,7 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 	return e.take(ctx, plan)
 }
 
-// untouched: nothing has happened in the run that is held, so that its
-// controller may have discarded it; e.mu is held.
+// untouched: nothing has happened in the run that is held, so that its controller may have discarded it; e.mu is held.
 func (e *Engine) untouched() bool {
 	return e.current == nil && !e.started && len(e.verdicts) == 0
 }
@@ -416,9 +415,8 @@ func (e *Engine) Forget(run string, drop func() error) error {
 	return drop()
 }
 
-// Busy reports whether the machine should stay as the run has set it up: an
-// attempt is under way, or a begun run still has something to do and is not
-// forsaken.
+// Busy reports whether the machine should stay as the run has set it up: an attempt is under way, or a begun run still
+// has something to do and is not forsaken.
 func (e *Engine) Busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

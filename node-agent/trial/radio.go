@@ -33,11 +33,9 @@ func isReal(caps *wire.Caps) bool {
 	return setsRadio(caps) || caps != nil && caps.Driver == wire.AndroidDriver
 }
 
-// withRadio adds the joining of the trial's network, and before everything else
-// makes whatever manages the radio for the machine's user leave it alone. Joining
-// takes seconds, so where all trials of a run have one radio it is joined once;
-// else it belongs to the trial. An interface beside the machine's own is made
-// first, and so is removed last.
+// withRadio adds the joining of the trial's network, and before everything else makes whatever manages the radio for
+// the machine's user leave it alone. Joining takes seconds, so where all trials of a run have one radio it is joined
+// once; else it belongs to the trial. An interface beside the machine's own is made first, and so is removed last.
 func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config,
 	run, trial []change.Change) (withRun, withTrial []change.Change) {
 	r, node, iface := t.Radio, cfg.Node, cfg.Interface
@@ -107,9 +105,8 @@ func virtual(plan wire.RunPlan, cfg Config) change.Virtual {
 // setByPlan is false for a plan that leaves the radio as it is.
 func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 
-// findRadio returns the radio of a trial that needs one, set as the plan wants it
-// or to be set so by the host process; nil for a trial that leaves the
-// interface as it is.
+// findRadio returns the radio of a trial that needs one, set as the plan wants it or to be set so by the host process;
+// nil for a trial that leaves the interface as it is.
 func (e *Engine) findRadio(ctx context.Context, want wire.Radio) (*wire.Caps, error) {
 	if !setByPlan(want) {
 		return nil, e.leftAsItIs()

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// readyEvery is how often routing is checked, and the peers are asked,
-	// while arming waits for it.
+	// readyEvery is how often routing is checked, and the peers are asked, while arming waits for it.
 	readyEvery = 250 * time.Millisecond
 	// notLooked is what a node waits for before it has looked once.
 	notLooked = "its routing has not been looked at yet"
@@ -23,8 +22,7 @@ const (
 // errRoutingNotReady says that arming waited for routing in vain.
 const errRoutingNotReady = coded(wire.ReasonRoutingNotReady)
 
-// routingNeed is what a node's own routing must have before the trial's window
-// may open.
+// routingNeed is what a node's own routing must have before the trial's window may open.
 type routingNeed struct {
 	routes   []netip.Addr // to these nodes
 	neighbor bool         // at least one that hears this node
@@ -68,8 +66,7 @@ func (a *attempt) needsOfRouting() (routingNeed, error) {
 	return need, nil
 }
 
-// followReadiness looks at this node's own routing until it has what the trial
-// needs, and records how long that took.
+// followReadiness looks at this node's own routing until it has what the trial needs, and records how long that took.
 func (a *attempt) followReadiness() error {
 	if a.routing == nil {
 		return nil
@@ -132,7 +129,7 @@ func (a *attempt) waitsFor() string {
 
 // awaitRouting has the initiator wait until routing has what the trial needs,
 // here and at every peer: only then is it armed, and the gate looked at.
-func (a *attempt) awaitRouting(ctx context.Context) error {
+func (a *attempt) awaitRouting(ctx context.Context, returns bool) error {
 	e := a.engine
 	limit := a.trial.Routing.ReadyLimit()
 	if a.routing == nil || limit == 0 || a.trial.Initiator != e.cfg.Node {
@@ -142,7 +139,9 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.tellWait("waiting for routing", a.trial.Gate.AtStart)
+	if !returns {
+		a.tellWait("waiting for routing", a.trial.Gate.AtStart)
+	}
 	within, until := limit, int64(0)
 	ask := func(joins bool, most time.Duration) error {
 		for _, p := range peers {

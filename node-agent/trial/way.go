@@ -15,9 +15,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// checkWays reads back, with the run's changes in force, by which interface packets
-// to the trial's other nodes in this node's own network leave. By another one the
-// trial would measure another network, or nothing.
+// checkWays reads back, with the run's changes in force, by which interface packets to the trial's other nodes in this
+// node's own network leave. By another one the trial would measure another network, or nothing.
 func (a *attempt) checkWays() error {
 	if err := a.waysLeave(a.trial.Nodes(), false, false); err != nil {
 		return fmt.Errorf("route: %w", err)
@@ -25,11 +24,9 @@ func (a *attempt) checkWays() error {
 	return nil
 }
 
-// checkFlowsWays is checkWays in the attempt, for packets to the other ends of this
-// node's flows.
-// A routing daemon may lead them into its own device, and may have none to a node
-// that is out of reach. While the interface has no carrier there is none either: that
-// is an outage, and what got through is the result.
+// checkFlowsWays is checkWays in the attempt, for packets to the other ends of this node's flows. A routing daemon may
+// lead them into its own device, and may have none to a node that is out of reach. While the interface has no carrier
+// there is none either: that is an outage, and what got through is the result.
 func (a *attempt) checkFlowsWays() error {
 	var ends []string
 	for _, f := range a.flows {
@@ -93,9 +90,8 @@ func ofDaemon(iface string) bool {
 	return iface == batman.Device || strings.HasPrefix(iface, control.Device)
 }
 
-// wayWatch ends an attempt in which packets to an end of a flow come to leave by
-// another interface: what the window measured was another network then, or nothing.
-// The samplers' beat finds what is there for a moment only.
+// wayWatch ends an attempt in which packets to an end of a flow come to leave by another interface: what the window
+// measured was another network then, or nothing. The samplers' beat finds what is there for a moment only.
 type wayWatch struct{ *attempt }
 
 // Name names it as a source of samples, of which it gives none.

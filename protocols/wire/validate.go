@@ -155,6 +155,16 @@ func (g Gate) ReturnS() float64 {
 	return 0
 }
 
+// ReturnArmingS is how much longer the initiator may take to arm, because the car comes back into reach meanwhile:
+// there it joins the network of another, and routing has its time once more.
+func (t *Trial) ReturnArmingS() float64 {
+	ready := t.Routing.ReadyLimit().Seconds()
+	if t.Gate.AtStart && (ready > 0 || t.Radio.HasAccessPoint() && t.Radio.AccessPoint != t.Initiator) {
+		return ReturnS + ready
+	}
+	return 0
+}
+
 // FromM is where the car stands before it sets off, or parked: in m along the road from the roadside node's mark.
 // Inbound, a course is its mirror image: about the roadside node, or for a segment about the segment.
 func (o Course) FromM(inbound bool) float64 {

@@ -60,7 +60,8 @@ func (w *worker) clocks(doing string, t wire.Trial, k wire.TrialKey, then func()
 func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 	names := t.Nodes()
 	within := armWithin + time.Duration(len(names))*armEach + t.Routing.ReadyLimit()
-	some := func(nodes []string, then func([]*Fault)) {
+	returns := time.Duration(t.ReturnArmingS() * float64(time.Second)) // the car, of the initiator's
+	some := func(nodes []string, within time.Duration, then func([]*Fault)) {
 		w.each(nodes, func(string) Op { return Arm{k, within} }, func(answers map[string]Answer) {
 			var faults []*Fault
 			for _, n := range nodes {
@@ -72,12 +73,12 @@ func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 			then(faults)
 		})
 	}
-	some(names[1:], func(faults []*Fault) {
+	some(names[1:], within, func(faults []*Fault) {
 		if len(faults) > 0 {
 			then(faults)
 			return
 		}
-		some(names[:1], then)
+		some(names[:1], within+returns, then)
 	})
 }
 

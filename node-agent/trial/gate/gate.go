@@ -105,6 +105,12 @@ func (g *Gate) WithinS() float64 {
 // Started reports whether the car has stood at its start, where it must.
 func (g *Gate) Started() bool { return g.startedNs != 0 }
 
+// Returns reports whether the car has yet to come to its start, and may take longer, and what the gate waits for.
+func (g *Gate) Returns(nowNs int64, fix wire.GPS) (yet bool, detail string) {
+	_, detail = g.Open(nowNs, fix)
+	return !g.Started() && nowNs <= g.LimitNs(), detail
+}
+
 // LimitNs is until when the gate must open.
 func (g *Gate) LimitNs() int64 {
 	limitNs := max(g.armedNs, g.stoodNs) + int64(g.WithinS()*1e9)
