@@ -72,6 +72,7 @@ type call struct {
 	query  url.Values
 	body   []byte
 	within time.Duration
+	lines  bool // the whole lines of an answer that broke off are of use
 }
 
 // answer is what came back with status 200.
@@ -80,7 +81,7 @@ type answer struct {
 	body   []byte
 }
 
-// do makes a call, again when its connection failed.
+// do makes a call, again when its connection failed. Beside an error there is what came of an answer of lines.
 func (c *Client) do(ctx context.Context, k call) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.within)
 	defer cancel()
@@ -90,10 +91,11 @@ func (c *Client) do(ctx context.Context, k call) (answer, error) {
 		if err == nil {
 			return a, nil
 		}
-		if attempt == len(retryAfter) || !isConnectionError(err) {
-			return answer{}, c.explain(k, err, time.Since(began))
+		a.body = a.body[:bytes.LastIndexByte(a.body, '\n')+1]
+		if k.lines && len(a.body) > 0 {
+			return a, c.explain(k, err, time.Since(began))
 		}
-		if pause.For(ctx, retryAfter[attempt]) != nil {
+		if attempt == len(retryAfter) || !isConnectionError(err) || pause.For(ctx, retryAfter[attempt]) != nil {
 			return answer{}, c.explain(k, err, time.Since(began))
 		}
 	}
@@ -116,16 +118,20 @@ func (c *Client) once(ctx context.Context, k call) (answer, error) {
 	return read(ctx, response)
 }
 
-// read reads an answer that came before its deadline.
+// read reads an answer that came before its deadline. Beside an error there is what came of one with status 200.
 func read(ctx context.Context, response *http.Response) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerMost+1))
+	a := answer{header: response.Header, body: body}
+	if response.StatusCode != http.StatusOK {
+		a = answer{}
+	}
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return answer{}, err
+		return a, err
 	}
 	// A node whose caller hangs up ends its answer with what it has, and that
 	// may still arrive while the connection closes.
 	if err := ctx.Err(); err != nil {
-		return answer{}, err
+		return a, err
 	}
 	if len(body) > answerMost {
 		return answer{}, fmt.Errorf("the answer exceeds %d bytes", answerMost)
@@ -133,7 +139,7 @@ func read(ctx context.Context, response *http.Response) (answer, error) {
 	if response.StatusCode != http.StatusOK {
 		return answer{}, refusal(response.StatusCode, body)
 	}
-	return answer{header: response.Header, body: body}, nil
+	return a, nil
 }
 
 // refusal reads the error that the node answered with.
@@ -307,7 +313,8 @@ func (c *Client) LetIn(ctx context.Context, apps wire.Apps) (wire.Apps, error) {
 // sequence number of an epoch, one JSON object each without newline. With
 // nothing there it waits, at most so long (30 s at most). When the node's
 // epoch is another one than asked for, the answer starts from that epoch's
-// beginning: compare.
+// beginning: compare. Of an answer that broke off, the records that came whole are
+// given beside the error.
 func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit int,
 	wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error) {
 	query := url.Values{"after": {strconv.FormatUint(after, 10)}}
@@ -323,10 +330,10 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 		query.Set("wait_ms", strconv.FormatInt(wait.Milliseconds(), 10))
 	}
 	k := call{doing: fmt.Sprintf("read records after %d", after), method: http.MethodGet, path: "/v1/records",
-		query: query, within: wait + slowTime}
-	a, err := c.do(ctx, k)
-	if err != nil {
-		return nil, "", 0, err
+		query: query, within: wait + slowTime, lines: true}
+	a, broke := c.do(ctx, k)
+	if broke != nil && len(a.body) == 0 {
+		return nil, "", 0, broke
 	}
 	newEpoch = a.header.Get("Fieldmesh-Epoch")
 	last, err = strconv.ParseUint(a.header.Get("Fieldmesh-Last"), 10, 64)
@@ -337,7 +344,22 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 	for line := range bytes.Lines(a.body) {
 		lines = append(lines, bytes.TrimSuffix(line, []byte("\n")))
 	}
-	return lines, newEpoch, last, nil
+	if broke != nil {
+		lines, last = upToLast(lines, newEpoch, after)
+	}
+	return lines, newEpoch, last, broke
+}
+
+// upToLast are the lines up to the last that tells its number in the epoch, and this number: of an answer that broke
+// off, its header names one that did not come.
+func upToLast(lines [][]byte, epoch string, after uint64) (known [][]byte, last uint64) {
+	for i := len(lines); i > 0; i-- {
+		var h wire.Header
+		if json.Unmarshal(lines[i-1], &h) == nil && h.Epoch == epoch && h.Seq > 0 {
+			return lines[:i], h.Seq
+		}
+	}
+	return nil, after
 }
 
 // Capture reads at most limit bytes of an attempt's packet capture from an

@@ -324,6 +324,50 @@ func TestBrokenConnectionsAreTriedAgain(t *testing.T) {
 	}
 }
 
+// A link that is weak, or holds for seconds at a time, carries some of an answer: the records that came whole are not
+// asked for again.
+func TestRecordsOfAnAnswerThatBrokeOffAreKept(t *testing.T) {
+	const whole = `{"epoch":"e1","seq":3}` + "\n" + `{"epoch":"e1","seq":7}` + "\n"
+	for name, c := range map[string]struct {
+		body   string
+		stalls bool
+		want   int
+	}{
+		"in a line":            {whole + `{"epoch":"e1","se`, false, 2},
+		"after a line":         {whole, false, 2},
+		"by its deadline":      {whole + `{`, true, 2},
+		"in the first line":    {`{"epoch":"e1"`, false, 0},
+		"with another epoch":   {whole + `{"epoch":"e2","seq":1}` + "\n", false, 2},
+		"with what is no line": {whole + "no record\n", false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			a := newAgent(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				w.Header().Set("Fieldmesh-Epoch", "e1")
+				w.Header().Set("Fieldmesh-Last", "5000")
+				w.Header().Set("Content-Length", "100000")
+				_, _ = io.WriteString(w, c.body)
+				_ = http.NewResponseController(w).Flush()
+				if c.stalls {
+					<-r.Context().Done()
+				}
+				panic(http.ErrAbortHandler)
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			lines, epoch, last, err := a.usual(t).Records(ctx, "e1", 2, 0, 0)
+			if err == nil {
+				t.Error("nobody is told that it broke off")
+			}
+			if len(lines) != c.want || c.want > 0 && (epoch != "e1" || last != 7 || asked.Load() != 1) {
+				t.Errorf("%d lines of epoch %q up to %d, asked %d times: %v", len(lines), epoch, last, asked.Load(),
+					err)
+			}
+		})
+	}
+}
+
 func TestRefusalsAreNotTriedAgain(t *testing.T) {
 	var asked atomic.Int32
 	a := newAgent(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

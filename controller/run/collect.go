@@ -21,9 +21,12 @@ import (
 )
 
 const (
-	collectWait  = 5 * time.Second
-	collectLimit = 5000
-	confirmEvery = 5 * time.Second
+	collectWait = 5 * time.Second
+	// A node is asked for so many records at once. A link that is weak, or holds for seconds at
+	// a time, breaks a large answer off, and what was under way of it is sent in vain.
+	collectLimit  = 5000
+	collectFewest = 100
+	confirmEvery  = 5 * time.Second
 	// confirmPatience is for the last of these, which nothing but room hangs on.
 	confirmPatience = 2 * time.Second
 
@@ -40,7 +43,8 @@ const (
 	waitingRest = time.Second
 )
 
-// source is a node whose records are collected.
+// source is a node whose records are collected. Records has the lines that came, also
+// beside an error.
 type source interface {
 	Records(ctx context.Context, epoch string, after uint64, limit int,
 		wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
@@ -61,6 +65,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	told := at // what the node knows that the archive has
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
+	limit := collectLimit
 	behind := false
 	var unkept time.Time // since when nothing can be kept; zero: it can
 	defer func() {
@@ -72,7 +77,8 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		var lines [][]byte
 		var next wire.SpoolPosition
 		var err error
-		l.quiet.speak(ctx, func() { lines, next, err = l.copyRecords(ctx, name, c, at, l.holdFor()) })
+		asked := limit
+		l.quiet.speak(ctx, func() { lines, next, err = l.copyRecords(ctx, name, c, at, &limit, l.holdFor()) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -118,7 +124,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		switch {
 		case l.mesh():
 			_ = pause.For(ctx, cmp.Or(l.s.lookEvery, time.Second)) // it does not wait at the node
-		case len(lines) > 0 && len(lines) < collectLimit:
+		case len(lines) > 0 && len(lines) < asked:
 			l.pace.rest(ctx, time.Duration(len(l.Nodes))*time.Second/answersPerS)
 		}
 	}
@@ -179,13 +185,19 @@ func (l *openLane) holdFor() time.Duration {
 	return collectWait
 }
 
-// copyRecords copies what follows a position, waiting at most so long for it,
-// and returns the position after it.
-func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition,
+// copyRecords copies up to limit records that follow a position, waiting at most so long
+// for them, and returns the position after them. The limit is then what to ask for next:
+// less after an answer that did not come whole, more after one that did.
+func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition, limit *int,
 	wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
-	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, wait)
+	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, *limit, wait)
 	next := wire.SpoolPosition{Epoch: epoch, Seq: last}
 	if err != nil {
+		*limit = max(*limit/2, collectFewest)
+	} else {
+		*limit = min(2**limit, collectLimit)
+	}
+	if len(lines) == 0 && err != nil {
 		return nil, next, fmt.Errorf("%s is out of reach: %w", name, err)
 	}
 	if len(lines) == 0 {

@@ -3,15 +3,19 @@ package run
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -59,14 +63,7 @@ func TestTheLastRecordsAreConfirmedAtTheEnd(t *testing.T) {
 // Nodes that hold another run by now are only copied from. What the archive has then, they need not keep.
 func TestWhatIsCopiedIsConfirmed(t *testing.T) {
 	f := &fakeSource{lines: [][]byte{[]byte("{}")}, asked: make(chan wire.SpoolPosition, 10)}
-	a, err := archive.Create(filepath.Join(t.TempDir(), "run"),
-		synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}}
-	l := newOpenLane(s, 0, &Lane{}, false)
-	if err := errors.Join(l.copyAll(t.Context(), "car", f), a.Close()); err != nil {
+	if err := notCollecting(t).copyAll(t.Context(), "car", f); err != nil {
 		t.Fatal(err)
 	}
 	if want := (wire.Confirmation{Run: "synthetic-4", Epoch: "e", Seq: 1}); f.confirmed != want {
@@ -74,30 +71,105 @@ func TestWhatIsCopiedIsConfirmed(t *testing.T) {
 	}
 }
 
+// weak is a node behind a link that carries so many records of an answer before it breaks.
+type weak struct {
+	fakeSource
+	carries int
+	nothing bool // comes of an answer that breaks
+	limits  []int
+}
+
+func (w *weak) Records(ctx context.Context, _ string, after uint64, limit int,
+	wait time.Duration) ([][]byte, string, uint64, error) {
+	left := w.lines[min(after, uint64(len(w.lines))):]
+	if len(left) == 0 {
+		return nil, "e", after, pause.For(ctx, wait)
+	}
+	w.limits = append(w.limits, limit)
+	left = left[:min(limit, len(left))]
+	switch {
+	case len(left) <= w.carries:
+		return left, "e", after + uint64(len(left)), nil
+	case w.nothing:
+		return nil, "", 0, context.DeadlineExceeded
+	}
+	return left[:w.carries], "e", after + uint64(w.carries), io.ErrUnexpectedEOF
+}
+
+// A link that carries no large answer brings the records home: in smaller answers, and by what comes of those that
+// break.
+func TestABacklogComesHomeOverAWeakLink(t *testing.T) {
+	const records = 2500
+	lines := make([][]byte, records)
+	for i := range lines {
+		var err error
+		lines[i], err = wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: uint64(i + 1),
+			Run: "synthetic-4"}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, nothing := range map[string]bool{"of which some comes": false, "whole or not at all": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &weak{fakeSource: fakeSource{lines: lines}, carries: 300, nothing: nothing}
+				l, _ := collectingFrom(t, w)
+				time.Sleep(time.Minute)
+				if got := l.s.Archive.Cursor("car"); got != (wire.SpoolPosition{Epoch: "e", Seq: records}) {
+					t.Errorf("after a minute the archive is at %v", got)
+				}
+				want := []int{5000, 2500, 1250, 625, 312, 156, 312, 156, 312, 156}
+				if !nothing && !slices.Equal(w.limits, want) {
+					t.Errorf("asked for %v records, want %v", w.limits, want)
+				}
+			})
+		})
+	}
+	w := &weak{fakeSource: fakeSource{lines: lines}, carries: 300}
+	l := notCollecting(t)
+	if err := l.copyAll(t.Context(), "car", w); err != nil || l.s.Archive.Cursor("car").Seq != records {
+		t.Errorf("a pull came to %v: %v", l.s.Archive.Cursor("car"), err)
+	}
+}
+
 // collecting runs the collector of a source until the test ends, and gives what
 // it tells.
 func collecting(t *testing.T, f *fakeSource) (*openLane, <-chan engine.Event) {
+	t.Helper()
+	f.asked = make(chan wire.SpoolPosition)
+	return collectingFrom(t, f)
+}
+
+func collectingFrom(t *testing.T, c source) (*openLane, <-chan engine.Event) {
+	t.Helper()
+	l := notCollecting(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	l.s.ctx = ctx
+	var working sync.WaitGroup
+	working.Go(func() { l.collect(ctx, "car", c) })
+	t.Cleanup(func() {
+		cancel()
+		working.Wait()
+	})
+	return l, l.s.events
+}
+
+// notCollecting is the lane of a run that begins, without nodes.
+func notCollecting(t *testing.T) *openLane {
 	t.Helper()
 	a, err := archive.Create(filepath.Join(t.TempDir(), "run"),
 		synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}, ctx: ctx,
-		events: make(chan engine.Event, 100)}
-	l := newOpenLane(s, 0, &Lane{}, false)
-	f.asked = make(chan wire.SpoolPosition)
-	var working sync.WaitGroup
-	working.Go(func() { l.collect(ctx, "car", f) })
 	t.Cleanup(func() {
-		cancel()
-		working.Wait()
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return l, s.events
+	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan},
+		events: make(chan engine.Event, 100)}
+	return newOpenLane(s, 0, &Lane{}, false)
 }
 
 // A line that is not a record blocks nothing, also as the last one of a node.

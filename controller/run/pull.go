@@ -118,8 +118,9 @@ func answer(ctx context.Context, c *fleet.Client, until time.Time) (wire.NodeSta
 // does not hold any more is not driven, and its records would keep their room.
 func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
 	at := l.s.Archive.Cursor(name)
+	limit := collectLimit
 	for {
-		lines, next, err := l.copyRecords(ctx, name, c, at, 0)
+		lines, next, err := l.copyRecords(ctx, name, c, at, &limit, 0)
 		if err != nil {
 			return err
 		}
