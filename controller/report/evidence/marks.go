@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,21 +24,53 @@ type Mark struct {
 // marks gathers them. What the clock of the day was is told by the same nodes' records.
 type marks struct {
 	found []Mark
-	walls map[string]int64 // of a node's boot: its clock of the day minus its boot clock
-	seen  map[string]int   // place in found, by who noted it and its id
+	walls map[string][]told // by node and epoch: its boots, as its records have them
+	seen  map[string]int    // place in found, by who noted it and its id
+}
+
+// told is what a record says about the boot in which it was made.
+type told struct {
+	seq      uint64
+	bootNs   int64
+	offsetNs *int64 // the clock of the day minus the boot clock; nil: not told
+}
+
+const (
+	// A spool is numbered through all boots of its node. Each leaves out at least so many numbers.
+	bootGap = 1 << 24
+	// Records of one boot may have been made in another order than they are numbered in, a little apart.
+	disorderNs = int64(time.Minute)
+)
+
+// inBootOf is the newest offset in the boot in which a record was made; nil: not told. all is in the order of numbers.
+func inBootOf(seq uint64, all []told) (offsetNs *int64) {
+	for i, one := range all {
+		if i > 0 && (one.seq-all[i-1].seq >= bootGap || one.bootNs < all[i-1].bootNs-disorderNs) {
+			if one.seq > seq {
+				break
+			}
+			offsetNs = nil
+		}
+		if one.offsetNs != nil {
+			offsetNs = one.offsetNs
+		}
+	}
+	return offsetNs
 }
 
 func (m *marks) add(r wire.Record) {
+	if m.walls == nil {
+		m.walls = map[string][]told{}
+	}
+	spool := r.Node + "/" + r.Epoch
 	switch b := r.Body.(type) {
 	case *wire.WallClock:
-		if m.walls == nil {
-			m.walls = map[string]int64{}
-		}
-		m.walls[r.Node+"/"+r.Epoch] = b.OwnWallOffsetNs
+		m.walls[spool] = append(m.walls[spool], told{r.Seq, r.TBootNs, new(b.OwnWallOffsetNs)})
 	case *wire.Noted:
 		if b.Note != "mark" {
 			return
 		}
+		m.walls[spool] = append(m.walls[spool], told{r.Seq, r.TBootNs, nil})
 		one := Mark{Header: r.Header, Noted: *b}
 		if b.Attachment != nil && b.Attachment.Validate() != nil {
 			one.Attachment = nil
@@ -78,10 +111,13 @@ func (m *marks) between(a *archive.Archive) error {
 
 // all are in the order of the time that is known; the others come last.
 func (m *marks) all(dir string) []Mark {
+	for _, spool := range m.walls {
+		slices.SortFunc(spool, func(a, b told) int { return cmp.Compare(a.seq, b.seq) })
+	}
 	for i := range m.found {
 		one := &m.found[i]
-		if offset, known := m.walls[one.Node+"/"+one.Epoch]; known && one.NotedBootNs != nil {
-			one.Wall = time.Unix(0, *one.NotedBootNs+offset)
+		if offset := inBootOf(one.Seq, m.walls[one.Node+"/"+one.Epoch]); offset != nil && one.NotedBootNs != nil {
+			one.Wall = time.Unix(0, *one.NotedBootNs+*offset)
 		}
 		if one.Attachment != nil {
 			_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(one.Attachment.Path())))
