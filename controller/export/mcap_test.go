@@ -33,3 +33,18 @@ func TestRecordsAreDatedByOneBootOfTheController(t *testing.T) {
 		}
 	}
 }
+
+// A node that was switched off since an attempt was compared in another boot: that says nothing of its records then.
+func TestRecordsOfAnotherBootThanWasComparedHaveNoCommonTime(t *testing.T) {
+	const second, wallNs = int64(1e9), int64(1_790_000_000e9)
+	records := []wire.Record{
+		{Header: wire.Header{Node: "car", TBootNs: 4990 * second}, Body: &wire.Event{}},
+		{Header: wire.Header{Node: "car", TBootNs: 5000 * second}, Body: &wire.Event{}},
+		{Header: wire.Header{Node: controllerNode, Epoch: "one", TBootNs: 90_000 * second},
+			Body: &wire.Clock{Peer: "car", OffsetNs: -89_700 * second, UncertaintyNs: 1e6,
+				OwnWallOffsetNs: new(wallNs)}},
+	}
+	if at, ok := clocksOf(records).wall("car", 5000*second); ok {
+		t.Errorf("it is dated %d", at)
+	}
+}

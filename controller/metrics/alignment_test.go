@@ -18,7 +18,7 @@ func clockOf(node string, atNs, offsetNs, uncertaintyNs int64) wire.Record {
 func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 	// The car's boot clock is an hour ahead of the controller's and gains 2 ms
 	// between the comparisons before and after the trial, 100 s apart.
-	const hour, start = 3600 * second, 500 * second
+	const hour, start = 3600 * second, 5000 * second
 	carOpen, roadsideOpen := start+hour+25*second, start-hour+25*second
 	windows := map[string]wire.Window{"car": {OpenBootNs: carOpen, CloseBootNs: carOpen + 50*second},
 		"roadside": {OpenBootNs: roadsideOpen, CloseBootNs: roadsideOpen + 50*second}}
@@ -28,7 +28,7 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 		clockOf("roadside", start+40*second, -hour, 100_000),
 	}}
 	for node, w := range windows {
-		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node}, Body: &w})
+		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node, TBootNs: w.OpenBootNs}, Body: &w})
 	}
 	// Its wall clock is put forward by 1 ms during the capture's 50 s, nobody knows when.
 	const wall = 1_700_000_000 * second

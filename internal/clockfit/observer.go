@@ -21,9 +21,12 @@ type Observer struct {
 
 // Observers sorts comparisons by the boot clock that they are against. A controller that
 // was rebooted, or another machine that resumes its run, is another observer under the
-// same name: its boot clock began at another moment.
+// same name: its boot clock began at another moment. Records are those of an attempt: a
+// comparison in another boot of the node that was compared is left out, for it says nothing
+// of the clock that the node's records carry.
 func Observers(records []wire.Record) []Observer {
 	var out []Observer
+	boots := bootsOf(records)
 	for _, r := range records {
 		c, ok := r.Body.(*wire.Clock)
 		if !ok {
@@ -38,8 +41,10 @@ func Observers(records []wire.Record) []Observer {
 		if !slices.Contains(o.epochs, r.Epoch) {
 			o.epochs = append(o.epochs, r.Epoch)
 		}
-		o.points[c.Peer] = append(o.points[c.Peer], Point{BootNs: r.TBootNs + c.OffsetNs, OffsetNs: c.OffsetNs,
-			UncertaintyNs: c.UncertaintyNs})
+		p := Point{BootNs: r.TBootNs + c.OffsetNs, OffsetNs: c.OffsetNs, UncertaintyNs: c.UncertaintyNs}
+		if !boots[c.Peer].isOther(p, c) {
+			o.points[c.Peer] = append(o.points[c.Peer], p)
+		}
 	}
 	return out
 }

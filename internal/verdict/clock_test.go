@@ -68,3 +68,46 @@ func TestAControllerThatWasRebootedIsAnotherObserver(t *testing.T) {
 		}
 	}
 }
+
+// The roadside node was switched off after the attempt, or before it, and on again. What it is compared with in another
+// boot says nothing of the clock that it had then.
+func TestANodeThatWasRebootedIsAnotherClock(t *testing.T) {
+	const (
+		wallNs = int64(1_790_000_000e9)
+		hour   = int64(3600e9)
+	)
+	compared := func(peer string, s float64, bootedNs, wallNs int64) wire.Record {
+		r := at("controller", s, &wire.Clock{Peer: peer, OffsetNs: -bootedNs, UncertaintyNs: 1e6,
+			WallOffsetNs: wallNs + bootedNs, OwnWallOffsetNs: new(int64(0))})
+		r.Epoch, r.TBootNs = "one", r.TBootNs+bootedNs // s is by the peer's own clock
+		return r
+	}
+	own := func(offsetNs int64, unset bool) []wire.Record {
+		return []wire.Record{at("car", 0, &wire.WallClock{OwnWallOffsetNs: offsetNs, Unset: unset}),
+			at("roadside", 0, &wire.WallClock{OwnWallOffsetNs: offsetNs, Unset: unset})}
+	}
+	both := func(s float64, bootedNs, wallNs int64) []wire.Record {
+		return []wire.Record{compared("car", s, bootedNs, wallNs), compared("roadside", s, bootedNs, wallNs)}
+	}
+	const goMs = 0.9
+	before := both(0, 0, wallNs)
+	for name, c := range map[string]struct {
+		clocks []wire.Record
+		own    []wire.Record
+		wantMs float64
+	}{
+		"after the attempt":          {both(20, 5*hour, wallNs+5*hour), own(wallNs, false), goMs},
+		"before it":                  {both(-20, -5*hour, wallNs-5*hour), own(wallNs, false), goMs},
+		"compared in both":           {append(both(20, 5*hour, wallNs+5*hour), before...), own(wallNs, false), 6.9},
+		"its wall clock is not told": {both(-3000, 5*hour, wallNs+5*hour), nil, goMs},
+		"its clock was put right":    {append(both(10, 0, wallNs+30e9), before...), own(wallNs, false), 2 + goMs},
+		"its clock was set at last":  {append(both(10, 0, wallNs), before...), own(0, true), 2 + goMs},
+		"it is the boot of the time": {before, own(wallNs+5e6, false), 6 + goMs},
+	} {
+		records := append(append(without(good(), isKind("clock")), c.own...), c.clocks...)
+		m := Measure(trial(), records)
+		if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-c.wantMs) > 0.02 {
+			t.Errorf("%s: %.3f (%s), want %g", name, *m.ClockErrorMs, m.ClockSource, c.wantMs)
+		}
+	}
+}
