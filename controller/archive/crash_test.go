@@ -298,3 +298,42 @@ func TestAFailedWriteLeavesNoTrace(t *testing.T) {
 		}
 	}
 }
+
+// A process that is short of files for a moment cannot sync the folder of a new file. What it then tries again is
+// stored once, and the folder is synced.
+func TestAnAppendThatFailsAtItsFolderIsStoredOnce(t *testing.T) {
+	a, err := Create(filepath.Join(t.TempDir(), "crash"), crashPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, synced := 0, 0
+	a.disk.fault = func(step, rel string, size int) (int, error) {
+		if step == "folder" && strings.HasSuffix(rel, "car.ndjson") {
+			if failed++; failed == 1 {
+				return 0, errors.New("too many open files")
+			}
+			synced++
+		}
+		return size, nil
+	}
+	lines := [][]byte{crashLine("car", 1, 1), crashLine("car", 2, 1)}
+	if err := a.Append("car", lines); err == nil {
+		t.Error("it did not fail")
+	}
+	if err := a.Append("car", lines); err != nil {
+		t.Fatal(err)
+	}
+	var seqs []uint64
+	for r, err := range a.Records(1, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, r.Seq)
+	}
+	if !slices.Equal(seqs, []uint64{1, 2}) || synced != 1 {
+		t.Errorf("stored are %v, and the folder was synced %d times", seqs, synced)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}

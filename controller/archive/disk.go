@@ -87,8 +87,7 @@ func (d disk) append(rel string, data []byte) (size int64, err error) {
 	if err := d.mkdir(filepath.Dir(rel)); err != nil {
 		return 0, err
 	}
-	fresh := !d.exists(rel)
-	if fresh {
+	if !d.exists(rel) {
 		if err := d.hold(rel); err != nil {
 			return 0, err
 		}
@@ -102,13 +101,14 @@ func (d disk) append(rel string, data []byte) (size int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", rel, err)
 	}
-	if err := d.writeSync(f, rel, data); err != nil {
-		return 0, errors.Join(fmt.Errorf("append to %s: %w", rel, err), d.cut(f, rel, before))
-	}
-	if fresh {
-		if err := durable.Folder(filepath.Dir(d.path(rel))); err != nil {
-			return 0, err
+	err = d.writeSync(f, rel, data)
+	if err == nil && before == 0 {
+		if _, err = d.ask("folder", rel, 0); err == nil {
+			err = durable.Folder(filepath.Dir(d.path(rel)))
 		}
+	}
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("append to %s: %w", rel, err), d.cut(f, rel, before))
 	}
 	return before + int64(len(data)), nil
 }
