@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/ahead"
 	"fieldmesh.dev/fieldmesh/internal/durable"
 )
 
@@ -63,7 +64,7 @@ func Copy(from, to string) error {
 	return nil
 }
 
-// copyable refuses to write over another run, or a run over itself.
+// copyable refuses to write over another run, a run over itself, or over what it lacks.
 func copyable(from, to string) error {
 	var here, there stored
 	if err := (disk{root: from}).readJSON(runFile, &here); err != nil {
@@ -89,7 +90,7 @@ func copyable(from, to string) error {
 	case there.Run != here.Run || !there.CreatedWall.Equal(here.CreatedWall):
 		return fmt.Errorf("%w: %s", ErrOtherRun, there.Run)
 	}
-	return nil
+	return ahead.Refuse(from, to)
 }
 
 // halfCopied: a copy that was interrupted before run.json came.

@@ -119,6 +119,80 @@ func TestADamagedRunDoesNotReplaceItsCopy(t *testing.T) {
 	}
 }
 
+// A run that was continued in its copy, on another disk, is not replaced by what it was before.
+func TestACopyThatHasMoreThanTheRunIsLeftAlone(t *testing.T) {
+	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 2, Run: "today", Trial: 1, Attempt: 2},
+		Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const photo = "attachments/photo.jpg"
+	const sha = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
+	for name, goOn := range map[string]func(a *Archive) error{
+		"records": func(a *Archive) error { return a.Append("car", [][]byte{line}) },
+		"a verdict": func(a *Archive) error {
+			return a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 2}, Outcome: "failed", Final: true})
+		},
+		"a photo": func(a *Archive) error {
+			return errors.Join(a.AppendFile(photo, []byte("x")), a.CloseFile(photo, sha))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
+			finishedRun(t, dir)
+			if err := Copy(dir, second); err != nil {
+				t.Fatal(err)
+			}
+			a, err := Open(second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(goOn(a), a.Close()); err != nil {
+				t.Fatal(err)
+			}
+			files, err := disk{root: second}.walk(".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Copy(dir, second); err == nil || !strings.Contains(err.Error(), "has more than the run") {
+				t.Errorf("an older run replaced its copy: %v", err)
+			}
+			if left, err := (disk{root: second}).walk("."); err != nil || !slices.Equal(left, files) {
+				t.Errorf("the copy had %v, and has %v: %v", files, left, err)
+			}
+			if err := Copy(second, dir); err != nil {
+				t.Errorf("the copy does not replace the older run: %v", err)
+			}
+		})
+	}
+}
+
+// What is damaged in a copy is nothing that the run lacks.
+func TestADamagedCopyIsMended(t *testing.T) {
+	dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
+	finishedRun(t, dir)
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{JournalFile, cursorFile} {
+		path := filepath.Join(second, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(text[len(text)/2:], make([]byte, 9))
+		if err := os.WriteFile(path, append(text, `{"node":"ca`...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := Verify(second); err != nil || len(findings) != 0 {
+		t.Errorf("%v, %v", findings, err)
+	}
+}
+
 // What nodes have of another run leaves a finished run finished.
 func TestRecordsOfAnotherRunLeaveAFinishedRunAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "today")
