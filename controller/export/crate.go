@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -141,7 +142,13 @@ func (c crate) write(w io.Writer, dir string, files []file) error {
 	return nil
 }
 
-// described lists the files that the description of a former export in a folder names.
+// exportable are the names that files of an export have. Whoever publishes one adds files of their own, and
+// describes them beside ours.
+var exportable = regexp.MustCompile(`^((metrics|trials|timelines|places|results)\.csv|results\.parquet|` +
+	`records\.ndjson|places\.gpx|tracks\.(gpx|geojson)|data-dictionary\.md|run\.mcap|records/[a-z0-9_]+\.parquet|` +
+	`perfetto/[0-9]+-a[0-9]+\.json|captures/[0-9]+-a[0-9]+-[^/]+\.pcapng|attachments/[0-9a-f]{64}\.(jpg|m4a))$`)
+
+// described lists the files of a former export in a folder, as its description names them.
 func described(dir string) (names []string, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, crateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,8 +167,8 @@ func described(dir string) (names []string, err error) {
 		return nil, fmt.Errorf("read what a former export wrote: %w", err)
 	}
 	for _, e := range crate.Graph {
-		if name := filepath.FromSlash(e.ID); e.Type == "File" && filepath.IsLocal(name) {
-			names = append(names, name)
+		if e.Type == "File" && exportable.MatchString(e.ID) {
+			names = append(names, filepath.FromSlash(e.ID))
 		}
 	}
 	return names, nil

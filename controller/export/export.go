@@ -84,7 +84,8 @@ func Shared(a *archive.Archive, to string) (err error) {
 // Run writes the export of a run into a folder, which is made, and returns the
 // files' paths. Everything is written aside first: when it fails, the folder
 // holds what it held before. Files that a former export wrote there, and this one
-// does not, are removed: they may be of another run, or not redacted.
+// does not, are removed: they may be of another run, or not redacted. Files that no
+// export wrote stay as they are.
 func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if o.Redact && o.Captures {
 		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; " +
@@ -122,6 +123,9 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseToReplace(to, aside, names, former); err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		path := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -156,6 +160,29 @@ func refuseStrangers(dir string, former []string) error {
 		}
 		return err
 	})
+}
+
+// refuseToReplace returns an error if an export would replace a file that no former export wrote. The same file is
+// of an export that was cut off before its description came.
+func refuseToReplace(dir, aside string, names, former []string) error {
+	for _, name := range names {
+		if slices.Contains(former, name) || name == crateFile && len(former) > 0 {
+			continue
+		}
+		_, there, err := measure(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		_, ours, oerr := measure(filepath.Join(aside, name))
+		if err := errors.Join(err, oerr); err != nil {
+			return err
+		}
+		if there != ours {
+			return fmt.Errorf("export: %q holds %s, which no export wrote, and which this one would replace; name "+
+				"another folder by --to, or move the file away", dir, name)
+		}
+	}
+	return nil
 }
 
 // write makes all files below dir and names them; the description of the run

@@ -115,6 +115,51 @@ func TestAnExportReplacesTheFormerOne(t *testing.T) {
 	}
 }
 
+// Somebody adds a file of their own to an export, and names it in the crate, as RO-Crate wants it; or has files of
+// another program in the folder.
+func TestAnExportLeavesTheFilesOfOthersAlone(t *testing.T) {
+	a, dir := exported(t)
+	crate := filepath.Join(dir, crateFile)
+	text, err := os.ReadFile(crate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listed = `"@graph": [`
+	named := strings.Replace(string(text), listed, listed+`{"@id": "own.md", "@type": "File"},`, 1)
+	own := filepath.Join(dir, "own.md")
+	if err := errors.Join(os.WriteFile(own, []byte("mine"), 0o644), os.WriteFile(crate, []byte(named), 0o644)); err !=
+		nil || named == string(text) {
+		t.Fatal(err)
+	}
+	paths, err := Run(a, dir, Options{MCAP: true, Perfetto: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(own); err != nil || string(got) != "mine" {
+		t.Errorf("a file of somebody else's: %q, %v", got, err)
+	}
+	for _, path := range append(paths, filepath.Join(dir, "captures", "0001-a1-car.pcapng")) {
+		name, err := filepath.Rel(dir, path)
+		if err != nil || name != crateFile && !exportable.MatchString(filepath.ToSlash(name)) {
+			t.Errorf("%s is written, and would never be removed: %v", name, err)
+		}
+	}
+	for _, name := range []string{"tracks.gpx", crateFile} {
+		other := t.TempDir()
+		path := filepath.Join(other, name)
+		if err := os.WriteFile(path, []byte(`{"@graph": []}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(a, other, Options{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s of somebody else's: %v", name, err)
+		}
+		left, err := os.ReadDir(other)
+		if got, rerr := os.ReadFile(path); rerr != nil || string(got) != `{"@graph": []}` || err != nil || len(left) != 1 {
+			t.Errorf("%s of somebody else's is %.60q beside %v: %v, %v", name, got, left, rerr, err)
+		}
+	}
+}
+
 func TestTablesHoldEveryRecordAndNothingElse(t *testing.T) {
 	a, dir := exported(t)
 	stored := map[string][]wire.Record{} // by table
