@@ -79,15 +79,18 @@ func (d desk) begin(t *testing.T, wrap []string, half string) {
 	testnet.Start(t, d.command(wrap, "fieldmesh-agent", half, "--config", d.path("agent.yaml")))
 }
 
-// confined is how systemd would start a unit: with its capabilities and no way
-// to others.
+// confined is how systemd would start a unit: with its umask and capabilities, and no way to others.
 func confined(t *testing.T, name string, uid int) []string {
 	t.Helper()
 	capabilities := "-all"
 	for _, c := range unit(t, name, "CapabilityBoundingSet") {
 		capabilities += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
 	}
-	out := []string{"setpriv", "--bounding-set=" + capabilities, "--inh-caps=-all", "--no-new-privs"}
+	mask := strings.Join(unit(t, name, "UMask"), "")
+	if mask == "" {
+		mask = "0022" // systemd.exec(5)
+	}
+	out := []string{"sh", "-c", "umask " + mask + ` && exec "$@"`, "-", "setpriv", "--bounding-set=" + capabilities, "--inh-caps=-all", "--no-new-privs"}
 	if uid != 0 {
 		out = append(out, fmt.Sprintf("--reuid=%d", uid), fmt.Sprintf("--regid=%d", uid), "--clear-groups")
 	}
@@ -177,8 +180,8 @@ func (d desk) answers() bool {
 	return strings.Contains(string(out), "0.1.0")
 }
 
-// The units' capabilities are enough for what trials need, TCP variants in BPF
-// included, and what was changed is put back.
+// The units' capabilities and umask are right for what trials need: the face reaches its other half, TCP variants in BPF
+// are there, and what was changed is put back.
 //
 //attack:face the network face taken over
 func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {

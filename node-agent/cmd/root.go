@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
@@ -45,6 +46,11 @@ func Root() *cobra.Command {
 // both is the same within its noise (make bench).
 const gcPercent = 50
 
+// rootUmask leaves to what root makes the mode that is asked for, whatever umask a unit or sudo gives: with 077 the
+// network face, another user, could not reach the socket in a folder that is made for it. What is a secret asks for
+// 0600, and a folder of secrets for 0700.
+const rootUmask = 0o022
+
 // Main runs the command line and returns its exit status: 0 for success, 1 for an
 // error, and 2 for a command line that is wrong.
 func Main(args []string) int {
@@ -52,6 +58,9 @@ func Main(args []string) int {
 	// signal at its own death: the face begins again on the thread that it is on.
 	runtime.LockOSThread()
 	debug.SetGCPercent(gcPercent)
+	if os.Geteuid() == 0 {
+		unix.Umask(rootUmask)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := Root()

@@ -126,6 +126,33 @@ func TestE2ETheFaceCannotLetAnybodyIn(t *testing.T) {
 	}
 }
 
+// Who begins the agent as root with a umask of 077 has a node whose face finds what it needs, and nobody a secret.
+func TestE2EAStrictUmaskKeepsNoFaceOut(t *testing.T) {
+	n := newNode(t)
+	strict := func(c *exec.Cmd) {
+		c.Path = "/bin/sh"
+		c.Args = append([]string{"sh", "-c", `umask 077; exec "$@"`, "-"}, c.Args...)
+	}
+	first := filepath.Join(filepath.Dir(n.path), "etc", "agent.yaml")
+	begin := n.agent(t, "init", "--config", first, "--node", "car")
+	strict(begin)
+	if out, err := begin.CombinedOutput(); err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	n.up(t, strict)
+	for path, want := range map[string]os.FileMode{filepath.Dir(first): 0o755, first: 0o644, n.cfg.StateDir: 0o755,
+		n.cfg.HostDir(): 0o711, n.cfg.FaceDir(): 0o700, filepath.Join(n.cfg.JournalDir(), "journal"): 0o600,
+		n.cfg.HostSocket(): 0o600, filepath.Join(n.cfg.StateDir, "up.lock"): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: %v, want %o", path, info.Mode(), want)
+		}
+	}
+}
+
 // A folder that others use, too, is nobody's but theirs.
 func TestE2EAFolderOfOthersIsLeftAlone(t *testing.T) {
 	n := newNode(t)
