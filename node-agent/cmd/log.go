@@ -83,7 +83,7 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 		_, err := sp.Append(wire.Header{TBootNs: tBootNs}, b)
 		return err
 	}
-	p := provenance.New(ctx, f.iface, nil).Read(ctx)
+	p := provenance.New(ctx, f.iface, nil, nil).Read(ctx)
 	if err := emit(clk.BootNs(), &p); err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +52,8 @@ func ProbeCommand() *cobra.Command {
 }
 
 func probe(ctx context.Context, cfg config.Config) probed {
-	p := probed{Provenance: provenance.New(ctx, cfg.Interface, cfg.Binaries).Read(ctx), Beside: cfg.PhyOf,
-		Transport: tcp.Probe(cfg.FeedbackSocket != ""), Confinement: confine.Kernel(cfg)}
+	p := probed{Provenance: provenance.New(ctx, cfg.Interface, cfg.Binaries, toolsUser(cfg)).Read(ctx),
+		Beside: cfg.PhyOf, Transport: tcp.Probe(cfg.FeedbackSocket != ""), Confinement: confine.Kernel(cfg)}
 	if cfg.Unprivileged() {
 		p.Privileges, p.Transport = cfg.Privileges, standing.Abilities()
 		p.SocketsBy = measure.ByDescriptors
@@ -64,6 +66,22 @@ func probe(ctx context.Context, cfg config.Config) probed {
 		p.Driver = provenance.Driver(p.Beside)
 	}
 	return p
+}
+
+// nobody owns nothing: the kernel's own number for who is not known (overflowuid in proc_sys_kernel(5)).
+const nobody = 65534
+
+// toolsUser is who runs the tools that root asks for their versions: the network face's user, as when trials run, or
+// nobody where there is none. It is nil where the caller is not root.
+func toolsUser(cfg config.Config) *syscall.Credential {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	as, err := faceUser(cfg)
+	if err != nil || as.uid == 0 {
+		as = identity{nobody, nobody}
+	}
+	return &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid), Groups: []uint32{}}
 }
 
 // probed is what a machine has, and what of the transport it can do.

@@ -29,8 +29,6 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-const nobody = 65534
-
 // node is a namespace in which `fieldmesh-agent up` runs. Until it is given
 // keys its face ends at once, over and over; that must not touch the host process.
 type node struct {
@@ -149,6 +147,43 @@ func TestE2EAStrictUmaskKeepsNoFaceOut(t *testing.T) {
 		}
 		if info.Mode().Perm() != want {
 			t.Errorf("%s: %v, want %o", path, info.Mode(), want)
+		}
+	}
+}
+
+// The programs that agent.yaml names run without privileges, and are told nothing of who asks.
+//
+//attack:local a phone's app user who puts a program in root's way
+func TestE2EProbeAsRootRunsNoToolAsRoot(t *testing.T) {
+	n := newNode(t)
+	bin := filepath.Join(filepath.Dir(n.path), "bin") // anybody's
+	tool, ran := filepath.Join(bin, "iperf3"), filepath.Join(bin, "ran")
+	text := "#!/bin/sh\necho $(id -u) $(id -G) $(pwd) $SECRET >" + ran + "\necho iperf 3.99\n"
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Chmod(bin, 0o777),
+		os.WriteFile(tool, []byte(text), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for keys, want := range map[string]string{
+		"face_user: \"4242:3003\"":     "4242 3003 /\n",
+		"face_user: no-such-user":      "65534 65534 /\n",
+		"privileges: none\ngpsd: none": "65534 65534 /\n",
+	} {
+		keys = fmt.Sprintf("node: car\ninterface: wlan0\nstate_dir: %s\nbinaries: {iperf3: %s}\n%s\n", n.cfg.StateDir,
+			tool, keys)
+		if err := os.WriteFile(n.path, []byte(keys), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		probe := n.agent(t, "probe", "--config", n.path)
+		probe.Env = append(os.Environ(), "SECRET=told")
+		out, err := probe.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "iperf 3.99") {
+			t.Errorf("%s\nprobe: %v\n%s", keys, err, out)
+		}
+		if as, err := os.ReadFile(ran); err != nil || string(as) != want {
+			t.Errorf("%s\nthe tool ran as %q, want %q, %v", keys, as, want, err)
+		}
+		if err := os.Remove(ran); err != nil {
+			t.Error(err)
 		}
 	}
 }

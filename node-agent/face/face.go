@@ -193,7 +193,7 @@ func open(ctx context.Context, cfg config.Config, identity keys.Identity, log *s
 	if err := f.generator.Sweep(); err != nil {
 		log.Warn("traffic", "error", err) // whether iperf3 can write there is looked at before every trial
 	}
-	f.reader = provenance.New(ctx, cfg.Interface, cfg.Binaries)
+	f.reader = provenance.New(ctx, cfg.Interface, cfg.Binaries, nil)
 	f.withoutRoot()
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())

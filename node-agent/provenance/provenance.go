@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -30,6 +31,7 @@ import (
 type Reader struct {
 	iface    string
 	binaries map[string]string
+	as       *syscall.Credential
 
 	mu       sync.Mutex
 	confined []string
@@ -37,11 +39,12 @@ type Reader struct {
 }
 
 // New asks the tools for their versions; binaries maps a tool to its absolute
-// path. A tool that is absent or does not answer is absent from the result.
-func New(ctx context.Context, iface string, binaries map[string]string) *Reader {
-	r := &Reader{iface: iface, binaries: binaries, tools: map[string]string{}}
+// path. A tool that is absent or does not answer is absent from the result. They run as
+// another user where as is not nil: anybody may have written what root asks.
+func New(ctx context.Context, iface string, binaries map[string]string, as *syscall.Credential) *Reader {
+	r := &Reader{iface: iface, binaries: binaries, as: as, tools: map[string]string{}}
 	for tool, path := range binaries {
-		if v := toolVersion(ctx, tool, path); v != "" {
+		if v := r.version(ctx, tool, path); v != "" {
 			r.tools[tool] = v
 		}
 	}
@@ -71,10 +74,15 @@ var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chro
 // patience bounds a start with tools that hang; a node is not ready before.
 const patience = 5 * time.Second
 
-func toolVersion(ctx context.Context, tool, path string) string {
+func (r *Reader) version(ctx context.Context, tool, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, versionFlag[tool]).CombinedOutput()
+	cmd := exec.CommandContext(ctx, path, versionFlag[tool])
+	if r.as != nil { // with nothing else of the caller's: terminal, folder, environment
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: r.as, Setsid: true}
+		cmd.Dir, cmd.Env = "/", []string{}
+	}
+	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil && len(out) == 0 {
 		return "of a version that it did not tell" // it is there: absent means that nothing could be started
 	}
@@ -97,7 +105,7 @@ func (r *Reader) Tools() map[string]string {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
-		if v := toolVersion(context.Background(), tool, path); v != "" {
+		if v := r.version(context.Background(), tool, path); v != "" {
 			r.tools[tool] = v
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // when its owner unlocks it.
 func TestAToolThatComesLaterIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "iperf3")
-	r := New(context.Background(), "lo", map[string]string{"iperf3": path})
+	r := New(context.Background(), "lo", map[string]string{"iperf3": path}, nil)
 	if v := r.Tools()["iperf3"]; v != "" {
 		t.Fatalf("before it is there its version is %q", v)
 	}
