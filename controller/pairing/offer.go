@@ -5,13 +5,16 @@ package pairing
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +41,9 @@ const (
 	stopTime   = 10 * time.Second
 )
 
-// connections is how many may be open at a time.
-const connections = 64
+// strangers is how many of who has not shown the code may be connected at a time. Who has shown it keeps its place, and
+// one more of the others takes the place of one of them: no number of them keeps the right one out.
+const strangers = 64
 
 // ErrExpired says that nobody came in time.
 var ErrExpired = errors.New("the code has expired, and nobody used it; `fieldmesh keys pair` makes another")
@@ -66,6 +70,7 @@ type Offer struct {
 	Admit func(Newcomer) (pairing.Reply, error)
 	Log   *slog.Logger
 
+	crowd    *door.Crowd
 	now      func() time.Time // a test's clock
 	wall     func() time.Time // a test's wall clock; nil: that of now
 	mu       sync.Mutex
@@ -85,7 +90,7 @@ func (o *Offer) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       headerTime + bodyTime,
 		WriteTimeout:      headerTime + bodyTime + writeTime,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(o, "", 0),
 	}
 	var look sync.WaitGroup
 	defer look.Wait()
@@ -93,9 +98,8 @@ func (o *Offer) Serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	look.Go(func() { o.expire(valid) })
 	served := make(chan error, 1)
-	go func() {
-		served <- server.Serve(door.Listen(listener, pairing.ServerTLS(o.Identity), headerTime, connections, o.Log))
-	}()
+	o.crowd = door.NewCrowd(listener, strangers)
+	go func() { served <- server.Serve(tls.NewListener(o.crowd, pairing.ServerTLS(o.Identity))) }()
 	var err error
 	select {
 	case err = <-o.done:
@@ -177,6 +181,17 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o *Offer) logRefusal(remote string, refused *wire.Error) {
+	o.warn("pairing refused", "remote", remote, "code", refused.Code, "error", refused)
+}
+
+// Write logs what the server reports, as a handshake that failed.
+func (o *Offer) Write(line []byte) (int, error) {
+	o.warn(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// warn logs what a stranger may cause, seldom enough.
+func (o *Offer) warn(what string, attributes ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock()
@@ -184,8 +199,7 @@ func (o *Offer) logRefusal(remote string, refused *wire.Error) {
 		o.unlogged++
 		return
 	}
-	o.Log.Warn("pairing refused", "remote", remote, "code", refused.Code, "error", refused,
-		"unlogged_before", o.unlogged)
+	o.Log.Warn(what, append(attributes, "unlogged_before", o.unlogged)...)
 	o.logged, o.unlogged = now, 0
 }
 
@@ -265,6 +279,7 @@ func (o *Offer) admit(request pairing.Request, pin, remote string) (pairing.Repl
 			Cure:    "have the code made for the name that `node` in agent.yaml says, or correct it there"}
 	}
 	n := Newcomer{Name: o.Name, Role: o.Role, Pin: pin}
+	o.crowd.Know(remote)
 	n.Remote, _, _ = net.SplitHostPort(remote)
 	if request.Role == wire.RoleNode {
 		var ok bool

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -250,6 +251,41 @@ func TestWhoTriesCodesKeepsNobodyOut(t *testing.T) {
 	if log := s.log.String(); strings.Count(log, "code="+pairing.CodeWrong) != 2 ||
 		!strings.Contains(log, "unlogged_before=49") {
 		t.Errorf("51 guesses in two seconds are logged as\n%s", log)
+	}
+}
+
+// Keys cost nothing: who opens connections by the hundred ends each handshake, too.
+//
+//attack:network connections of made-up keys that are held open, to keep the right one from pairing | 64 of all who have
+//attack:and not shown the code; one more takes the place of the oldest, of the address that has the most
+func TestWhoHoldsConnectionsKeepsNobodyFromPairing(t *testing.T) {
+	s := begin(t)
+	var held []*tls.Conn
+	for range 5 {
+		thief := testnet.Identity(t, "car")
+		for i := range 32 {
+			d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			conn, err := tls.DialWithDialer(d, "tcp", s.address, pairing.ClientTLS(thief, s.offer.Code))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held = append(held, conn); i%2 == 0 { // half say nothing, and half do not end what they say
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: car\r\nContent-Length: 1000\r\n\r\n{", pairing.Path)
+			}
+		}
+	}
+	own := testnet.Identity(t, "car")
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
+		t.Errorf("the right one: %q", refused)
+	}
+	for _, conn := range held {
+		_ = conn.Close()
+	}
+	if err := s.waitEnd(); err != nil {
+		t.Error(err)
+	}
+	if log := s.log.String(); strings.Count(log, "\n") > 20 {
+		t.Errorf("%d connections are logged as\n%s", len(held), log)
 	}
 }
 

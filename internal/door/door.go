@@ -262,13 +262,9 @@ func (d *Listener) giveBack(pin string) {
 	}
 }
 
-// reset ends a connection so that nothing of it is left in the kernel.
 func (d *Listener) reset(conn net.Conn, why string) {
 	d.tell("connection refused", conn, why)
-	if c, ok := conn.(*net.TCPConn); ok {
-		_ = c.SetLinger(0)
-	}
-	_ = conn.Close()
+	abort(conn)
 }
 
 // tell logs what was refused, seldom enough that a flood does not fill the disk.
