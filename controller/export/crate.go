@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -150,28 +151,79 @@ var exportable = regexp.MustCompile(`^((metrics|trials|timelines|places|results)
 
 // described lists the files of a former export in a folder, as its description names them.
 func described(dir string) (names []string, err error) {
-	raw, err := os.ReadFile(filepath.Join(dir, crateFile))
+	err = eachEntity(filepath.Join(dir, crateFile), func(id string, kind json.RawMessage) {
+		if string(kind) == `"File"` && exportable.MatchString(id) {
+			names = append(names, filepath.FromSlash(id))
+		}
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	var crate struct {
-		Graph []struct {
-			ID   string `json:"@id"`
-			Type any    `json:"@type"` // a name, or several
-		} `json:"@graph"`
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &crate)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what a former export wrote: %w", err)
 	}
-	for _, e := range crate.Graph {
-		if e.Type == "File" && exportable.MatchString(e.ID) {
-			names = append(names, filepath.FromSlash(e.ID))
+	return names, nil
+}
+
+// describedMost bounds a description that is read. That of the most attempts that a run may have is half as long.
+const describedMost = 128 << 20
+
+// eachEntity reads a description, which may have come with an archive from elsewhere, one entity after the other.
+func eachEntity(path string, each func(id string, kind json.RawMessage)) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err == nil && info.Size() > describedMost {
+		err = fmt.Errorf("it has %d bytes, and may have %d", info.Size(), describedMost)
+	}
+	d := json.NewDecoder(f)
+	if err == nil {
+		err = within(d, '{', func() error { return graph(d, each) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// graph reads one member of a description, and tells the entities of its graph.
+func graph(d *json.Decoder, each func(id string, kind json.RawMessage)) error {
+	var e struct {
+		ID   string          `json:"@id"`
+		Type json.RawMessage `json:"@type"` // a name, or several
+	}
+	key, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if key != "@graph" {
+		return d.Decode(&e.Type) // which is passed over
+	}
+	return within(d, '[', func() error {
+		e.ID, e.Type = "", nil
+		if err := d.Decode(&e); err != nil {
+			return err
+		}
+		each(e.ID, e.Type)
+		return nil
+	})
+}
+
+// within reads what lies between two brackets.
+func within(d *json.Decoder, open json.Delim, each func() error) error {
+	if begin, err := d.Token(); err != nil || begin != open {
+		return cmp.Or(err, fmt.Errorf("%v is not there", open))
+	}
+	for d.More() {
+		if err := each(); err != nil {
+			return err
 		}
 	}
-	return names, nil
+	_, err := d.Token()
+	return err
 }
 
 func measure(path string) (size int64, sum string, err error) {

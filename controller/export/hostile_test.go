@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,40 @@ func (k *kept) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
 }
 
 func (k *kept) Forget(context.Context, string, map[string]string, time.Time) error { return nil }
+
+//attack:archive a description of a former export without an end, or that grows when it is decoded | it has 128 MiB at
+//attack:and most, and is read piece by piece
+func TestHostileDescriptionsAreNotRead(t *testing.T) {
+	a, dir := exported(t)
+	path := filepath.Join(dir, crateFile)
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(a, dir, Options{}); err == nil || !strings.Contains(err.Error(), path+": it has 1099511627776") {
+		t.Errorf("of a file without an end: %v", err)
+	}
+	for text, want := range map[string]string{strings.Repeat("[", 100_000): "{ is not there",
+		`{"@graph":` + strings.Repeat("[", 100_000): "exceeded max depth", `{"@graph":[{`: "unexpected EOF"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := described(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %.20s…: %v, want %q", text, err, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte(`{"@graph":[{}`+strings.Repeat(",{}", 4_000_000)+"]}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	names, err := described(dir)
+	runtime.ReadMemStats(&after)
+	if most := uint64(64); err != nil || len(names) > 0 || after.HeapSys-before.HeapSys > most<<20 {
+		t.Errorf("of four million entities: %d files, %v; the heap grew from %d to %d MiB, by more than %d", len(names),
+			err, before.HeapSys>>20, after.HeapSys>>20, most)
+	}
+}
 
 //attack:archive a name that adds points or tags to the database's | it is escaped as line protocol has it
 func TestNamesFromOutsideAreEscapedInLineProtocol(t *testing.T) {
