@@ -3,11 +3,13 @@ package live
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -197,7 +199,7 @@ func events(t *testing.T, url string) (next func() (name, data string)) {
 func served(t *testing.T, dir string) (*Board, *httptest.Server) {
 	t.Helper()
 	b := NewBoard(dir, slog.New(slog.DiscardHandler))
-	h, err := handler(t.Context(), b, "")
+	h, err := handler(t.Context(), b, "", func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +396,7 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 		{"the page by its file's name, without", "secret", "/index.html", "10.0.0.1:7480", 403},
 		{"out of the folder", "", "/../live.go", "127.0.0.1:7480", 404},
 	} {
-		h, err := handler(t.Context(), b, tc.token)
+		h, err := handler(t.Context(), b, tc.token, func(string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,6 +412,69 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 		if w.Header().Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: no policy", tc.name)
 		}
+	}
+}
+
+//attack:network connections without the live page's token, by the thousand, until there is no room for a viewer | who is
+//attack:and refused loses the connection, and one more than 256 takes the place of the oldest, never of a viewer
+func TestWhoHasNoTokenKeepsNoViewerOut(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, l, NewBoard(t.TempDir(), slog.New(slog.DiscardHandler)), "secret") }()
+	defer func() { stop(); <-served }()
+	connect := func() (net.Conn, *bufio.Reader) {
+		t.Helper()
+		conn, err := net.DialTimeout("tcp4", l.Addr().String(), 5*time.Second)
+		if err == nil {
+			err = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn, bufio.NewReader(conn)
+	}
+	ask := func(conn net.Conn, in *bufio.Reader, target string) (status int, closes bool) {
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: roadside\r\n\r\n", target)
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return 0, true
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode, answer.Close
+	}
+	viewer, in := connect()
+	if status, closes := ask(viewer, in, "/?token=secret"); status != 200 || closes {
+		t.Errorf("a viewer is answered %d, and the connection ends: %t", status, closes)
+	}
+	refused, from := connect()
+	if status, closes := ask(refused, from, "/"); status != 403 || !closes {
+		t.Errorf("without the token: %d, and the connection ends: %t", status, closes)
+	}
+	var first net.Conn
+	var said *bufio.Reader
+	for i := range strangersMax + 10 {
+		conn, in := connect()
+		if status, _ := ask(conn, in, "/live.css"); status != 200 {
+			t.Fatalf("stranger %d is answered %d", i, status)
+		}
+		if i == 0 {
+			first, said = conn, in
+		}
+	}
+	if status, _ := ask(first, said, "/live.css"); status != 0 {
+		t.Errorf("the oldest of %d strangers is answered %d", strangersMax+10, status)
+	}
+	if status, _ := ask(viewer, in, "/?token=secret"); status != 200 {
+		t.Errorf("beside strangers the viewer is answered %d", status)
+	}
+	another, in := connect()
+	if status, _ := ask(another, in, "/?token=secret"); status != 200 {
+		t.Errorf("beside strangers another viewer is answered %d", status)
 	}
 }
 

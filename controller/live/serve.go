@@ -17,6 +17,8 @@ import (
 	"net/netip"
 	"path"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/door"
 )
 
 //go:embed page
@@ -29,8 +31,12 @@ const keepAlive = 5 * time.Second
 // writeLimit ends a viewer that takes nothing.
 const writeLimit = 10 * time.Second
 
-// viewersMax bounds what strangers can hold open.
+// viewersMax bounds how many are sent what happens.
 const viewersMax = 64
+
+// strangersMax bounds how many without the token are connected: one more takes the place of one of them, and none of a
+// viewer, who has some six connections (what browsers open to a host).
+const strangersMax = 256
 
 // Token makes the secret that viewers beyond this machine need: 128 bits.
 func Token() string {
@@ -77,7 +83,8 @@ func Addresses(at net.Addr, token string) (urls []string) {
 func Serve(ctx context.Context, l net.Listener, b *Board, token string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	h, err := handler(ctx, b, token)
+	crowd := door.NewCrowd(l, strangersMax)
+	h, err := handler(ctx, b, token, crowd.Know)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -87,7 +94,7 @@ func Serve(ctx context.Context, l net.Listener, b *Board, token string) error {
 		MaxHeaderBytes: 16 << 10}
 	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer ended()
-	err = s.Serve(l)
+	err = s.Serve(crowd)
 	stop()
 	<-followed
 	if errors.Is(err, http.ErrServerClosed) {
@@ -99,8 +106,8 @@ func Serve(ctx context.Context, l net.Listener, b *Board, token string) error {
 // handler serves the page and its events. With a token every request must
 // bring it, as ?token=…; without one, only requests by this machine's own
 // names are answered, so that no page from elsewhere reads along by a name
-// that it points here.
-func handler(ctx context.Context, b *Board, token string) (http.Handler, error) {
+// that it points here. Known is told the remote address of whose request may be answered.
+func handler(ctx context.Context, b *Board, token string, known func(remote string)) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		return nil, fmt.Errorf("open the live page: %w", err)
@@ -122,10 +129,10 @@ func handler(ctx context.Context, b *Board, token string) (http.Handler, error) 
 	a := newAtlas(b.dir)
 	mux.HandleFunc("GET /streets", a.draw)
 	mux.HandleFunc("GET /picture", a.picture)
-	return guard(mux, token), nil
+	return guard(mux, token, known), nil
 }
 
-func guard(next http.Handler, token string) http.Handler {
+func guard(next http.Handler, token string, known func(remote string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; style-src 'self'; img-src 'self' data:; "+
@@ -133,22 +140,26 @@ func guard(next http.Handler, token string) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
+		refused := ""
 		switch {
 		case token == "" && !Loopback(withPort(r.Host)):
-			http.Error(w, "this page is for this machine only; open it as http://127.0.0.1", http.StatusForbidden)
-		case token != "" && !allowed(r, token):
-			http.Error(w, "the address lacks the token that `fieldmesh live` printed", http.StatusForbidden)
-		default:
-			next.ServeHTTP(w, r)
+			refused = "this page is for this machine only; open it as http://127.0.0.1"
+		case token == "" || brought(r, token):
+			known(r.RemoteAddr)
+		case path.Ext(r.URL.Path) != ".js" && path.Ext(r.URL.Path) != ".css": // which are no secret
+			refused = "the address lacks the token that `fieldmesh live` printed"
 		}
+		if refused != "" {
+			h.Set("Connection", "close")
+			http.Error(w, refused, http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
-// allowed: the token came with the address. Only script and style are no secret.
-func allowed(r *http.Request, token string) bool {
-	if kind := path.Ext(r.URL.Path); kind == ".js" || kind == ".css" {
-		return true
-	}
+// brought reports whether the token came with the address.
+func brought(r *http.Request, token string) bool {
 	return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(token)) == 1
 }
 
