@@ -136,6 +136,31 @@ func TestRevokedPeerIsRefusedOnItsOpenConnection(t *testing.T) {
 	}
 }
 
+//attack:phone a phone that is revoked while it waits at a node for records or for news of the run | it is asked for
+//attack:and again before it is answered
+func TestAPhoneThatIsRevokedWhileItWaitsAtANodeIsToldNothing(t *testing.T) {
+	b := start(t, nil)
+	if r := b.ask(wire.RoleController, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	told := make(chan reply, 2)
+	for _, path := range []string{"/v1/runs/velocity-1?known=1&wait_ms=2000", "/v1/records?after=5&wait_ms=2000"} {
+		client := b.client(wire.RoleApp)
+		b.askBy(client, "GET", "/v1/node", "") // the connection stays open
+		go func() { told <- b.askBy(client, "GET", path, "") }()
+	}
+	time.Sleep(200 * time.Millisecond) // they wait, or come too late: refused either way
+	if !b.authorized.Remove(wire.RoleApp) {
+		t.Fatal("the app is not on the list")
+	}
+	b.records.add()
+	for range 2 {
+		if r := <-told; r.status != 403 || r.code() != wire.CodeForbidden {
+			t.Errorf("it is told: %d %s", r.status, r.body)
+		}
+	}
+}
+
 // ends waits until the server closes a connection and returns what it said.
 func ends(t *testing.T, conn net.Conn) string {
 	t.Helper()

@@ -66,7 +66,9 @@ func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.R
 	c.poll, cancelPoll = context.WithCancel(r.Context())
 	defer cancelPoll()
 	defer context.AfterFunc(serving, cancelPoll)()
-	what, err = route.handle(s, c)
+	if what, err = route.handle(s, c); err == nil && route.method == http.MethodGet {
+		_, err = s.peer(r) // it may have waited long for news, and been revoked meanwhile
+	}
 	return peer, what, err
 }
 
