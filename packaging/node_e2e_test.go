@@ -180,8 +180,8 @@ func (d desk) answers() bool {
 	return strings.Contains(string(out), "0.1.0")
 }
 
-// The units' capabilities and umask are right for what trials need: the face reaches its other half, TCP variants in BPF
-// are there, and what was changed is put back.
+// The units' capabilities and umask are right for what trials need: the face reaches its other half and our routing
+// daemons, TCP variants in BPF are there, and what was changed is put back.
 //
 //attack:face the network face taken over
 func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
@@ -198,6 +198,18 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 		change.BPFCongestion{Program: "tahoe"})
 	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
 		t.Fatal(err)
+	}
+	ask := confined(t, "fieldmesh-face.service", testnet.Nobody)
+	for _, name := range []string{"aodv", "olsr", "dsr", "dsdv"} { // ports below 1024, and packets without one
+		daemon := change.Daemon{Name: name, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/24")}
+		if _, err := client.Apply(t.Context(), host.ScopeTrial, []change.Change{daemon}); err != nil {
+			t.Error(err)
+			continue
+		}
+		run(t, ask[0], append(ask[1:], "test", "-w", change.DaemonSocket(d.path("state/host"), name))...)
+		if _, err := client.Restore(t.Context(), host.ScopeTrial); err != nil {
+			t.Error(err)
+		}
 	}
 	status, err := client.Status(t.Context())
 	if err != nil {

@@ -29,7 +29,7 @@ func Run(ctx context.Context, cfg control.Config) error {
 	if err := joined(cfg.Interface); err != nil {
 		return err
 	}
-	listener, err := unixsocket.Listen(cfg.Socket, 0o600, max(cfg.SocketUID, 0))
+	listener, err := unixsocket.Listen(cfg.Socket, control.SocketMode, max(cfg.SocketUID, 0))
 	if err != nil {
 		return err
 	}

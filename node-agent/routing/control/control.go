@@ -34,6 +34,10 @@ const (
 	CommandFollow = "follow"
 )
 
+// SocketMode lets its owner ask the daemon, and root by its group: who has started it, and has given the socket away,
+// may be root without CAP_DAC_OVERRIDE, as in the package's unit.
+const SocketMode = 0o660
+
 // RouteProtocol marks the daemon's routes in the kernel. It is none of
 // rt_protos' and above RTPROT_STATIC, as rtnetlink.h asks of programs.
 const RouteProtocol = 109

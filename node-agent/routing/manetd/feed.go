@@ -79,7 +79,7 @@ type follower struct {
 // listenFeed makes the socket. The lock on the interface is held, so one that
 // is there is a dead daemon's.
 func listenFeed(path string, uid int, state func(context.Context) (State, error)) (*feed, error) {
-	l, err := unixsocket.Listen(path, 0o600, max(uid, 0))
+	l, err := unixsocket.Listen(path, control.SocketMode, max(uid, 0))
 	if err != nil {
 		return nil, err
 	}
