@@ -415,8 +415,8 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 	}
 }
 
-//attack:network connections without the live page's token, by the thousand, until there is no room for a viewer | who is
-//attack:and refused loses the connection, and one more than 256 takes the place of the oldest, never of a viewer
+//attack:network connections without the live page's token, by the thousand, until there is no room for a viewer | who
+//attack:and is refused loses the connection, and one more than 256 takes the place of the oldest, never of a viewer
 func TestWhoHasNoTokenKeepsNoViewerOut(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
