@@ -128,8 +128,8 @@ func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
 }
 
 // flowInField tells the losses of a flow's packets by what the field calls them: "src:port>dst:port/proto".
-// Archives made before the field looked into DSR have "src>dst/48" for whatever DSR carried from one node to another: known is
-// false where that may be another flow's.
+// Archives made before the field looked into DSR have "src>dst/48" for whatever it carried from one node to
+// another: known is false where that may be another flow's.
 func (at Attempt) flowInField(f wire.Flow) func(string) (of, known bool) {
 	from, to := at.address(f.From), at.address(f.To)
 	if !from.IsValid() || !to.IsValid() {

@@ -200,7 +200,9 @@ func (c *check) network() {
 		}
 	}
 	routing := wire.Routing{Protocol: protocol, Ready: c.tree.TextAt("routing.ready")}
-	c.readiness(routing)
+	if key, why, allowed := routing.Futile(); key != "" && protocol != noRouting && !c.p.archived {
+		c.unfit("routing."+key, why, allowed)
+	}
 	snap := c.tree.WholeAt("capture.snap_bytes")
 	if routing.CarriesData() && snap != nil && *snap < wire.SnapBytesDSR && !c.p.archived {
 		c.unfit("capture.snap_bytes", "with DSR's header before TCP's", "from "+formatNumber(wire.SnapBytesDSR)+" on")
@@ -216,24 +218,6 @@ func (c *check) network() {
 		at := c.p.addressAt[c.role("receiver")]
 		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; "+
 			"allowed: addresses of one network, or a routing protocol", to, c.role("receiver"), from, c.role("sender"))
-	}
-}
-
-// readiness asks that what arming waits for can come, and that how long it waits means something.
-func (c *check) readiness(r wire.Routing) {
-	switch {
-	case r.Protocol == noRouting || c.p.archived:
-	case r.OnDemand():
-		if r.Readiness() != wire.ReadyDaemon {
-			c.unfit("routing.ready", "with protocol "+r.Protocol+", which knows nobody before there is data, so that "+
-				"arming would wait in vain", "daemon, or leave it out; in a factor, say ready with the protocols that "+
-				"have it")
-		}
-		c.unfit("routing.ready_s", "with protocol "+r.Protocol+", where arming waits for no more than the daemon",
-			"leave it out")
-	case r.Readiness() == wire.ReadyDaemon:
-		c.unfit("routing.ready_s", "where arming waits for no more than the daemon", "leave it out, or "+
-			"ready: neighbors or routes")
 	}
 }
 

@@ -59,7 +59,7 @@ func TestTransportProblems(t *testing.T) {
 	}
 }
 
-// A protocol whose routes go without data needs to be told of the data; another does not.
+// A protocol whose routes go without data has to hear of data; another does not.
 func TestRoutesInUseMustBeKnown(t *testing.T) {
 	for protocol, want := range map[string]string{"aodv": Unmet, "aodv-ns2": Unmet, "aodv-p3": Unmet, "aomdv": Unmet,
 		"adv": Unmet, "dsr": Met, "dsr-ns2": Met, "dsdv": Met, "olsr": Met, "olsr-etx": Met, "babeld": Met} {

@@ -114,6 +114,20 @@ func (r Routing) Readiness() string {
 	return ReadyDaemon
 }
 
+// Futile is the key of a plan for which arming would wait in vain, or not at all; why,
+// and what is allowed.
+func (r Routing) Futile() (key, why, allowed string) {
+	switch {
+	case r.Readiness() != ReadyDaemon && r.OnDemand():
+		return "ready", "with protocol " + r.Protocol + ", which knows nobody before there is data, so that arming " +
+			"would wait in vain", "daemon, or leave it out; in a factor, say ready with the protocols that have it"
+	case r.Readiness() == ReadyDaemon:
+		return "ready_s", "where arming waits for no more than the daemon", "leave it out, or ready: neighbors or " +
+			"routes, where the protocol has them before there is data"
+	}
+	return "", "", ""
+}
+
 // ReadyLimit is how long arming waits for routing at most.
 func (r Routing) ReadyLimit() time.Duration {
 	if r.Readiness() == ReadyDaemon {

@@ -63,7 +63,8 @@ field: {radio: ns2_wavelan, channel_error: {mean: 0.1, burst_frames: 10}, mobili
 	}
 	t.Logf("recoveries that kept the threshold: %v, that changed it: %v", kept, changed)
 	if changed["newreno"] < 10 || kept["newreno"]*2 > changed["newreno"] {
-		t.Errorf("NewReno kept its threshold in %d recoveries and changed it in %d", kept["newreno"], changed["newreno"])
+		t.Errorf("NewReno kept its threshold in %d recoveries and changed it in %d", kept["newreno"],
+			changed["newreno"])
 	}
 	if kept["reference"] < 10 || changed["reference"]*2 > kept["reference"] {
 		t.Errorf("the reference TCP kept its threshold in %d recoveries and changed it in %d", kept["reference"],
