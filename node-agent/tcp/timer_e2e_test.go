@@ -106,6 +106,25 @@ func TestFixedRTOThroughAnOutage(t *testing.T) {
 	}
 }
 
+// The kernel counts time-outs in a row in eight bits: after 256 it tells the first again, and the RTO stays what it is.
+func TestAFixedRTOThroughMoreThan256Timeouts(t *testing.T) {
+	needTimer(t)
+	t.Parallel() // it sleeps
+	o := &outage{from: 30, lasts: 300 * time.Second}
+	x := experiment{congestion: "reno", segments: 60, patience: 5 * time.Minute,
+		path:    testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs, "tcp_retries2": "255"}, before: hold(t, nil)}
+	gaps := o.gaps(x.run(t))
+	if len(gaps) < 262 {
+		t.Fatalf("%d retransmissions in 300 s: %v", len(gaps), gaps)
+	}
+	for i, gap := range gaps[256 : len(gaps)-1] {
+		if !near(gap, 2*gaps[0]) {
+			t.Errorf("gap %d is %s, want twice the first RTO, %s: %v", i+257, gap, 2*gaps[0], gaps[250:])
+		}
+	}
+}
+
 // The first packet of the paper's simulator has this timer too: a SYN that nobody answers goes again after 1 s, and
 // then every 2 s. Another's waits double.
 func TestAFixedRTOHoldsTheSYN(t *testing.T) {

@@ -25,7 +25,14 @@
 #include "causes.h"
 #include "sockops.h"
 
-enum { WANT_RTO = 1, WANT_RTT = 8 };
+enum { WANT_RTO = 1, WANT_STATE = 4, WANT_RTT = 8 };
+
+/*
+ * The kernel counts time-outs in a row in eight bits (icsk_retransmits). That the
+ * next one is told as the first is kept in a flag that asks for nothing else here.
+ */
+#define LAST_COUNTED 255
+#define WRAPS WANT_STATE
 
 #define USER_TIMEOUT 18 /* TCP_USER_TIMEOUT of linux/tcp.h */
 #define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS of linux/tcp.h */
@@ -54,10 +61,14 @@ INLINE void on_rto(struct sock_ops *ctx)
 
 		bound(ctx, cause == CAUSE_CONGESTION ? STANDARD_MS : rto_ms);
 		callbacks(ctx, WANT_RTO | WANT_RTT);
+	} else if (ctx->cb_flags & WRAPS) {
+		callbacks(ctx, WANT_RTO | WANT_RTT);
 	} else if (!ctx->args[0] || !(ctx->cb_flags & WANT_RTT)) {
 		/* The first time-out, or the first since a round trip was measured: a SACK tells one within an outage. */
 		bound(ctx, 2 * rto_ms);
 		callbacks(ctx, WANT_RTO | WANT_RTT);
+	} else if (ctx->args[0] == LAST_COUNTED) {
+		callbacks(ctx, WANT_RTO | WANT_RTT | WRAPS);
 	}
 }
 
