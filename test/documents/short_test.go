@@ -70,8 +70,8 @@ func TestWhatIsSaidInShortOfP3IsInItsTables(t *testing.T) {
 		said, is string
 		per      float64 // of the page's unit
 	}{
-		{`carries ([\d.]+) ± ([\d.]+) kbit/s more than AODV`,
-			`\| P3\.1 .*?dsr against aodv: difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
+		{`carries ([\d.]+) ± ([\d.]+) kbit/s more than ADV`,
+			`\| P3\.1 .*?dsr against adv: difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
 		{`\(P3\.3, ([\d.]+) ± ([\d.]+) kbit/s more\)`,
 			`\| P3\.3 .*?difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
 		{`\(P3\.2, ([\d.]+) ± ([\d.]+) s sooner\)`,
