@@ -20,11 +20,14 @@ type batmanAdv struct{ Target }
 
 func (b *batmanAdv) ask(ctx context.Context) (state, error) {
 	var s batman.State
+	at := b.BootNs()
 	err := converse(ctx, b.Socket, "state\n", func(r io.Reader) error { return json.NewDecoder(r).Decode(&s) })
 	if err != nil {
 		return state{}, err
 	}
-	return batmanState(s), nil
+	out := batmanState(s)
+	out.at = at
+	return out, nil
 }
 
 func batmanState(s batman.State) state {

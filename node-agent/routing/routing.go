@@ -64,7 +64,6 @@ type state struct {
 // Watch is a daemon under watch; it is a measure.Source.
 type Watch struct {
 	driver driver
-	boot   func() int64
 	run    context.Context // until Close
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
@@ -92,7 +91,7 @@ func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
 // falls between the two.
 func begin(ctx context.Context, t Target, d driver, gone func(error)) (*Watch, error) {
 	run, stop := context.WithCancel(context.Background())
-	w := &Watch{driver: d, boot: t.BootNs, run: run, stop: stop}
+	w := &Watch{driver: d, run: run, stop: stop}
 	begun, ended := make(chan *state, 1), make(chan error, 1)
 	w.ended.Go(func() {
 		ended <- d.follow(run, func(s *state) { begun <- s }, w.tell)
@@ -134,16 +133,15 @@ func (w *Watch) first(ctx context.Context, begun <-chan *state, ended <-chan err
 	return w.driver.ask(ctx)
 }
 
-// present tells the routes that are there, and then what was told meanwhile and
-// is not among them.
+// present tells the routes that are there, as of the state's moment, and then what
+// was told since and is not among them.
 func (w *Watch) present(first state) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	meanwhile := w.pending
 	w.pending, w.since, w.known = nil, first.at, map[string]wire.RouteChange{}
-	now := w.boot()
 	for _, r := range first.routes {
-		r.Action, r.AtBootNs = "present", now
+		r.Action, r.AtBootNs = "present", first.at
 		w.known[r.Destination] = r
 		w.put(&r)
 	}

@@ -225,12 +225,12 @@ func (s *scripted) serve() {
 		_, _ = fmt.Fprintln(conn, `{"t_boot_ns":5,"routes":[{"destination":"10.77.0.3/32","next_hop":"10.77.0.3",`+
 			`"hops":1,"metric":1}]}`)
 		set(6, "10.77.0.4/32", "10.77.0.4")
-		set(7, "10.77.0.5/32", "10.77.0.4")
+		set(7, "10.77.0.3/32", "10.77.0.4")
 		_ = conn.Close()
 	}
 }
 
-// What a daemon changes as its watch begins is told, and once.
+// What a daemon changes as its watch begins is told, once, and dated in the order in which it happened.
 func TestNoChangeEscapesTheBeginOfAWatch(t *testing.T) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
 	if err != nil {
@@ -244,8 +244,9 @@ func TestNoChangeEscapesTheBeginOfAWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"present 10.77.0.3/32 [10.77.0.3]", "set 10.77.0.4/32 [10.77.0.4]", "set 10.77.0.5/32 [10.77.0.4]"}
+	want := []string{"present 10.77.0.3/32 [10.77.0.3]", "set 10.77.0.4/32 [10.77.0.4]", "set 10.77.0.3/32 [10.77.0.4]"}
 	var got []string
+	var last int64
 	for until := time.Now().Add(5 * time.Second); len(got) < len(want) && time.Now().Before(until); {
 		w.mu.Lock()
 		pending := w.pending
@@ -254,6 +255,10 @@ func TestNoChangeEscapesTheBeginOfAWatch(t *testing.T) {
 		for _, b := range pending {
 			c := b.(*wire.RouteChange)
 			got = append(got, fmt.Sprint(c.Action, " ", c.Destination, " ", c.NextHops))
+			if c.AtBootNs < last {
+				t.Errorf("%s is of %d, and what was told before it of %d", got[len(got)-1], c.AtBootNs, last)
+			}
+			last = c.AtBootNs
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -271,7 +276,7 @@ func TestWhatAWatchHasIsToldOnce(t *testing.T) {
 		return &wire.RouteChange{Action: "set", AtBootNs: 2, Destination: to, NextHops: []string{next}}
 	}
 	gone := func(to string) wire.Body { return &wire.RouteChange{Action: "delete", AtBootNs: 2, Destination: to} }
-	w := &Watch{boot: func() int64 { return 1 }}
+	w := &Watch{}
 	w.tell(set("a", "x"))
 	w.tell(gone("b"))
 	w.tell(set("c", "y"))
