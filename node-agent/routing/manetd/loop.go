@@ -82,6 +82,11 @@ func (l *loop) fire(now manet.Time) {
 		}
 		l.handle(now, manet.Timer{Key: key})
 	}
+	l.expire(now)
+}
+
+// expire discards what was held too long.
+func (l *loop) expire(now manet.Time) {
 	for _, packet := range l.held.Expire(now) {
 		l.counts.HeldTooLong++
 		l.refuse(packet)
@@ -216,7 +221,8 @@ func (l *loop) caught(now manet.Time, packet []byte) {
 		l.counts.Looped++
 		return
 	}
-	l.counts.HeldTooLong += int64(len(l.held.Put(now, destination, packet)))
+	l.expire(now)
+	l.counts.HeldTooLong += int64(len(l.held.Put(now, destination, packet))) // its room: nobody's wait has ended
 	l.counts.HeldMax = max(l.counts.HeldMax, l.held.Len())
 	l.handle(now, manet.NeedRoute{Destination: destination, Source: source, Local: local})
 }

@@ -206,23 +206,29 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 
 // Who sent a packet that waited too long is told, too: with ADV the search may go on.
 func TestThatAPacketWaitedTooLongIsSaid(t *testing.T) {
-	for _, silent := range []bool{false, true} {
-		l, w := testLoop(&script{}, false)
-		l.silent = silent
-		l.caught(0, ip(self, far, 17, 1))
-		l.caught(0, ip(next, far, 17, 1)) // another's
-		l.caught(time.Second, ip(self, far, 17, 2))
-		l.fire(heldFor)
-		if len(w.did) != 0 {
-			t.Errorf("did %q before 30 s are over", w.did)
-		}
-		l.fire(heldFor + 1)
-		want := []string{"refuse"}
-		if silent {
-			want = nil
-		}
-		if !slices.Equal(w.did, want) || l.held.Len() != 1 || l.counts.HeldTooLong != 2 {
-			t.Errorf("silent %v: did %q, %d wait, counts %+v", silent, w.did, l.held.Len(), l.counts)
+	type by func(l *loop, now time.Duration)
+	for name, notices := range map[string]by{
+		"a timer":        func(l *loop, now time.Duration) { l.fire(now) },
+		"another packet": func(l *loop, now time.Duration) { l.caught(now, ip(next, self, 17, 3)) },
+	} {
+		for _, silent := range []bool{false, true} {
+			l, w := testLoop(&script{}, false)
+			l.silent = silent
+			l.caught(0, ip(self, far, 17, 1))
+			l.caught(0, ip(next, far, 17, 1)) // another's
+			l.caught(time.Second, ip(self, far, 17, 2))
+			l.fire(heldFor)
+			if len(w.did) != 0 {
+				t.Errorf("did %q before 30 s are over", w.did)
+			}
+			notices(l, heldFor+1)
+			want := []string{"refuse"}
+			if silent {
+				want = nil
+			}
+			if !slices.Equal(w.did, want) || len(l.held.Take(far)) != 1 || l.counts.HeldTooLong != 2 {
+				t.Errorf("by %s, silent %v: did %q, counts %+v", name, silent, w.did, l.counts)
+			}
 		}
 	}
 }
