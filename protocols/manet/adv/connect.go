@@ -25,7 +25,7 @@ type connection struct {
 
 // wait is packets that wait for a route.
 type wait struct {
-	since   manet.Time
+	since   manet.Time // is searched for one, or the search failed last
 	last    manet.Time // came a packet
 	packets int        // that came
 }
@@ -228,13 +228,18 @@ func (n *Node) nextIdle() manet.Time {
 	return next
 }
 
-// retry announces again what has no route yet, and gives a search up when the last
-// packet has waited too long. Those before it the runner lets go, each in its time.
+// retry announces again what has no route yet. A search fails when it has taken as
+// long as a packet may wait; another begins unless the last packet has waited so
+// long. Those before it the runner lets go, each in its time.
 func (n *Node) retry() {
 	for _, to := range sorted(n.waiting) {
-		if n.Now-n.waiting[to].last >= n.config.BufferTimeout {
-			delete(n.waiting, to)
+		w := n.waiting[to]
+		if n.Now-w.since >= n.config.BufferTimeout {
+			w.since += n.config.BufferTimeout
 			n.Act(manet.Report{Kind: "discovery_failed", Addr: to})
+		}
+		if n.Now-w.last >= n.config.BufferTimeout {
+			delete(n.waiting, to)
 			n.Act(manet.Drop{Destination: to, Reason: "no route in time", Unreachable: true})
 			continue
 		}

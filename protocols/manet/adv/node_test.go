@@ -106,16 +106,39 @@ func TestPacketsDoNotWaitForEver(t *testing.T) {
 	}
 }
 
-// A packet waits for 30 s, whatever others before it did; the search is one.
+// A packet waits for 30 s, whatever others before it did. The search fails after each 30 s, and the next begins there.
 func TestEachPacketWaits(t *testing.T) {
 	l := newLab(t, nil)
 	l.Need(far)
 	l.Wait(29500 * time.Millisecond)
 	l.Need(far)
-	l.Wait(1500 * time.Millisecond)
+	l.Wait(2 * time.Second)
 	l.Hear(left, simtest.Entry(far, 100, 2))
-	if len(l.Dropped) != 0 || !slices.Equal(l.Released, []netip.Addr{addr(far)}) || l.Reported("discovery_us") != 31e6 {
+	if len(l.Dropped) != 0 || !slices.Equal(l.Released, []netip.Addr{addr(far)}) ||
+		!slices.Equal(l.Reports, []manet.Report{{Kind: "discovery_failed", Addr: addr(far)},
+			{Kind: "discovery_us", Addr: addr(far), Value: 1.5e6}}) {
 		t.Errorf("dropped %+v, released %v, reports %v", l.Dropped, l.Released, l.Reports)
+	}
+}
+
+// However many packets come, a search that finds nothing has failed once in 30 s.
+func TestASearchFailsOnceIn30s(t *testing.T) {
+	for gap, want := range map[time.Duration]int{time.Second: 10, 10 * time.Second: 10, 40 * time.Second: 8} {
+		l := newLab(t, nil)
+		for begin := l.Now; l.Now < begin+manet.Time(300*time.Second); {
+			l.Need(far)
+			l.Wait(gap)
+		}
+		l.Wait(2 * time.Second)
+		failed := 0
+		for _, r := range l.Reports {
+			if r.Kind == "discovery_failed" {
+				failed++
+			}
+		}
+		if failed != want {
+			t.Errorf("a packet in %v: %d failed in 300 s, want %d", gap, failed, want)
+		}
 	}
 }
 
