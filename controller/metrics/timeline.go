@@ -47,7 +47,7 @@ func (at Attempt) Timeline() []Point {
 	if sender == nil && receiver == nil {
 		return nil
 	}
-	cwnd := at.perSocket(at.trial.Sender, sender, func(f wire.Flow) string { return f.From },
+	cwnd := at.perSocket(at.trial.Sender, sender, true, func(f wire.Flow) string { return f.From },
 		func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	air := wifi.Signals(cmp.Or(at.trial.Car, at.trial.Receiver), at.records)
 	speed, signal, truth := at.speeds(), at.signals(mac), at.truths()
@@ -89,7 +89,7 @@ func (at Attempt) received() func(s, gap float64) *float64 {
 	looked := map[string]func(s, gap float64) bool{}
 	for _, f := range at.trial.Measured() {
 		w := verdict.WindowOf(f.To, at.records)
-		ends[f.To] = at.perSocket(f.To, w, func(f wire.Flow) string { return f.To },
+		ends[f.To] = at.perSocket(f.To, w, false, func(f wire.Flow) string { return f.To },
 			func(b *wire.TCPSample) float64 { return float64(b.BytesReceived) })
 		looked[f.To] = at.looked(f.To, ends[f.To], w)
 	}
@@ -146,8 +146,9 @@ func (at Attempt) beats(node string, w *wire.Window) (out series.Series) {
 	return out
 }
 
-// perSocket gives a number of each data socket over time, of the measured flows of which a node is that end.
-func (at Attempt) perSocket(node string, w *wire.Window, end func(wire.Flow) string,
+// perSocket gives a number of each data socket over time, or over that of its connection, of the measured flows of
+// which a node is that end.
+func (at Attempt) perSocket(node string, w *wire.Window, connected bool, end func(wire.Flow) string,
 	number func(*wire.TCPSample) float64) []*series.Series {
 	var out []*series.Series // in the order of their first samples, so that sums are the same each time
 	if w == nil {
@@ -160,7 +161,7 @@ func (at Attempt) perSocket(node string, w *wire.Window, end func(wire.Flow) str
 	}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if !ok || r.Node != node || b.Stream == nil || !measured[b.Flow] || b.Unconnected() {
+		if !ok || r.Node != node || b.Stream == nil || !measured[b.Flow] || connected && b.Unconnected() {
 			continue
 		}
 		if known[b.Cookie] == nil {

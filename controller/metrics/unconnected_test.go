@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -31,5 +33,31 @@ func TestAWindowIsThatOfAConnection(t *testing.T) {
 	}
 	if v := points[3*TickHz].CwndSegments; v == nil || *v != 8 {
 		t.Errorf("the connection's window is %v, want 8", v)
+	}
+}
+
+// A receiver's samples count from its sockets' first moment to their end, connected or not: no throughput is drawn
+// before the connection, and a socket that ended without a byte leaves that of the others.
+func TestAReceiverHasNothingBeforeItsConnection(t *testing.T) {
+	flow := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Streams: 2}
+	samples := func(stream int, from, to float64, state string, bytes float64) (out []wire.Record) {
+		for s := from; s < to+0.05; s += 1.0 / TickHz {
+			out = append(out, told("b", s, &wire.TCPSample{Flow: "bulk", Stream: &stream, Cookie: uint64(1 + stream),
+				State: state, BytesReceived: uint64(bytes * s)}))
+		}
+		return out
+	}
+	throughput := func(s float64, records ...[]wire.Record) *float64 {
+		at := measured(wire.Trial{Sender: "a", Receiver: "b", Traffic: []wire.Flow{flow}}, slices.Concat(records...)...)
+		return at.Timeline()[int(s*TickHz)].ThroughputBps
+	}
+	asks := throughput(2.5, samples(0, 2, 2.9, "SYN_SENT", 0), samples(0, 3, 10, "ESTABLISHED", 1e5))
+	if asks == nil || *asks != 0 {
+		t.Errorf("before the connection the throughput is %v, want 0", asks)
+	}
+	ended := throughput(5, samples(0, 0, 10, "ESTABLISHED", 1000), samples(1, 1, 3, "ESTABLISHED", 0),
+		samples(1, 3.1, 3.1, "CLOSE", 0))
+	if ended == nil || math.Abs(*ended-8000) > 1 {
+		t.Errorf("beside a socket that ended without a byte the throughput is %v, want 8000", ended)
 	}
 }
