@@ -22,6 +22,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 	"fieldmesh.dev/fieldmesh/controller/plan/environment"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -151,7 +152,7 @@ func parseAs(name string, raw []byte, scale string, modernise func(*tree.Node, s
 		AttemptsMax: p.attemptsMax, repetitionsAt: root.Lookup("design.repetitions").At,
 		Site: p.site, Field: p.field, Paper: p.paper, Scale: p.scale, Scales: p.scales,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
-		Warnings: slices.Concat(p.unusualAddresses(), p.unusualSpeed(root, trials), p.differences(trials)),
+		Warnings: slices.Concat(p.unusualAddresses(), p.unusual(root, trials), p.differences(trials)),
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -274,13 +275,16 @@ func (p *parse) unusualAddresses() tree.Problems {
 // motorwayMps is the general limit on motorways in most of Europe, 130 km/h.
 const motorwayMps = 130 / 3.6
 
-// unusualSpeed warns of a car that would be faster than it may: the speed may have been given in km/h.
-func (p *parse) unusualSpeed(root *tree.Node, trials []wire.Trial) tree.Problems {
+// unusual warns of clients that would give up, and of a car faster than it may: the speed may be in km/h.
+func (p *parse) unusual(root *tree.Node, trials []wire.Trial) tree.Problems {
 	var f tree.Findings
 	fastest := 0.
 	for _, t := range trials {
 		if t.SpeedMps != nil {
 			fastest = max(fastest, *t.SpeedMps)
+		}
+		if err := tcpcc.CheckClient(t); err != nil && !p.archived {
+			f.Add(root.Lookup("trial").Home, "trial: %v", err)
 		}
 	}
 	if fastest > motorwayMps {

@@ -73,8 +73,8 @@ func CheckRTOMin(t wire.TCP) error {
 	if t.Variant == Reference {
 		timer = "variant " + Reference
 	}
-	return fmt.Errorf("a least RTO of %d ms is too low for %s, whose timer the kernel holds constant from %d ms on",
-		*t.RTOMinMs, timer, floor)
+	return fmt.Errorf("a least RTO of %d ms is too low for %s, whose timer the kernel holds constant from %d ms on; "+
+		"allowed: from %d ms on", *t.RTOMinMs, timer, floor, floor)
 }
 
 // synRetries is how often a client asks again for a connection: the most that
@@ -93,9 +93,29 @@ func ClientGivesUpS(rtoMaxMs int) float64 {
 	return float64(total) / 1000
 }
 
-// CheckRTOMax says why a profile cannot have the largest RTO that it asks for in a trial whose warm-up and window last
-// so long.
-func CheckRTOMax(t wire.TCP, lastsS float64) error {
+// fixedSYNMaxMs is the bound by which a fixed RTO holds a client's SYN, twice its first RTO (bpf/rto.bpf.c).
+const fixedSYNMaxMs = 2000
+
+// CheckClient says why a client of a trial that finds no way would not ask to the end.
+func CheckClient(t wire.Trial) error {
+	lastsS := t.WarmupS() + t.DurationS
+	switch most := t.TCP.RTOMaxMs; {
+	case !slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.Kind == "iperf3_tcp" }):
+	case t.TCP.FixedRTO && ClientGivesUpS(fixedSYNMaxMs) < lastsS:
+		return fmt.Errorf("with tcp.fixed_rto a client that finds no way gives up after %g s, and its trial lasts %g s",
+			ClientGivesUpS(fixedSYNMaxMs), lastsS)
+	case most != nil && ClientGivesUpS(*most) < lastsS:
+		enough := *most + sort.Search(wire.RTOMaxMsMost-*most, func(more int) bool {
+			return ClientGivesUpS(*most+more) >= lastsS
+		})
+		return fmt.Errorf("with tcp.rto_max_ms %d a client that finds no way gives up after %g s, and its trial lasts "+
+			"%g s; from %d ms on it asks to the end", *most, ClientGivesUpS(*most), lastsS, enough)
+	}
+	return nil
+}
+
+// CheckRTOMax says why a profile cannot have the largest RTO that it asks for.
+func CheckRTOMax(t wire.TCP) error {
 	least := RTOMinMs(t)
 	switch {
 	case t.RTOMaxMs == nil:
@@ -105,12 +125,6 @@ func CheckRTOMax(t wire.TCP, lastsS float64) error {
 			"leave it out")
 	case least != nil && *least > *t.RTOMaxMs:
 		return fmt.Errorf("a largest RTO of %d ms is below the least, %d ms", *t.RTOMaxMs, *least)
-	case ClientGivesUpS(*t.RTOMaxMs) < lastsS:
-		enough := *t.RTOMaxMs + sort.Search(wire.RTOMaxMsMost-*t.RTOMaxMs, func(more int) bool {
-			return ClientGivesUpS(*t.RTOMaxMs+more) >= lastsS
-		})
-		return fmt.Errorf("with a largest RTO of %d ms a client that finds no way gives up after %g s, and warm-up "+
-			"and window have %g s; allowed: from %d ms on", *t.RTOMaxMs, ClientGivesUpS(*t.RTOMaxMs), lastsS, enough)
 	}
 	return nil
 }

@@ -60,11 +60,13 @@ func TestHowLongAClientAsks(t *testing.T) {
 	}
 }
 
-// CheckRTOMax refuses what ends a client within the trial, and names the least that does not.
+// CheckClient tells what ends a client within the trial, and names the least that does not.
 func TestALargestRTOOutlastsTheTrial(t *testing.T) {
+	tcp := []wire.Flow{{Kind: "iperf3_tcp"}}
 	for _, lastsS := range []float64{1, 128, 300, 900, 3600, 4600} {
 		for most := wire.RTOMaxMsLeast; most <= wire.RTOMaxMsMost; most += 500 {
-			err := CheckRTOMax(wire.TCP{Variant: Reno, RTOMaxMs: &most}, lastsS)
+			err := CheckClient(wire.Trial{DurationS: lastsS, Traffic: tcp,
+				TCP: wire.TCP{Variant: Reno, RTOMaxMs: &most}})
 			if ends := ClientGivesUpS(most) < lastsS; (err != nil) != ends {
 				t.Errorf("at most %d ms, %g s: %v", most, lastsS, err)
 			}
