@@ -25,8 +25,9 @@ const (
 	handshakeTime = 3 * time.Second
 	callTime      = 10 * time.Second
 	slowTime      = 70 * time.Second // a large plan over a slow link; putting a node back
-	armTime       = slowTime + wire.RoutingReadyMaxS*time.Second
-	answerMost    = 256 << 20 // bytes of an answer
+	// armTime is enough for a car that comes back to its start, and for routing out there and once more at the start.
+	armTime    = slowTime + (wire.ReturnS+2*wire.RoutingReadyMaxS)*time.Second
+	answerMost = 256 << 20 // bytes of an answer
 )
 
 // Between the attempts at a call whose connection failed. Every call of the

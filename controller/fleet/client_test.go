@@ -469,3 +469,13 @@ func TestAnswersOfATakenOverNodeLeadNowhere(t *testing.T) {
 		})
 	}
 }
+
+// Arming waits for a car that comes back to its start. Whoever asks for less says so by the context.
+func TestArmingIsWaitedForAsLongAsACarMayTake(t *testing.T) {
+	longest := wire.Trial{Gate: wire.Gate{AtStart: true}, Routing: wire.Routing{Protocol: "olsr",
+		ReadyS: new(wire.RoutingReadyMaxS)}}
+	most := longest.Routing.ReadyLimit() + time.Duration(longest.ReturnArmingS())*time.Second
+	if armTime < most+slowTime {
+		t.Errorf("arming has %v, and may wait for %v besides its work", armTime, most)
+	}
+}

@@ -449,3 +449,22 @@ func TestEndOfTheServerEndsPolls(t *testing.T) {
 		t.Errorf("the poll was answered with %d %s", r.status, r.body)
 	}
 }
+
+// Arming waits for a car that comes back to its start, for longer than any other call takes.
+func TestArmingMayTakeLongerThanOtherCalls(t *testing.T) {
+	b := start(t, func(s *Server) { s.times.work = 50 * time.Millisecond })
+	b.node.arming = 200 * time.Millisecond
+	client := b.client(wire.RoleController)
+	if r := b.askBy(client, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if r := b.askBy(client, "POST", "/v1/runs/velocity-1/arm", golden(t, "trial_key")); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	longest := wire.Trial{Gate: wire.Gate{AtStart: true}, Routing: wire.Routing{Protocol: "olsr",
+		ReadyS: new(wire.RoutingReadyMaxS)}}
+	most := longest.Routing.ReadyLimit() + time.Duration(longest.ReturnArmingS())*time.Second
+	if got := usualTimes().arm; got < most+time.Minute {
+		t.Errorf("arming has %v, and may wait for %v besides its work", got, most)
+	}
+}

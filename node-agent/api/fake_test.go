@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -23,6 +24,7 @@ type fakeNode struct {
 	fault   func()        // called by Status, when set
 	boot    time.Time
 	tried   atomic.Int32
+	arming  time.Duration // what arming takes
 }
 
 func newFakeNode() *fakeNode {
@@ -119,7 +121,10 @@ func (n *fakeNode) View(ctx context.Context, run string, known uint64) (wire.Cam
 	}
 }
 
-func (n *fakeNode) Arm(_ context.Context, _ Peer, run string, k wire.TrialKey) (wire.CampaignView, error) {
+func (n *fakeNode) Arm(ctx context.Context, _ Peer, run string, k wire.TrialKey) (wire.CampaignView, error) {
+	if err := pause.For(ctx, n.arming); err != nil {
+		return wire.CampaignView{}, err
+	}
 	return n.change(run, func(v *wire.CampaignView) error {
 		if k.Trial > len(n.plans[run].Trials) {
 			return wire.Errorf(wire.CodeNotFound, "run %q has no trial %d", run, k.Trial)

@@ -105,7 +105,7 @@ func matchPath(pattern, path string) (run string, ok bool) {
 
 // call is one request on its way.
 type call struct {
-	ctx   context.Context // ends with the time allowed; a poll's ends with its peer too
+	ctx   context.Context // ends with the time allowed; arm has its own
 	poll  context.Context // ends with its peer and with the server
 	peer  Peer
 	run   string
@@ -233,8 +233,11 @@ func (s *Server) view(c *call) (any, error) {
 	return s.node.View(ctx, c.run, known)
 }
 
+// arm ends with the time that arming has, and not with its caller either: that may be back before the car is.
 func (s *Server) arm(c *call, key wire.TrialKey) (any, error) {
-	return s.node.Arm(c.ctx, c.peer, c.run, key)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), s.times.arm)
+	defer cancel()
+	return s.node.Arm(ctx, c.peer, c.run, key)
 }
 
 func (s *Server) abort(c *call, request wire.AbortRequest) (any, error) {

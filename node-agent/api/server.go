@@ -91,14 +91,16 @@ type times struct {
 	body     time.Duration // a body
 	planBody time.Duration // a body of planLimit: 24 MiB at 3 Mbit/s
 	idle     time.Duration // a kept connection without a request
-	work     time.Duration // what a call may take; restoring a node is the longest
+	work     time.Duration // what a call may take; restoring a node is the longest but for arming
+	arm      time.Duration // what arming may take, which waits for routing and for a car that comes back
 	write    time.Duration // an answer, and one more second for every 32 KiB
 	shutdown time.Duration // calls under way when the server ends
 }
 
 func usualTimes() times {
 	return times{header: 5 * time.Second, body: 10 * time.Second, planBody: 70 * time.Second, idle: 2 * time.Minute,
-		work: time.Minute, write: 10 * time.Second, shutdown: 15 * time.Second}
+		work: time.Minute, arm: time.Minute + (wire.ReturnS+2*wire.RoutingReadyMaxS)*time.Second,
+		write: 10 * time.Second, shutdown: 15 * time.Second}
 }
 
 // maxConnections, of peers with a known key, is far above a controller, an app and
