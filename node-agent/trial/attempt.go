@@ -14,7 +14,6 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
-	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/presence"
@@ -264,9 +263,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := gate.New(a.trial, e.deps.Clock.BootNs())
-	set := func(ctx context.Context, _ bool) error { return a.change(ctx, setsRadio(caps)) }
-	if err := a.untilBack(ctx, g, a.outOfReach, set); err != nil {
+	back := a.comesBack()
+	set := func(context.Context, bool) error { return a.change(ctx, setsRadio(caps)) } // no change is left half made
+	if err := back.Do(ctx, a.outOfReach, set); err != nil {
 		return err
 	}
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
@@ -320,7 +319,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.startSampling()
-	return a.untilBack(ctx, g, isNotReady, a.awaitRouting)
+	return back.Do(ctx, isNotReady, a.awaitRouting)
 }
 
 // watchRouting watches the trial's routing daemon: one that goes ends the attempt, as failed.

@@ -52,6 +52,34 @@ func TestRoutingHasItsTimeFromTheStart(t *testing.T) {
 	}
 }
 
+// A try of routing takes minutes: meanwhile the driver is told where the car is, and the last one begins at the start.
+func TestTheDriverIsToldTheWayWhileRoutingIsTried(t *testing.T) {
+	t.Parallel()
+	car, road, plan := far(t, func(x *wire.Trial) { x.Routing = wire.Routing{Protocol: "olsr", ReadyS: ptr(60.0)} })
+	car.route.set("a route to 127.0.0.2")
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	armed := make(chan error, 1)
+	go func() { _, err := car.Arm(ctx, holder, plan.Run, k); armed <- err }()
+	for _, at := range []struct {
+		northM int64
+		told   string
+	}{{1000, "drive to the start, 990 m from here"}, {500, "drive to the start, 490 m from here"},
+		{10, "waiting for routing"}} {
+		car.gps.northM.Store(at.northM)
+		await(t, at.told, func() bool {
+			v, err := car.View(ctx, plan.Run, 0)
+			return err == nil && v.Detail == at.told
+		})
+	}
+	car.route.set("")
+	if err := <-armed; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // At its start it has its time, and no more.
 func TestRoutingThatLacksAtTheStartFails(t *testing.T) {
 	t.Parallel()

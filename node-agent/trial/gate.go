@@ -48,20 +48,15 @@ func (a *attempt) initiate() {
 	}
 }
 
-// untilBack has the initiator do what may fail as long as its car is out of reach: again while the car comes back to
-// its start, and once more there. passes reports of which errors that is to be expected.
-func (a *attempt) untilBack(ctx context.Context, g *gate.Gate, passes func(error) bool,
-	do func(ctx context.Context, returns bool) error) error {
-	for e := a.engine; ; {
-		fix, _ := e.deps.GPS.Last()
-		returns, detail := g.Returns(e.deps.Clock.BootNs(), fix)
-		if returns = returns && a.trial.Initiator == e.cfg.Node; returns {
-			a.tellWait(detail, true)
-		}
-		if err := do(ctx, returns); err == nil || !returns || !passes(err) || pause.For(ctx, autopilotEvery) != nil {
-			return err
-		}
+// comesBack has the initiator arm when its car may have yet to come back.
+func (a *attempt) comesBack() *gate.Back {
+	e := a.engine
+	b := &gate.Back{NowNs: e.deps.Clock.BootNs, Tell: func(detail string) { a.tellWait(detail, true) },
+		Fix: func() wire.GPS { fix, _ := e.deps.GPS.Last(); return fix }}
+	if a.trial.Initiator == e.cfg.Node {
+		b.Gate = gate.New(a.trial, e.deps.Clock.BootNs())
 	}
+	return b
 }
 
 // outOfReach reports whether a change may have failed because the node is out of reach of the network that it joins.

@@ -1,0 +1,75 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// lookEvery is how long Back waits between two tries, and how often it looks where the car is.
+const lookEvery = 250 * time.Millisecond
+
+// Back has an initiator do what may fail as long as its car is out of reach: again while the car comes back to its
+// start, and once more there.
+type Back struct {
+	Gate  *Gate // nil: the car is not this node's
+	NowNs func() int64
+	Fix   func() wire.GPS
+	Tell  func(detail string) // where the car is to go
+
+	returns bool // when it was looked at last
+}
+
+// Do tries until it succeeds, and returns how the last try ended. The context of one that is not the last ends as soon as
+// the car is at its start, or may take no longer. passes reports which errors may pass as the car comes back.
+func (b *Back) Do(ctx context.Context, passes func(error) bool,
+	try func(ctx context.Context, returns bool) error) error {
+	for {
+		returns := b.look()
+		err := b.follow(ctx, returns, try)
+		if err == nil || !returns || !passes(err) && !errors.Is(err, context.Canceled) ||
+			pause.For(ctx, lookEvery) != nil {
+			return err
+		}
+	}
+}
+
+// follow looks where the car is beside a try.
+func (b *Back) follow(ctx context.Context, returns bool, try func(ctx context.Context, returns bool) error) error {
+	if !returns {
+		return try(ctx, false)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup // it alone has the gate until then
+	looking.Go(func() {
+		for pause.For(ctx, lookEvery) == nil {
+			if !b.look() {
+				cancel()
+			}
+		}
+	})
+	err := try(ctx, true)
+	cancel()
+	looking.Wait()
+	return err
+}
+
+// look reports whether the car comes back, and tells where it is to go.
+func (b *Back) look() bool {
+	if b.Gate == nil {
+		return false
+	}
+	returns, detail := b.Gate.Returns(b.NowNs(), b.Fix())
+	switch {
+	case returns:
+		b.Tell(detail)
+	case b.returns && b.Gate.Started():
+		b.Tell("stay at the start until the trial is armed")
+	}
+	b.returns = returns
+	return returns
+}
