@@ -78,7 +78,7 @@ func TestANodeThatWasRebootedIsAnotherClock(t *testing.T) {
 	)
 	compared := func(peer string, s float64, bootedNs, wallNs int64) wire.Record {
 		r := at("controller", s, &wire.Clock{Peer: peer, OffsetNs: -bootedNs, UncertaintyNs: 1e6,
-			WallOffsetNs: wallNs + bootedNs, OwnWallOffsetNs: new(int64(0))})
+			WallOffsetNs: wallNs - bootedNs, OwnWallOffsetNs: new(int64(0))})
 		r.Epoch, r.TBootNs = "one", r.TBootNs+bootedNs // s is by the peer's own clock
 		return r
 	}
@@ -103,6 +103,8 @@ func TestANodeThatWasRebootedIsAnotherClock(t *testing.T) {
 		"its clock was put right":    {append(both(10, 0, wallNs+30e9), before...), own(wallNs, false), 2 + goMs},
 		"its clock was set at last":  {append(both(10, 0, wallNs), before...), own(0, true), 2 + goMs},
 		"it is the boot of the time": {before, own(wallNs+5e6, false), 6 + goMs},
+		"it booted hours after":      {both(10, 5*hour, wallNs), own(wallNs, false), 6 + goMs}, // who compares
+		"it booted hours before":     {both(10, -5*hour, wallNs), own(wallNs, false), 6 + goMs},
 	} {
 		records := append(append(without(good(), isKind("clock")), c.own...), c.clocks...)
 		m := Measure(trial(), records)
