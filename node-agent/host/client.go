@@ -15,6 +15,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -36,7 +37,8 @@ func Dial(socket string) *Client { return &Client{socket: socket} }
 
 // Apply makes changes in a scope, all or none, and lists those that it made.
 // Those in force already are not listed: their first undo stands. A *Refused
-// error says that nothing was tried, and what to do.
+// error says that nothing was tried, and what to do; a reach.Error, that a
+// network may be out of reach.
 func (c *Client) Apply(ctx context.Context, scope string, changes []change.Change) ([]wire.HostChange, error) {
 	call := &applyCall{Scope: scope, Changes: []change.Boxed{}}
 	for _, one := range changes {
@@ -132,7 +134,11 @@ func (c *Client) call(ctx context.Context, r request) (answer, error) {
 	case a.Refused != nil:
 		return answer{}, a.Refused
 	case a.Error != "":
-		return answer{}, fmt.Errorf("host process: %s", a.Error)
+		err := fmt.Errorf("host process: %s", a.Error)
+		if a.Reach {
+			err = reach.Error{Err: err}
+		}
+		return answer{}, err
 	}
 	return a, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/unixsocket"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 )
 
 // converse answers one caller until it hangs up.
@@ -138,5 +139,5 @@ func answerOr(err error, a answer) answer {
 	case errors.As(err, &refused):
 		return answer{Refused: refused}
 	}
-	return answer{Error: err.Error()}
+	return answer{Error: err.Error(), Reach: reach.Is(err)}
 }

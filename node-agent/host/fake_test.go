@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type machine struct {
 	bomb  *bomb
 	deny  map[string]error // target → why revert fails
 	spoil int              // the so-manieth write from now fails, without a crash
+	says  error            // of a write that is spoilt; nil: that the kernel says no
 	gone  string           // target whose revert finds nothing
 }
 
@@ -122,7 +124,7 @@ func (m *machine) Apply(c change.Change, _ change.Undo) error {
 		}
 		if m.spoil > 0 {
 			if m.spoil--; m.spoil == 0 {
-				return errors.New("the kernel says no")
+				return cmp.Or(m.says, errors.New("the kernel says no"))
 			}
 		}
 		m.state[name] = c.String()

@@ -62,6 +62,7 @@ type answer struct {
 	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
 	Refused  *change.Refused     `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
+	Reach    bool                `json:"reach,omitempty"` // the error may come from being out of reach
 
 	file *os.File // goes beside the line, as a descriptor
 }

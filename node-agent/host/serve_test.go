@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -94,6 +96,21 @@ func TestCallsAndTheirEnd(t *testing.T) {
 	}
 	if s, err := c.Status(t.Context()); err == nil || s.Reached {
 		t.Errorf("status of a dead host: %+v, %v", s, err)
+	}
+}
+
+// A network that may be out of reach is told from what the machine cannot do, to a caller in another process, too.
+func TestWhatMayBeOutOfReachIsToldAsThat(t *testing.T) {
+	m := newMachine()
+	c, _ := begin(t, testConfig(t), m)
+	for _, says := range []error{reach.Error{Err: errors.New("not in it")}, errors.New("no such device")} {
+		m.mu.Lock()
+		m.spoil, m.says = 1, fmt.Errorf("join: %w", says)
+		m.mu.Unlock()
+		_, err := c.Apply(t.Context(), ScopeRun, []change.Change{linkUp()})
+		if err == nil || !strings.Contains(err.Error(), says.Error()) || reach.Is(err) != reach.Is(says) {
+			t.Errorf("%v: %v, may be out of reach: %t", says, err, reach.Is(err))
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 )
 
 // WiFi is what Android says of its Wi-Fi. Words and places are those of
@@ -226,14 +228,19 @@ func (m Managers) Join(iface, ssid, passphrase string) (WiFiNetwork, error) {
 		return WiFiNetwork{}, hide(err, passphrase)
 	}
 	var n *WiFiNetwork
+	var unknown error
 	err = awaitWithin(hotspotPatience, func() (bool, string, error) {
 		is, err := m.WiFi(false)
-		n = is.InStation(iface)
+		n, unknown = is.InStation(iface), err
 		return n != nil && n.SSID == ssid, fmt.Sprintf("not in it; connect-network said %.200q",
 			strings.ReplaceAll(strings.TrimSpace(out), passphrase, "…")), err
 	})
 	if err != nil {
-		return WiFiNetwork{}, fmt.Errorf("join %q: %w", ssid, err)
+		err = fmt.Errorf("join %q: %w", ssid, err)
+		if unknown == nil {
+			err = reach.Error{Err: err}
+		}
+		return WiFiNetwork{}, err
 	}
 	return *n, nil
 }

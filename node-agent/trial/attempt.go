@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/delay"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
@@ -265,7 +266,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	}
 	back := a.comesBack()
 	set := func(context.Context, bool) error { return a.change(ctx, setsRadio(caps)) } // no change is left half made
-	if err := back.Do(ctx, a.outOfReach, set); err != nil {
+	if err := back.Do(ctx, reach.Is, set); err != nil {
 		return err
 	}
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {

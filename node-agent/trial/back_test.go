@@ -1,11 +1,14 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -98,14 +101,14 @@ func TestRoutingThatLacksAtTheStartFails(t *testing.T) {
 	}
 }
 
-// A network that the car cannot join out there is tried again until the car is at its start, and there once more. What
-// the machine refuses is not.
+// A network that the car cannot join out there is tried again until the car is at its start, and there once more. Why
+// it failed is told meanwhile.
 func TestANetworkIsJoinedAtTheStart(t *testing.T) {
 	t.Parallel()
 	car, _, plan := far(t, func(x *wire.Trial) {
 		x.Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "road"}
 	})
-	car.host.fail = errors.New(`host process: join "m": not in it`)
+	car.host.fail = reach.Error{Err: errors.New(`host process: join "m": not in it`)}
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	armed := make(chan error, 1)
 	go func() { _, err := car.Arm(ctx, holder, plan.Run, k); armed <- err }()
@@ -114,12 +117,36 @@ func TestANetworkIsJoinedAtTheStart(t *testing.T) {
 		t.Fatalf("an attempt is used up while the car comes back: %v", err)
 	case <-time.After(time.Second):
 	}
-	if v, err := car.View(ctx, plan.Run, 0); err != nil || !strings.HasPrefix(v.Detail, "drive to the start, ") {
+	const told = `drive to the start, 990 m from here; the last try to arm: host process: join "m": not in it`
+	if v, err := car.View(ctx, plan.Run, 0); err != nil || v.Detail != told {
 		t.Errorf("the driver is told %q", v.Detail)
 	}
 	car.gps.northM.Store(10)
 	wantCode(t, <-armed, wire.CodeNotReady)
 	if outcome, _ := car.outcome(t, k); outcome != "failed" {
 		t.Errorf("kept as %s", outcome)
+	}
+	if log := car.log.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "trial=1 attempt=1") {
+		t.Errorf("logged as\n%s", log)
+	}
+}
+
+// What the machine refuses, or cannot do, it refuses at the start, too.
+func TestWhatTheMachineRefusesIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, fail := range []error{&change.Refused{Change: "hotspot", Reason: "the phone has saved it"},
+		errors.New("host process: apply route: no such device")} {
+		car, _, plan := far(t, func(x *wire.Trial) {
+			x.Radio = wire.Radio{Mode: wire.ModeHotspot, Channel: 6, SSID: "m", AccessPoint: "road"}
+		})
+		car.host.fail = fail
+		k := wire.TrialKey{Trial: 1, Attempt: 1}
+		soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, err := car.Arm(soon, holder, plan.Run, k) // 1 km from its start
+		cancel()
+		wantCode(t, err, wire.CodeNotReady)
+		if outcome, reason := car.outcome(t, k); outcome != "failed" || !strings.Contains(reason, fail.Error()) {
+			t.Errorf("kept as %s, %q", outcome, reason)
+		}
 	}
 }

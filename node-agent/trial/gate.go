@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
-	"fieldmesh.dev/fieldmesh/node-agent/host"
-	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -52,18 +50,12 @@ func (a *attempt) initiate() {
 func (a *attempt) comesBack() *gate.Back {
 	e := a.engine
 	b := &gate.Back{NowNs: e.deps.Clock.BootNs, Tell: func(detail string) { a.tellWait(detail, true) },
-		Fix: func() wire.GPS { fix, _ := e.deps.GPS.Last(); return fix }}
+		Fix: func() wire.GPS { fix, _ := e.deps.GPS.Last(); return fix },
+		Log: e.deps.Log.With("trial", a.key.Trial, "attempt", a.key.Attempt)}
 	if a.trial.Initiator == e.cfg.Node {
 		b.Gate = gate.New(a.trial, e.deps.Clock.BootNs())
 	}
 	return b
-}
-
-// outOfReach reports whether a change may have failed because the node is out of reach of the network that it joins.
-func (a *attempt) outOfReach(err error) bool {
-	r, refused := a.trial.Radio, new(*change.Refused)
-	return r.HasAccessPoint() && r.AccessPoint != a.engine.cfg.Node && !errors.As(err, refused) &&
-		!errors.As(err, new(fault)) && !errors.Is(err, host.ErrAway)
 }
 
 func isNotReady(err error) bool { return errors.Is(err, errRoutingNotReady) }

@@ -16,6 +16,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 	"fieldmesh.dev/fieldmesh/node-agent/host/process"
+	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/node-agent/radio/quirk"
 )
@@ -276,6 +277,9 @@ func (d *Device) awaitJoined(n nl80211.Network, ended <-chan error) error {
 				patience, there)
 			for _, l := range lies {
 				err = fmt.Errorf("%w; %s", err, l)
+			}
+			if n.Mode == ModeStation && !joined {
+				err = reach.Error{Err: err}
 			}
 			return err
 		}

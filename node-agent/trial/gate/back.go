@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,8 +12,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// lookEvery is how long Back waits between two tries, and how often it looks where the car is.
-const lookEvery = 250 * time.Millisecond
+const (
+	// lookEvery is how long Back waits between two tries, and how often it looks where the car is.
+	lookEvery = 250 * time.Millisecond
+	// logEvery is how often it is logged why a try failed, at most.
+	logEvery = 10 * time.Second
+)
 
 // Back has an initiator do what may fail as long as its car is out of reach: again while the car comes back to its
 // start, and once more there.
@@ -19,22 +25,41 @@ type Back struct {
 	Gate  *Gate // nil: the car is not this node's
 	NowNs func() int64
 	Fix   func() wire.GPS
-	Tell  func(detail string) // where the car is to go
+	Tell  func(detail string) // where the car is to go, and why the last try failed
+	Log   *slog.Logger
 
-	returns bool // when it was looked at last
+	returns  bool   // when it was looked at last
+	why      string // the last try failed
+	loggedNs int64  // when that was logged last
 }
 
 // Do tries until it succeeds, and returns how the last try ended. The context of one that is not the last ends as soon as
 // the car is at its start, or may take no longer. passes reports which errors may pass as the car comes back.
 func (b *Back) Do(ctx context.Context, passes func(error) bool,
 	try func(ctx context.Context, returns bool) error) error {
+	b.why = ""
 	for {
 		returns := b.look()
 		err := b.follow(ctx, returns, try)
-		if err == nil || !returns || !passes(err) && !errors.Is(err, context.Canceled) ||
-			pause.For(ctx, lookEvery) != nil {
+		ended := errors.Is(err, context.Canceled) // before it could fail
+		if err == nil || !returns || !ended && !passes(err) {
 			return err
 		}
+		if !ended {
+			b.failed(err)
+		}
+		if pause.For(ctx, lookEvery) != nil {
+			return err
+		}
+	}
+}
+
+// failed has it told why a try failed.
+func (b *Back) failed(err error) {
+	b.why = fmt.Sprintf("; the last try to arm: %.200s", err)
+	if now := b.NowNs(); b.loggedNs == 0 || now-b.loggedNs >= logEvery.Nanoseconds() {
+		b.Log.Warn("arming has failed while the car comes back, and is tried again", "error", err)
+		b.loggedNs = now
 	}
 }
 
@@ -66,7 +91,7 @@ func (b *Back) look() bool {
 	returns, detail := b.Gate.Returns(b.NowNs(), b.Fix())
 	switch {
 	case returns:
-		b.Tell(detail)
+		b.Tell(detail + b.why)
 	case b.returns && b.Gate.Started():
 		b.Tell("stay at the start until the trial is armed")
 	}

@@ -1,8 +1,11 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +30,7 @@ func comesBack() *comingBack {
 	c := &comingBack{atM: 1000, speedMps: 8}
 	now := func() int64 { return time.Now().UnixNano() }
 	c.Back = Back{Gate: New(outbound("depart", wire.Gate{AtStart: true}), now()), NowNs: now, Fix: c.fix,
-		Tell: func(detail string) {
+		Log: slog.New(slog.DiscardHandler), Tell: func(detail string) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.told = detail
@@ -129,6 +132,40 @@ func TestACarThatDoesNotComeBackIsGivenUp(t *testing.T) {
 		err = c.Do(ctx, isOutOfReach, func(ctx context.Context, _ bool) error { return pause.For(ctx, time.Hour) })
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Minute {
 			t.Errorf("given up after a minute: %v after %v", err, took)
+		}
+	})
+}
+
+// Why a try failed is told with the way, and logged, but not each time.
+func TestWhyATryFailedIsToldAndLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := comesBack()
+		var log bytes.Buffer
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		tries := 0
+		go func() {
+			done <- c.Do(ctx, isOutOfReach, func(context.Context, bool) error {
+				tries++
+				time.Sleep(2 * time.Second)
+				return fmt.Errorf("try %d: %w", tries, errOutOfReach)
+			})
+		}()
+		if got := c.goes(500, 8); got != "drive to the start, 489 m from here" {
+			t.Errorf("in the first try the driver is told %q", got)
+		}
+		time.Sleep(3 * time.Second)
+		const why = "; the last try to arm: try 2: out of reach"
+		if got := c.goes(400, 8); got != "drive to the start, 389 m from here"+why {
+			t.Errorf("in the third try the driver is told %q", got)
+		}
+		time.Sleep(38 * time.Second)
+		cancel()
+		<-done
+		n := strings.Count(log.String(), "level=WARN")
+		if n != 4 || !strings.Contains(log.String(), "try 1: out of reach") {
+			t.Errorf("%d tries in 43 s are logged as\n%s", tries, log.String())
 		}
 	})
 }
