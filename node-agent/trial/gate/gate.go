@@ -67,8 +67,9 @@ func New(t wire.Trial, armedNs int64) *Gate {
 // Open reports whether the gate is open at nowNs, and if not, what it waits for.
 func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	fresh := fix.FixAgeMs != nil && *fix.FixAgeMs <= float64(FreshFix.Milliseconds()) && fix.Mode >= 2
+	stands := false
 	if g.rule.AtStart {
-		stands := g.stands(nowNs, fix, fresh)
+		stands = g.stands(nowNs, fix, fresh)
 		if g.startedNs == 0 || g.parked() && !stands {
 			return false, g.startDetail(fix, fresh)
 		}
@@ -78,7 +79,7 @@ func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 		sinceNs = g.startedNs
 	}
 	if g.rule.AfterS != nil && float64(nowNs-sinceNs) < *g.rule.AfterS*1e9 {
-		return false, "waiting for the time"
+		return false, g.timeDetail(*g.rule.AfterS-float64(nowNs-sinceNs)/1e9, stands, fix, fresh)
 	}
 	if g.rule.SpeedBand && !g.bandHeld(nowNs, fix, fresh) {
 		if g.missed(fix, fresh) {
@@ -232,10 +233,24 @@ func (g *Gate) startDetail(fix wire.GPS, fresh bool) string {
 	return "stop at the " + where
 }
 
+// timeDetail is told for as long as the window must stay closed. That time does not pass for a car that stands at its
+// start.
+func (g *Gate) timeDetail(leftS float64, stands bool, fix wire.GPS, fresh bool) string {
+	if !g.rule.AtStart || g.parked() {
+		return "waiting for the time"
+	}
+	closed := fmt.Sprintf("the window stays closed for %.0f s", math.Ceil(leftS))
+	switch {
+	case stands:
+		return "set off: " + closed + " after that"
+	case g.rule.SpeedBand:
+		return g.bandDetail(fix, fresh) + "; " + closed
+	}
+	return closed
+}
+
 func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
-	in := fresh && fix.SpeedMps != nil && g.target != nil && g.band != nil &&
-		math.Abs(*fix.SpeedMps-*g.target) <= *g.band && !g.turned(fix)
-	if !in {
+	if !g.inBand(fix, fresh) {
 		g.inBandNs = 0
 		return false
 	}
@@ -243,6 +258,11 @@ func (g *Gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
 		g.inBandNs = nowNs
 	}
 	return float64(nowNs-g.inBandNs) >= g.rule.HoldS*1e9
+}
+
+func (g *Gate) inBand(fix wire.GPS, fresh bool) bool {
+	return fresh && fix.SpeedMps != nil && g.target != nil && g.band != nil &&
+		math.Abs(*fix.SpeedMps-*g.target) <= *g.band && !g.turned(fix)
 }
 
 // turned reports whether the car drives against its direction of travel. Where the road's bearing is not known, that is
@@ -271,7 +291,7 @@ func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
 		return g.startDetail(fix, fresh)
 	case g.turned(fix):
 		return "turn round: the trial is driven the other way"
-	case g.inBandNs != 0:
+	case g.inBand(fix, fresh):
 		return fmt.Sprintf("hold: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 	case *fix.SpeedMps < *g.target:
 		return fmt.Sprintf("faster: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)

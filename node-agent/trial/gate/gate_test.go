@@ -412,6 +412,32 @@ func TestTheTimeOfADriveBeginsAsItSetsOff(t *testing.T) {
 	}
 }
 
+// Who waits at the start for that time to pass waits in vain, and is told so; who has set off is told the speed to
+// hold.
+func TestWhoStandsAtTheStartIsToldToSetOff(t *testing.T) {
+	trial := outbound("depart", wire.Gate{AtStart: true, AfterS: new(30.0)})
+	for _, c := range []struct {
+		band  bool
+		drive string
+	}{{true, "hold: 8.3 of 8.3 m/s; the window stays closed for 20 s"}, {false, "the window stays closed for 20 s"}} {
+		r := &road{gate: New(trial, 1), nowNs: 1, atM: 10}
+		r.gate.rule.SpeedBand = c.band
+		for range 600 {
+			r.look(0)
+		}
+		if r.last != "set off: the window stays closed for 30 s after that" {
+			t.Errorf("who stands at the start is told %q", r.last)
+		}
+		if r.drive(92.6, 8.3); r.last != c.drive { // for 10 s
+			t.Errorf("10 s later the driver is told %q, want %q", r.last, c.drive)
+		}
+	}
+	g := New(wire.Trial{Gate: wire.Gate{AfterS: new(30.0), TimeoutS: 60}}, 1)
+	if _, got := g.Open(1e9, wire.GPS{}); got != "waiting for the time" {
+		t.Errorf("where no car comes to a start: %q", got)
+	}
+}
+
 // The road may cross the 180th meridian.
 func TestARoadCrossesTheMeridian(t *testing.T) {
 	trial := outbound("segment", wire.Gate{AtStart: true, PlaceM: new(18.0)})
