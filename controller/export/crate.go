@@ -152,7 +152,7 @@ var exportable = regexp.MustCompile(`^((metrics|trials|timelines|places|results)
 // described lists the files of a former export in a folder, as its description names them.
 func described(dir string) (names []string, err error) {
 	err = eachEntity(filepath.Join(dir, crateFile), func(id string, kind json.RawMessage) {
-		if string(kind) == `"File"` && exportable.MatchString(id) {
+		if exportable.MatchString(id) && isFile(kind) {
 			names = append(names, filepath.FromSlash(id))
 		}
 	})
@@ -163,6 +163,12 @@ func described(dir string) (names []string, err error) {
 		return nil, fmt.Errorf("read what a former export wrote: %w", err)
 	}
 	return names, nil
+}
+
+// isFile reports whether a file is among what an entity is.
+func isFile(kind json.RawMessage) bool {
+	var all []string
+	return string(kind) == `"File"` || json.Unmarshal(kind, &all) == nil && slices.Contains(all, "File")
 }
 
 // describedMost bounds a description that is read. That of the most attempts that a run may have is half as long.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -109,8 +110,13 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	cutOff, more, err := cutOffs(to)
+	if err != nil {
+		return nil, err
+	}
+	former = append(former, more...)
 	if o.Redact {
-		if err := refuseStrangers(to, former); err != nil {
+		if err := refuseStrangers(to, former, cutOff); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +124,12 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	placing := false
+	defer func() {
+		if err == nil || !placing { // else the next export finds there what this one has put in place
+			err = errors.Join(err, os.RemoveAll(aside))
+		}
+	}()
 	names, err := write(from, aside, o)
 	if err != nil {
 		return nil, err
@@ -126,6 +137,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if err := refuseToReplace(to, aside, names, former); err != nil {
 		return nil, err
 	}
+	placing = true
 	for _, name := range names {
 		path := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -136,6 +148,7 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 		}
 		paths = append(paths, path)
 	}
+	placing = false
 	for _, name := range former {
 		if slices.Contains(names, name) {
 			continue
@@ -144,12 +157,40 @@ func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 			return nil, fmt.Errorf("remove what a former export wrote: %w", err)
 		}
 	}
+	for _, dir := range cutOff {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("remove what an export that was cut off has left: %w", err)
+		}
+	}
 	return paths, nil
 }
 
-// refuseStrangers returns an error if a folder holds a file that no former export wrote.
-func refuseStrangers(dir string, former []string) error {
+// cutOffs are the folders, in that of an export, of those that were cut off while their files were put in place, and
+// which files these were: the description, which names them, is put there last.
+func cutOffs(to string) (dirs, names []string, err error) {
+	entries, err := os.ReadDir(to)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for what a former export has left: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(to, e.Name())
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), Aside) {
+			continue
+		}
+		if more, err := described(dir); err == nil && len(more) > 0 { // else it was cut off before
+			dirs, names = append(dirs, dir), append(names, more...)
+		}
+	}
+	return dirs, names, nil
+}
+
+// refuseStrangers returns an error if a folder holds a file that no former export wrote. What lies in the folders of
+// those that were cut off will be removed.
+func refuseStrangers(dir string, former, cutOff []string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && slices.Contains(cutOff, path) {
+			return filepath.SkipDir
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -163,7 +204,7 @@ func refuseStrangers(dir string, former []string) error {
 }
 
 // refuseToReplace returns an error if an export would replace a file that no former export wrote. The same file is
-// of an export that was cut off before its description came.
+// of one that was cut off, and whose own folder is gone.
 func refuseToReplace(dir, aside string, names, former []string) error {
 	for _, name := range names {
 		if slices.Contains(former, name) || name == crateFile && len(former) > 0 {
@@ -178,8 +219,8 @@ func refuseToReplace(dir, aside string, names, former []string) error {
 			return err
 		}
 		if there != ours {
-			return fmt.Errorf("export: %q holds %s, which no export wrote, and which this one would replace; name "+
-				"another folder by --to, or move the file away", dir, name)
+			return fmt.Errorf("export: %q holds %s, which no export wrote that came to its end, and which this one "+
+				"would replace; name another folder by --to, or move the file away", dir, name)
 		}
 	}
 	return nil

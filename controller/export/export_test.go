@@ -160,6 +160,41 @@ func TestAnExportLeavesTheFilesOfOthersAlone(t *testing.T) {
 	}
 }
 
+// An export was cut off while its files were put in place. The next one replaces or removes what it had put there, also
+// when the run was judged anew since. A file of ours may be described as more than a file.
+func TestAnExportThatWasCutOffIsMadeAgain(t *testing.T) {
+	a, dir := exported(t)
+	aside := filepath.Join(dir, Aside+"1")
+	err := errors.Join(os.Mkdir(aside, 0o755),
+		os.Rename(filepath.Join(dir, crateFile), filepath.Join(aside, crateFile)),
+		os.Rename(filepath.Join(dir, "tracks.gpx"), filepath.Join(aside, "tracks.gpx")),
+		os.WriteFile(filepath.Join(dir, "metrics.csv"), []byte("of another version"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(a, dir, Options{Redact: true}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "metrics.csv"))
+	if left, gerr := filepath.Glob(filepath.Join(dir, Aside+"*")); err != nil || gerr != nil || len(left) > 0 ||
+		string(text) == "of another version" {
+		t.Errorf("left behind: %v, %v, %v; metrics.csv: %.60q", left, err, gerr, text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "captures", "0001-a1-car.pcapng")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a capture of the export that was cut off is there still: %v", err)
+	}
+	crate := filepath.Join(dir, crateFile)
+	text, err = os.ReadFile(crate)
+	described := strings.ReplaceAll(string(text), `"@type": "File"`, `"@type": ["File", "Dataset"]`)
+	if err = errors.Join(err, os.WriteFile(crate, []byte(described), 0o644), os.WriteFile(filepath.Join(dir,
+		"metrics.csv"), nil, 0o644)); err != nil || described == string(text) {
+		t.Fatal(err)
+	}
+	if _, err := Run(a, dir, Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTablesHoldEveryRecordAndNothingElse(t *testing.T) {
 	a, dir := exported(t)
 	stored := map[string][]wire.Record{} // by table
