@@ -25,7 +25,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// logEvery is how often a refusal is logged, so that whoever tries codes is seen and
+// logEvery is how often a refusal is logged, and a handshake that failed, so that whoever tries codes is seen and
 // does not fill the log. Nothing else limits them: the secret has 128 bits, and a
 // limit would let anybody in the network keep the right one out.
 const logEvery = time.Second
@@ -70,14 +70,20 @@ type Offer struct {
 	Admit func(Newcomer) (pairing.Reply, error)
 	Log   *slog.Logger
 
-	crowd    *door.Crowd
-	now      func() time.Time // a test's clock
-	wall     func() time.Time // a test's wall clock; nil: that of now
-	mu       sync.Mutex
-	logged   time.Time // when a refusal was logged last
-	unlogged int       // refusals since
-	used     bool
-	done     chan error
+	crowd      *door.Crowd
+	now        func() time.Time // a test's clock
+	wall       func() time.Time // a test's wall clock; nil: that of now
+	mu         sync.Mutex
+	refusals   seldom
+	handshakes seldom // that failed
+	used       bool
+	done       chan error
+}
+
+// seldom is what has been logged of one kind of event.
+type seldom struct {
+	logged   time.Time // when one was logged last
+	unlogged int       // events since
 }
 
 // Serve waits on listener until the code was used, which returns nil, or its
@@ -181,26 +187,26 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o *Offer) logRefusal(remote string, refused *wire.Error) {
-	o.warn("pairing refused", "remote", remote, "code", refused.Code, "error", refused)
+	o.warn(&o.refusals, "pairing refused", "remote", remote, "code", refused.Code, "error", refused)
 }
 
 // Write logs what the server reports, as a handshake that failed.
 func (o *Offer) Write(line []byte) (int, error) {
-	o.warn(strings.TrimSpace(string(line)))
+	o.warn(&o.handshakes, strings.TrimSpace(string(line)))
 	return len(line), nil
 }
 
-// warn logs what a stranger may cause, seldom enough.
-func (o *Offer) warn(what string, attributes ...any) {
+// warn logs what a stranger may cause, seldom enough of its kind.
+func (o *Offer) warn(kind *seldom, what string, attributes ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock()
-	if !o.logged.IsZero() && now.Sub(o.logged) < logEvery {
-		o.unlogged++
+	if !kind.logged.IsZero() && now.Sub(kind.logged) < logEvery {
+		kind.unlogged++
 		return
 	}
-	o.Log.Warn(what, append(attributes, "unlogged_before", o.unlogged)...)
-	o.logged, o.unlogged = now, 0
+	o.Log.Warn(what, append(attributes, "unlogged_before", kind.unlogged)...)
+	*kind = seldom{logged: now}
 }
 
 func statusOf(code string) int {

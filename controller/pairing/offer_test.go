@@ -224,6 +224,36 @@ func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	}
 }
 
+// A port scanner's handshakes, which fail, do not keep a person's wrong code out of the log.
+func TestAWrongCodeIsLoggedBesideFailedHandshakes(t *testing.T) {
+	s := begin(t)
+	s.pass(logEvery)
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if strings.Contains(s.log.String(), "TLS handshake error") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	own := testnet.Identity(t, "car")
+	r := s.request(own, s.offer.Code)
+	r.Proof = strings.Repeat("0", 64)
+	if _, refused := s.post(own, r); refused != pairing.CodeWrong {
+		t.Errorf("a wrong code: %q", refused)
+	}
+	if log := s.log.String(); !strings.Contains(log, "TLS handshake error") ||
+		!strings.Contains(log, "code="+pairing.CodeWrong) {
+		t.Errorf("a failed handshake and a wrong code at once are logged as\n%s", log)
+	}
+}
+
 // Whoever tries codes neither keeps the right one out nor fills the log.
 //
 //attack:network wrong codes without end, to keep the right one out | they are refused, and delay nobody
