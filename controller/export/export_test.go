@@ -161,7 +161,7 @@ func TestAnExportLeavesTheFilesOfOthersAlone(t *testing.T) {
 }
 
 // An export was cut off while its files were put in place. The next one replaces or removes what it had put there, also
-// when the run was judged anew since. A file of ours may be described as more than a file.
+// when the run was judged again since. A file of ours may be described as more than a file.
 func TestAnExportThatWasCutOffIsMadeAgain(t *testing.T) {
 	a, dir := exported(t)
 	aside := filepath.Join(dir, Aside+"1")

@@ -4,8 +4,8 @@ package reach
 
 import "errors"
 
-// Error is of a network that has not taken a station in. Its access point may be out of reach; it may as well be off, or
-// have another passphrase, which a station cannot tell apart.
+// Error is of a network that has not taken a station in. Its access point may be out of reach; it may as well be off,
+// or have another passphrase, which a station cannot tell apart.
 type Error struct{ Err error }
 
 func (e Error) Error() string { return e.Err.Error() }

@@ -33,8 +33,8 @@ type Back struct {
 	loggedNs int64  // when that was logged last
 }
 
-// Do tries until it succeeds, and returns how the last try ended. The context of one that is not the last ends as soon as
-// the car is at its start, or may take no longer. passes reports which errors may pass as the car comes back.
+// Do tries until it succeeds, and returns how the last try ended. The context of one that is not the last ends as soon
+// as the car is at its start, or may take no longer. passes reports which errors may pass as the car comes back.
 func (b *Back) Do(ctx context.Context, passes func(error) bool,
 	try func(ctx context.Context, returns bool) error) error {
 	b.why = ""
