@@ -29,6 +29,13 @@ func far(t *testing.T, change func(*wire.Trial)) (car, road *rig, plan wire.RunP
 	return car, road, plan
 }
 
+// arming arms a node, and gives how that ended.
+func arming(r *rig, plan wire.RunPlan, k wire.TrialKey) <-chan error {
+	armed := make(chan error, 1)
+	go func() { _, err := r.Arm(ctx, holder, plan.Run, k); armed <- err }()
+	return armed
+}
+
 // Routing has its time from when the car is at its start: out there it has no routes.
 func TestRoutingHasItsTimeFromTheStart(t *testing.T) {
 	t.Parallel()
@@ -38,8 +45,7 @@ func TestRoutingHasItsTimeFromTheStart(t *testing.T) {
 	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
 		t.Fatal(err)
 	}
-	armed := make(chan error, 1)
-	go func() { _, err := car.Arm(ctx, holder, plan.Run, k); armed <- err }()
+	armed := arming(car, plan, k)
 	select {
 	case err := <-armed:
 		t.Fatalf("it waited no longer than ready_s: %v", err)
@@ -64,8 +70,7 @@ func TestTheDriverIsToldTheWayWhileRoutingIsTried(t *testing.T) {
 	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
 		t.Fatal(err)
 	}
-	armed := make(chan error, 1)
-	go func() { _, err := car.Arm(ctx, holder, plan.Run, k); armed <- err }()
+	armed := arming(car, plan, k)
 	for _, at := range []struct {
 		northM int64
 		told   string
@@ -110,8 +115,7 @@ func TestANetworkIsJoinedAtTheStart(t *testing.T) {
 	})
 	car.host.fail = reach.Error{Err: errors.New(`host process: join "m": not in it`)}
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	armed := make(chan error, 1)
-	go func() { _, err := car.Arm(ctx, holder, plan.Run, k); armed <- err }()
+	armed := arming(car, plan, k)
 	select {
 	case err := <-armed:
 		t.Fatalf("an attempt is used up while the car comes back: %v", err)

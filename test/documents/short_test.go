@@ -59,28 +59,35 @@ func TestWhatIsSaidInShortOfP3ToP5IsOnTheirPages(t *testing.T) {
 	}
 }
 
-// The differences that the summary says of P3 are those of its page, rounded.
-func TestWhatIsSaidInShortOfP3IsInItsTables(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(resultsFolder, "p3.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	short := inShort(t, "P3, at the small scale")
+// The differences that the summary says of P3 and P4 are those of their pages, rounded.
+func TestWhatIsSaidInShortOfP3AndP4IsInTheirTables(t *testing.T) {
 	for _, c := range []struct {
-		said, is string
-		per      float64 // of the page's unit
+		paper, said, is string
+		per             float64 // of the page's unit
 	}{
-		{`carries ([\d.]+) ± ([\d.]+) kbit/s more than ADV`,
+		{"P3", `carries ([\d.]+) ± ([\d.]+) kbit/s more than ADV`,
 			`\| P3\.1 .*?dsr against adv: difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
-		{`\(P3\.3, ([\d.]+) ± ([\d.]+) kbit/s more\)`,
+		{"P3", `\(P3\.3, ([\d.]+) ± ([\d.]+) kbit/s more\)`,
 			`\| P3\.3 .*?difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
-		{`\(P3\.2, ([\d.]+) ± ([\d.]+) s sooner\)`,
+		{"P3", `\(P3\.2, ([\d.]+) ± ([\d.]+) s sooner\)`,
 			`\| P3\.2 .*?difference −([\d.]+) ± ([\d.]+) ms`, 1000},
-		{`connections took ([\d.]+) s`, `\| connect time \| DSR \| 50 \| ([\d.]+) ± `, 1},
-		{`published, ([\d.]+) ± ([\d.]+) packets a second more than DSR`,
+		{"P3", `connections took ([\d.]+) s`, `\| connect time \| DSR \| 50 \| ([\d.]+) ± `, 1},
+		{"P3", `published, ([\d.]+) ± ([\d.]+) packets a second more than DSR`,
 			`\| P3\.56 .*?adv against dsr: difference \+([\d.]+) ± ([\d.]+) packets`, 1},
+		{"P4", `is left with ([\d.]+) of .*? by the interval with 0 to ([\d.]+);`,
+			`\| P4\.4 .*?ratio ([\d.]+) \(0 to ([\d.]+)\)`, 1},
+		{"P4", `has ([\d.]+) ± ([\d.]+) kbit/s less`,
+			`\| P4\.27 .*?10 m/s: R-TCP against newreno: difference −([\d.]+) ± ([\d.]+) kbit`, 1},
+		{"P4", `carries ([\d.]+) of what NewReno does \(([\d.]+) to ([\d.]+)\)`,
+			`\| P4\.22 .*?ratio ([\d.]+) \(([\d.]+) to ([\d.]+)\)`, 1},
+		{"P4", `without congestion, ([\d.]+) ± ([\d.]+) kbit/s,`,
+			`\| P4\.11 .*?difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
 	} {
-		said, is := numbers(t, short, c.said), numbers(t, string(page), c.is)
+		page, err := os.ReadFile(filepath.Join(resultsFolder, strings.ToLower(c.paper)+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, is := numbers(t, inShort(t, c.paper+", at the small scale"), c.said), numbers(t, string(page), c.is)
 		for i := range said {
 			if math.Abs(said[i]*c.per/is[i]-1) > 0.025 { // two digits
 				t.Errorf("%s: the summary says %v, and the page has %v", c.said, said, is)

@@ -59,7 +59,7 @@ func unfinished(name string) bool {
 }
 
 // lacking is the first line of the copy's file that the run's does not have after those before it; nil: there is none.
-// A line that is no JSON was damaged.
+// It passes over lines that are not JSON, which something has damaged.
 func lacking(run, second string) (line []byte, err error) {
 	copied, err := os.Open(second)
 	if errors.Is(err, fs.ErrNotExist) {

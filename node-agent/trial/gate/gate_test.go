@@ -219,8 +219,8 @@ func TestAStartWithoutASiteIsNeverReached(t *testing.T) {
 	}
 }
 
-// A car that has stood at its start and never held its speed drives back past the roadside node, from wherever it
-// turned and at whatever speed of the schedule: that is no departure. It has to stand at its start again.
+// A car stood at its start, missed its speed, turned and drives back past the roadside node. Wherever it turned, and
+// at whatever speed of the schedule, its gate stays closed until it has stood at its start again.
 func TestADepartThatWasMissedBeginsAgain(t *testing.T) {
 	for _, heading := range []float64{90, 270, 0} { // the road's bearing is not needed
 		for _, mps := range []float64{2.8, 8.3, 16.7} {
