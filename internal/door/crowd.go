@@ -52,11 +52,7 @@ func (c *Crowd) enter(g *guest) (out *guest) {
 		for _, o := range c.open {
 			of[o.from]++
 		}
-		for _, o := range c.open {
-			if out == nil || of[o.from] > of[out.from] {
-				out = o
-			}
-		}
+		out = oldest(c.open, func(o *guest) int { return of[o.from] })
 	}
 	c.open = append(c.open, g)
 	return out

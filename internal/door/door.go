@@ -152,7 +152,7 @@ func (d *Listener) knock(v *visitor) (out *visitor, ok bool) {
 	}
 	if v.stranger {
 		if len(d.waiting) >= strangers {
-			out = d.fullest()
+			out = oldest(d.waiting, func(v *visitor) int { return d.knocking[v.from] })
 			d.forget(out)
 		}
 		d.waiting = append(d.waiting, v)
@@ -174,10 +174,10 @@ func (d *Listener) mayBegin(from netip.Addr) bool {
 	return true
 }
 
-// fullest is the stranger that has waited longest, of those whose address has the most.
-func (d *Listener) fullest() (out *visitor) {
-	for _, v := range d.waiting {
-		if out == nil || d.knocking[v.from] > d.knocking[out.from] {
+// oldest is the first of those whose address has the most; all of them are in the order in which they came.
+func oldest[T any](all []T, has func(T) int) (out T) {
+	for i, v := range all {
+		if i == 0 || has(v) > has(out) {
 			out = v
 		}
 	}
