@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -21,6 +22,13 @@ func LiveCommand() *cobra.Command {
 		if err := flags.Address("listen", listen, "127.0.0.1:7480"); err != nil {
 			return misuse{err}
 		}
+		token := ""
+		if !live.Loopback(listen) {
+			var err error
+			if token, err = live.Token(filepath.Dir(a.Dir())); err != nil {
+				slog.Warn(err.Error())
+			}
+		}
 		l, err := net.Listen("tcp", listen)
 		if errors.Is(err, unix.EADDRNOTAVAIL) {
 			return fmt.Errorf("--listen %s: this machine does not have that address; `ip address` lists those that "+
@@ -28,10 +36,6 @@ func LiveCommand() *cobra.Command {
 		}
 		if err != nil {
 			return fmt.Errorf("serve the live page: %w; --listen names another address", err)
-		}
-		token := ""
-		if !live.Loopback(listen) {
-			token = live.Token()
 		}
 		for _, url := range live.Addresses(l.Addr(), token) {
 			if _, err := fmt.Fprintf(c.OutOrStdout(), "live: %s\n", url); err != nil {

@@ -109,6 +109,58 @@ func leave(ctx context.Context, whole *archive.Archive, dir, left string) error 
 	return nil
 }
 
+// The page is open on another machine while its server ends, an address with another token is served, and the page's
+// own is served again: testdata/back.cjs says what must be seen. The files of the script's steps are its arguments.
+func TestE2EThePageComesBack(t *testing.T) {
+	dir := halfwayOf(t, synthetic.Run(t, synthetic.Options{Seed: 43, Speeds: []float64{8.3}, Repetitions: 4}), underway)
+	token, err := Token(filepath.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var at net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
+	serve := func(token string) (end func() error) {
+		t.Helper()
+		l, err := net.Listen("tcp", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = l.Addr()
+		ctx, cancel := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- Serve(ctx, l, NewBoard(dir, slog.New(slog.DiscardHandler)), token) }()
+		return func() error { cancel(); return <-served }
+	}
+	seen := filepath.Join(t.TempDir(), "seen")
+	end := serve(token)
+	script := browser.Script(ctx, t, "testdata/back.cjs", Addresses(at, token)[0], seen)
+	said := make(chan error, 1)
+	var out []byte
+	go func() { var err error; out, err = script.CombinedOutput(); said <- err }()
+	for _, next := range []string{"another token, which refuses the page", token} {
+		if err := errors.Join(appears(ctx, seen), os.Remove(seen), end()); err != nil {
+			t.Fatal(err)
+		}
+		end = serve(next)
+	}
+	if err := errors.Join(<-said, end()); err != nil {
+		t.Errorf("what somebody sees: %v\n%s", err, out)
+	}
+}
+
+// appears waits for a file.
+func appears(ctx context.Context, path string) error {
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for what the script writes: %w", err)
+		}
+	}
+}
+
 // looked serves the page of a run while a script looks at it.
 func looked(t *testing.T, dir, script string, args ...string) error {
 	t.Helper()

@@ -487,8 +487,38 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%s: %v", address, !want)
 		}
 	}
-	if a, b := Token(), Token(); len(a) < 22 || a == b {
-		t.Errorf("tokens %q and %q", a, b)
+}
+
+// A page that is open on another machine goes on when the run, or another run beside it, is served again.
+func TestTheTokenStaysBesideTheRuns(t *testing.T) {
+	runs, others := t.TempDir(), t.TempDir()
+	file := filepath.Join(runs, ".keys", "live.token")
+	token := func(runs string) string {
+		t.Helper()
+		token, err := Token(runs)
+		if err != nil || !tokens.MatchString(token) {
+			t.Fatalf("token %q, error %v", token, err)
+		}
+		return token
+	}
+	first := token(runs)
+	if again := token(runs); again != first {
+		t.Errorf("%q, and then %q", first, again)
+	}
+	if other := token(others); other == first {
+		t.Error("two folders of runs have the same")
+	}
+	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o600 {
+		t.Errorf("it is kept as %v, %v", is, err)
+	}
+	if err := os.WriteFile(file, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := token(runs); after == first || after == "short" {
+		t.Errorf("of a damaged file: %q", after)
+	}
+	if token, err := Token(file); err == nil || !tokens.MatchString(token) {
+		t.Errorf("where none can be kept: %q, %v", token, err)
 	}
 }
 

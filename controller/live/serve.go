@@ -15,10 +15,15 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/door"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 //go:embed page
@@ -38,11 +43,29 @@ const viewersMax = 64
 // viewer, who has some six connections (what browsers open to a host).
 const strangersMax = 256
 
-// Token makes the secret that viewers beyond this machine need: 128 bits.
-func Token() string {
-	raw := make([]byte, 16)
+const tokenBytes = 16
+
+// tokens are as Token writes them.
+var tokens = regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
+
+// Token returns the secret that viewers beyond this machine need, 128 bits. It is kept beside the runs, so that a page
+// that is open somewhere goes on when a run of theirs is served again. With an error it is a token that is not kept.
+func Token(runs string) (string, error) {
+	file := filepath.Join(runs, ".keys", "live.token")
+	held, err := os.ReadFile(file)
+	if token := strings.TrimSpace(string(held)); err == nil && tokens.MatchString(token) {
+		return token, nil
+	}
+	raw := make([]byte, tokenBytes)
 	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
-	return base64.RawURLEncoding.EncodeToString(raw)
+	token := base64.RawURLEncoding.EncodeToString(raw)
+	if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+		err = keys.WriteFile(file, []byte(token+"\n"), 0o600)
+	}
+	if err != nil {
+		err = fmt.Errorf("keep the live page's token, so that its address stays the same: %w", err)
+	}
+	return token, err
 }
 
 // Loopback reports whether only this machine reaches an address "host:port".

@@ -43,6 +43,9 @@ function newest(c, key) {
 
 // READ_S is the longest time between two reads of the archive, in seconds.
 const READ_S = 5;
+
+// AGAIN_MS is how long to wait after an answer that refuses the page, before it is asked for again.
+const AGAIN_MS = 5000;
 const pageAge = () => (known(written) ? Math.max(0, Date.now() - written) / 1000 : 0);
 // ageOf is how old a node's newest record is, in seconds, where behind_s is known: it is not of what is over.
 const ageOf = (n) => n.behind_s + pageAge();
@@ -384,23 +387,35 @@ function tick() {
   const done = state !== null && state.over, all = done && state.done.accepted >= state.trials;
   const news = !known(age) ? "waiting for the first record" : `newest record ${age < 2 ? "just now" : `${Math.round(age)} s ago`}`;
   s.className = !connected || failure !== "" || (age > READ_S && !done) ? "old" : "";
-  if (!connected) s.textContent = `the controller does not answer, trying again; ${news}`;
+  if (!connected && refused) s.textContent = `this address shows no page now: open the one that fieldmesh live prints; ${news}`;
+  else if (!connected) s.textContent = `the controller does not answer, trying again; ${news}`;
   else if (failure) s.textContent = `the archive cannot be read: ${failure}`;
   else s.textContent = (all ? "every trial is accepted; " : done ? "every trial is accepted or given up; " : "") + news;
   drawPhase();
   drawAges();
 }
 
-const source = new EventSource("events" + location.search);
-source.onopen = () => { connected = true; tick(); };
-source.onerror = () => { connected = false; tick(); };
-source.addEventListener("state", (e) => { state = JSON.parse(e.data); draw(); });
-source.addEventListener("results", (e) => { results = JSON.parse(e.data); drawResults(); });
-source.addEventListener("status", (e) => {
-  const news = JSON.parse(e.data);
-  failure = news.failure ?? "";
-  if (known(news.age_ms)) written = Date.now() - news.age_ms;
-  tick();
-});
+// listen follows the run. A browser tries again by itself when a connection ends, and not when an answer refuses it.
+let refused = false;
+function listen() {
+  const source = new EventSource("events" + location.search);
+  source.onopen = () => { connected = true; refused = false; tick(); };
+  source.onerror = async () => {
+    connected = false;
+    tick();
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(listen, AGAIN_MS);
+    refused = await fetch(location.href).then((r) => r.status === 403, () => false);
+  };
+  source.addEventListener("state", (e) => { state = JSON.parse(e.data); draw(); });
+  source.addEventListener("results", (e) => { results = JSON.parse(e.data); drawResults(); });
+  source.addEventListener("status", (e) => {
+    const news = JSON.parse(e.data);
+    failure = news.failure ?? "";
+    if (known(news.age_ms)) written = Date.now() - news.age_ms;
+    tick();
+  });
+}
+listen();
 setInterval(tick, 500);
 for (const when of ["load", "resize"]) addEventListener(when, () => { draw(); if (looked) drawShown(); drawResults(); }); // sizes are known, or others
