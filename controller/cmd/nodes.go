@@ -21,6 +21,9 @@ func NodesCommand() *cobra.Command {
 	var watch, asJSON bool
 	var every time.Duration
 	command := &cobra.Command{Use: "nodes", Args: flags.None, RunE: func(command *cobra.Command, _ []string) error {
+		if every <= 0 {
+			return misused("--every %v: expected more than 0s", every)
+		}
 		f, identity, err := loadFleet(path)
 		if err != nil {
 			return err

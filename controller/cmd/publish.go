@@ -27,6 +27,9 @@ func PublishCommand() *cobra.Command {
 			if db.target.URL == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
 			}
+			if patience < 0 {
+				return misused("--patience %v: expected 0s or more", patience)
+			}
 			return publish(c.Context(), runs, args[0], db, patience, c.OutOrStdout())
 		}}
 	db.add(c)
@@ -41,7 +44,7 @@ func publish(ctx context.Context, runs, given string, db influxFlags, patience t
 	if err != nil {
 		return err
 	}
-	w.Patience = patience
+	w.Patience = max(patience, 1) // none at all would be for ever
 	if err := w.Prepare(ctx); err != nil {
 		return err
 	}

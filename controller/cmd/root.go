@@ -11,8 +11,10 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"fieldmesh.dev/fieldmesh/controller/cmd/simulate"
 	"fieldmesh.dev/fieldmesh/controller/cmd/study"
@@ -120,11 +122,19 @@ func exitStatuses() string {
 	return out
 }
 
+// endsSoon is for how long a command that is interrupted may go on before it is said how to end it at once.
+const endsSoon = time.Second
+
 // Main runs the command line and returns its exit status; see Root.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an end in order
+	context.AfterFunc(ctx, func() {
+		stop() // a second Ctrl-C does not wait for an end in order
+		if time.Sleep(endsSoon); term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprintln(os.Stderr, "fieldmesh: still at work; Ctrl-C again ends it at once")
+		}
+	})
 	root := Root()
 	root.SetArgs(args)
 	for _, c := range root.Commands() {

@@ -149,18 +149,23 @@ func radioCell(s wire.NodeStatus) string {
 }
 
 func gpsCell(s wire.NodeStatus) string {
+	fix := gpsFix(s)
+	if s.GPS == nil || !s.GPS.Connected || s.GPSRateHz == nil {
+		return fix
+	}
+	return fmt.Sprintf("%s %.3g Hz", fix, *s.GPSRateHz)
+}
+
+// gpsFix is which fix the node's receiver has.
+func gpsFix(s wire.NodeStatus) string {
 	if s.GPS == nil || !s.GPS.Connected {
 		return "no gpsd"
 	}
 	words := map[int]string{0: "no fix", 1: "no fix", 2: "2-D", 3: "3-D"}
-	mode, known := words[s.GPS.Mode]
-	if !known {
-		mode = fmt.Sprintf("mode %d", s.GPS.Mode)
+	if fix, known := words[s.GPS.Mode]; known {
+		return fix
 	}
-	if s.GPSRateHz == nil {
-		return mode
-	}
-	return fmt.Sprintf("%s %.3g Hz", mode, *s.GPSRateHz)
+	return fmt.Sprintf("mode %d", s.GPS.Mode)
 }
 
 // clockCell is the wall clock's error against this machine's: the boot clocks'

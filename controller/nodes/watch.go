@@ -63,7 +63,7 @@ func (r report) line() line {
 		return l
 	}
 	l.Version, l.Run, l.InterfaceUp, l.Undo = s.Version, s.Run, s.InterfaceUp, s.Host.Pending
-	l.GPS, _, _ = strings.Cut(gpsCell(s), " ")
+	l.GPS = gpsFix(s)
 	l.DiskFreeGB = stepped(float64(s.Spool.FreeBytes)/1e9, 0.1)
 	if m := s.Machine; m != nil {
 		l.BatteryState = m.BatteryState

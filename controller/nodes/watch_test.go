@@ -22,6 +22,17 @@ func reportOf(name string, battery float64, problems ...wire.Problem) report {
 		clock: &wire.Clock{WallOffsetNs: 12e6, UncertaintyNs: 1e6}}
 }
 
+func TestALineTellsWhatItsReceiverLacks(t *testing.T) {
+	for want, gps := range map[string]*wire.GPS{"no gpsd": {Mode: 3}, "no fix": {Mode: 1, Connected: true},
+		"2-D": {Mode: 2, Connected: true}, "mode 7": {Mode: 7, Connected: true}} {
+		r := reportOf("car", 80)
+		r.status.GPS, r.status.GPSRateHz = gps, new(10.0)
+		if got := r.line().GPS; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestWatchWritesALinePerChange(t *testing.T) {
 	var out bytes.Buffer
 	w := &watching{out: &out, asJSON: true, before: map[string]line{}}
