@@ -25,18 +25,26 @@ var ErrAway = errors.New("a node is out of reach: resume the run when it is back
 func (w *worker) attempt(t wire.Trial, k wire.TrialKey) {
 	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "placing"})
 	w.do(Place{t, k.Attempt}, fmt.Sprintf("place trial %d", t.Number), func(Answer) {
-		w.clocks("clock exchange before the trial", t, k, func() {
-			w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "arming"})
-			w.arm(t, k, func(faults []*Fault) {
-				if len(faults) > 0 {
-					w.callOff(t, k, faults)
-					return
-				}
-				w.do(Drive{}, fmt.Sprintf("drive trial %d", t.Number), func(Answer) {
-					w.awaitKept(t, k, t.Nodes(), func() { w.finish(t, k, func() { w.next(t) }) })
-				})
-			})
-		})
+		w.clocks("clock exchange before the trial", t, k, func() { w.begin(t, k) })
+	})
+}
+
+// begin arms the nodes, and lets the car set off. A node that is armed already is left as it is.
+func (w *worker) begin(t wire.Trial, k wire.TrialKey) {
+	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "arming"})
+	w.arm(t, k, func(faults []*Fault) {
+		if len(faults) > 0 {
+			w.lookAfter(t, k, faults)
+			return
+		}
+		w.drive(t, k)
+	})
+}
+
+// drive has the car drive, and the attempt judged when all its nodes have kept it.
+func (w *worker) drive(t wire.Trial, k wire.TrialKey) {
+	w.do(Drive{}, fmt.Sprintf("drive trial %d", t.Number), func(Answer) {
+		w.awaitKept(t, k, t.Nodes(), func() { w.finish(t, k, func() { w.next(t) }) })
 	})
 }
 
@@ -82,41 +90,64 @@ func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 	})
 }
 
-// callOff ends an attempt that could not be armed everywhere. A call that failed
-// may have reached its node or not, so every node is asked, and those that know
-// the attempt are waited for.
-func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
+// lookAfter asks the nodes how an attempt stands for which not all calls to arm succeeded. A call that failed may have
+// reached its node or not. Where all nodes know of the attempt and none refused it, only an answer was lost: the attempt
+// goes on. Otherwise it is called off.
+func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 	w.views(func(views map[string]wire.CampaignView) {
-		names := takingPart(views, t, k)
-		r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
-		w.abort(names, r, func(all bool) {
-			if !all {
-				w.e.after(200*time.Millisecond, func() { w.callOff(t, k, faults) })
+		w.whoKnows(views, t, k, func(views map[string]wire.CampaignView, names []string, all bool) {
+			arming := at(views, k, wire.StateLoaded)
+			called := slices.ContainsFunc(faults, func(f *Fault) bool {
+				return !f.Passes() || f.Timeout && slices.Contains(arming, f.Node)
+			})
+			switch {
+			case called || !all:
+				w.callOff(t, k, faults, names, at(views, k, wire.StateArmed, wire.StateRunning))
+			case len(arming) > 0: // the call is made again, and waits
+				w.begin(t, k)
+			default:
+				w.drive(t, k)
+			}
+		})
+	})
+}
+
+// callOff ends an attempt that could not be armed everywhere. The nodes that know of it are waited for; some of them
+// were armed. What all nodes measured to its end all the same is judged.
+func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault, know, armed []string) {
+	r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
+	w.abort(know, r, func(all bool) {
+		if !all {
+			w.e.after(200*time.Millisecond, func() { w.lookAfter(t, k, faults) })
+			return
+		}
+		w.awaitKept(t, k, know, func() {
+			if missing, gaveUp, _ := w.lacking(k, t.Nodes()); len(missing) == 0 && gaveUp == "" {
+				w.finish(t, k, func() { w.next(t) })
 				return
 			}
-			w.awaitKept(t, k, names, func() {
-				w.decide(t, w.notArmed(k, faults, names), func() {
-					if f := unfit(faults); f != nil {
-						doing := fmt.Sprintf("trial %d was not begun", t.Number)
-						w.e.fail(w.index, doing, fmt.Errorf("%w; then continue with --resume", f.Err))
-						return
-					}
-					w.next(t)
-				})
+			late := slices.DeleteFunc(slices.Clone(know), func(n string) bool { return slices.Contains(armed, n) })
+			w.decide(t, w.notArmed(k, faults, late), func() {
+				if f := unfit(faults); f != nil {
+					doing := fmt.Sprintf("trial %d was not begun", t.Number)
+					w.e.fail(w.index, doing, fmt.Errorf("%w; then continue with --resume", f.Err))
+					return
+				}
+				w.next(t)
 			})
 		})
 	})
 }
 
-// notArmed is the verdict on an attempt that could not be armed everywhere, of
-// which some nodes know.
-func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, know []string) wire.Verdict {
+// notArmed is the verdict on an attempt that could not be armed everywhere. Some nodes knew of it, and were late: they
+// were not armed when they were asked.
+func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, late []string) wire.Verdict {
 	var texts []string
 	away := true // none of them was reached
 	for _, f := range faults {
 		texts = append(texts, f.Err.Error())
 		// One that knows of it was reached, and did not arm in time.
-		away = away && !(f.Timeout && slices.Contains(know, f.Node))
+		away = away && !(f.Timeout && slices.Contains(late, f.Node))
 	}
 	if i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Code != "" }); i >= 0 {
 		away = away && faults[i].Passes()

@@ -23,8 +23,7 @@ func (w *worker) catchUp(then func()) {
 	})
 }
 
-// catchUpWith finishes attempts one after the other. Where not all nodes know of
-// one, they are asked again: some may have begun with it since.
+// catchUpWith finishes attempts one after the other.
 func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.TrialKey, then func()) {
 	if len(keys) == 0 {
 		then()
@@ -43,23 +42,29 @@ func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.Tri
 		next := rest
 		rest = func() { delete(w.e.taken, k.Trial); next() }
 	}
-	if len(takingPart(views, t, k)) == len(t.Nodes()) {
-		w.catchUpAt(views, t, k, rest)
-		return
-	}
-	w.views(func(views map[string]wire.CampaignView) { w.catchUpAt(views, t, k, rest) })
+	w.whoKnows(views, t, k, func(views map[string]wire.CampaignView, names []string, all bool) {
+		await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, rest) }) }
+		if !all && underWay(views, k) {
+			r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
+			w.abort(names, r, func(bool) { await() })
+			return
+		}
+		await()
+	})
 }
 
-// catchUpAt finishes an attempt, and ends one first that is half armed.
-func (w *worker) catchUpAt(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey, then func()) {
-	names := takingPart(views, t, k)
-	await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, then) }) }
-	if underWay(views, k) && len(names) < len(t.Nodes()) {
-		r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
-		w.abort(names, r, func(bool) { await() })
+// whoKnows tells which nodes of a trial know of an attempt. One that all of them know is never ended, whatever became of
+// the calls to arm: it can be measured. Where not all of them do, they are asked again: some may have begun with it since.
+func (w *worker) whoKnows(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey,
+	then func(views map[string]wire.CampaignView, names []string, all bool)) {
+	if all := t.Nodes(); len(takingPart(views, t, k)) == len(all) {
+		then(views, all, true)
 		return
 	}
-	await()
+	w.views(func(views map[string]wire.CampaignView) {
+		names := takingPart(views, t, k)
+		then(views, names, len(names) == len(t.Nodes()))
+	})
 }
 
 // settled asks for the nodes' views until none is at an attempt that is decided
@@ -162,6 +167,16 @@ func takingPart(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKe
 		}
 		if knows {
 			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// at lists the nodes that are at an attempt, in one of some states.
+func at(views map[string]wire.CampaignView, k wire.TrialKey, states ...wire.State) (out []string) {
+	for n, v := range views {
+		if v.Current != nil && *v.Current == k && slices.Contains(states, v.State) {
+			out = append(out, n)
 		}
 	}
 	return out

@@ -30,7 +30,7 @@ type checks struct {
 	deciding  map[wire.TrialKey]time.Duration
 	released  map[*node]bool
 	kept      map[wire.TrialKey]map[*node]keptTruth
-	calledOff map[wire.TrialKey]bool // not made to its end, or not known to have been
+	forgot    map[wire.TrialKey]bool // not known to have been made to its end
 	leases    map[*node][]porcupine.Operation
 	decisions []porcupine.Operation
 	journal   []model.Entry
@@ -46,7 +46,7 @@ type keptTruth struct {
 func newChecks() checks {
 	return checks{committed: map[wire.TrialKey]time.Duration{}, known: map[wire.TrialKey]time.Duration{},
 		versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{},
-		calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
+		forgot: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
 }
 
 func (w *simulation) violated(format string, args ...any) {
@@ -131,8 +131,6 @@ func (w *simulation) asked(a Action) {
 		w.released[w.node(a.Worker, a.Node)] = true
 	case Tell:
 		w.durable(op.Verdicts)
-	case Abort:
-		w.calledOff[op.Request.TrialKey] = true
 	case WriteOff:
 		w.writtenOff(a.Worker, op)
 	case Seal:
@@ -260,7 +258,7 @@ func (w *simulation) lost(n *node, spool bool) {
 			whole = whole && truth.recorded
 		}
 		if _, is := w.decision(k); !is && !whole {
-			w.calledOff[k] = true
+			w.forgot[k] = true
 			delete(w.kept[k], n)
 		}
 	}
@@ -346,7 +344,7 @@ func (w *simulation) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 		w.violated("attempt %v was made, and is not decided", k)
 		return
 	}
-	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
+	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.forgot[k] && !w.spoilt(k)
 	for _, truth := range by {
 		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
 	}

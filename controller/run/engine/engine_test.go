@@ -119,7 +119,7 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 	away := errors.New("no answer")
 	for name, c := range map[string]struct {
 		faults []*Fault
-		know   []string
+		late   []string
 		want   wire.Outcome
 	}{
 		"not reached": {[]*Fault{{Node: "car", Err: away}}, nil, wire.Interrupted},
@@ -131,7 +131,7 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 		"refused":                    {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
 		"its other half is starting": {[]*Fault{{Node: "car", Err: away, Code: "host"}}, nil, wire.Interrupted},
 	} {
-		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.know); v.Outcome != c.want {
+		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.late); v.Outcome != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, v.Outcome, v.Reason, c.want)
 		}
 	}

@@ -193,10 +193,10 @@ func (n *node) after(d time.Duration, a *simAttempt, then func()) {
 	})
 }
 
-// gate opens when the car drives, which it does when the field was told to.
+// gate opens when the car drives, which in a rehearsal it does when the field was told to.
 func (n *node) gate(a *simAttempt, since time.Duration) {
 	switch {
-	case a.alone || n.w.driving[n.worker] == a.key:
+	case a.alone || n.w.road || n.w.driving[n.worker] == a.key:
 		n.sendGo(a, 15)
 	case n.w.now-since > gateLimit:
 		n.finish(a, wire.Rejected, wire.ReasonGateTimeout)

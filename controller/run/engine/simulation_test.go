@@ -30,6 +30,7 @@ type simulation struct {
 	order   uint64
 	calm    bool          // nothing goes wrong
 	slow    bool          // cars take long, and so do records
+	road    bool          // cars set off by themselves, as on a road
 	calmAt  time.Duration // nor from here on
 	cfg     Config
 	nodes   [][]*node
@@ -117,10 +118,19 @@ const (
 	holder = "run today"
 )
 
-// newSimulation draws a fleet and its mishaps.
+// newSimulation draws a fleet and its mishaps, and starts.
 func newSimulation(seed uint64, m *mutant) *simulation {
+	w := drawn(seed, m)
+	w.mishaps()
+	w.start()
+	return w
+}
+
+// drawn draws a fleet.
+func drawn(seed uint64, m *mutant) *simulation {
 	w := &simulation{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), mutant: m, driving: map[int]wire.TrialKey{},
-		calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0}
+		calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0,
+		road: seed%3 == 0}
 	w.calmAt = w.between(20*time.Second, 120*time.Second)
 	names := []string{"a", "b", "c"}[:2+w.rng.IntN(2)]
 	workers := 1 + w.rng.IntN(4)/3
@@ -149,8 +159,6 @@ func newSimulation(seed uint64, m *mutant) *simulation {
 		w.nodes = append(w.nodes, nodes)
 		w.cfg.Workers = append(w.cfg.Workers, Worker{Nodes: names})
 	}
-	w.mishaps()
-	w.start()
 	return w
 }
 

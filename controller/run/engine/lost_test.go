@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// armedBadly is a run of one trial in which the initiator's arming ends in a fault, and what the nodes say of the
+// attempt when they are asked next.
+type armedBadly struct {
+	fault    *Fault
+	views    []map[string]wire.State // one after the other, the last of them from then on; "": the node knows nothing
+	measured bool                    // all nodes keep it as accepted, if nobody ends it
+}
+
+// decided has the run drive until its first decision, and tells what it asked for on the way.
+func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
+	t.Helper()
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	e, now := New(twoNodes()), time.Unix(0, 0)
+	failed := false // the call to arm has
+	var events []Event
+	kept := func(node string, o wire.Outcome) {
+		if o == wire.Accepted {
+			events = append(events, Opened{Node: node, Key: k, Window: wire.Window{OpenBootNs: 1, CloseBootNs: 2}})
+		}
+		events = append(events, Kept{Node: node, Key: k, State: wire.TrialState{State: wire.StateKept, Outcome: o}})
+	}
+	ended := map[string]bool{}
+	state := func(node string) wire.State { return c.views[0][node] }
+	answer := func(a Action) Answer {
+		switch op := a.Op.(type) {
+		case Arm:
+			if a.Node == "car" && !failed {
+				failed = true
+				return Answer{Fault: c.fault}
+			}
+		case View:
+			v := wire.CampaignView{State: wire.StateLoaded}
+			if s := state(a.Node); failed && s != "" {
+				v.State, v.Current = s, &k
+			}
+			return Answer{View: v, Held: true}
+		case Abort:
+			if s := state(a.Node); s != "" && s != wire.StateKept && !ended[a.Node] {
+				ended[a.Node] = true
+				kept(a.Node, wire.Failed)
+			}
+		case Judge:
+			return Answer{Verdict: wire.Verdict{TrialKey: op.Key, Outcome: wire.Accepted}}
+		}
+		return Answer{}
+	}
+	seen := map[string]bool{}
+	for events = []Event{Begin{}}; len(events) > 0; {
+		ev := events[0]
+		events = events[1:]
+		for _, a := range e.Step(now, ev) {
+			asked = append(asked, a.Op)
+			if d, is := a.Op.(Decide); is {
+				return d.Verdict, asked
+			}
+			ans := answer(a)
+			ans.ID = a.ID
+			events = append(events, ans)
+			if _, is := a.Op.(View); is && failed {
+				if seen[a.Node] = true; len(seen) == 2 && len(c.views) > 1 {
+					c.views, seen = c.views[1:], map[string]bool{}
+				}
+			}
+		}
+		if len(events) == 0 && c.measured && len(ended) == 0 { // nobody has anything to do but to wait
+			c.measured = false
+			kept("car", wire.Accepted)
+			kept("roadside", wire.Accepted)
+		}
+		if next, wanted := e.Next(); len(events) == 0 && wanted && now.Before(time.Unix(600, 0)) {
+			now = next
+			events = append(events, Tick{})
+		}
+	}
+	t.Fatalf("nothing is decided; asked for %+v", asked)
+	return v, asked
+}
+
+func asksFor[T Op](asked []Op) bool {
+	return slices.ContainsFunc(asked, func(op Op) bool { _, is := op.(T); return is })
+}
+
+// The answer to arming is lost, and the nodes do what they were asked for, or had begun alone meanwhile: the attempt
+// goes on, and what they measured is judged. One that was refused, or that not all of them know, is called off.
+func TestALostAnswerToArmingEndsNoAttempt(t *testing.T) {
+	both := func(s wire.State) map[string]wire.State { return map[string]wire.State{"car": s, "roadside": s} }
+	car := func(s wire.State) map[string]wire.State {
+		return map[string]wire.State{"car": s, "roadside": wire.StateArmed}
+	}
+	away, late := &Fault{Err: errors.New("away")}, &Fault{Err: errors.New("late"), Timeout: true}
+	for name, c := range map[string]struct {
+		armedBadly
+		want    wire.Outcome
+		code    wire.ReasonCode
+		aborted bool
+	}{
+		"armed": {armedBadly{away, []map[string]wire.State{both(wire.StateArmed)}, true}, wire.Accepted, "", false},
+		"armed, by the end of the call": {armedBadly{late, []map[string]wire.State{both(wire.StateArmed)}, true},
+			wire.Accepted, "", false},
+		"in the window": {armedBadly{away, []map[string]wire.State{both(wire.StateRunning)}, true},
+			wire.Accepted, "", false},
+		"measured meanwhile": {armedBadly{late, []map[string]wire.State{both(wire.StateKept)}, true},
+			wire.Accepted, "", false},
+		"begun alone, and not yet known to the peer when it was asked": {armedBadly{away, []map[string]wire.State{
+			{"car": wire.StateArmed}, both(wire.StateArmed)}, true}, wire.Accepted, "", false},
+		"the lease had run out, and it began alone": {armedBadly{
+			&Fault{Err: errHeld, Code: wire.CodeLeaseNeeded}, []map[string]wire.State{both(wire.StateArmed)}, true},
+			wire.Accepted, "", false},
+		"still arming": {armedBadly{away, []map[string]wire.State{car(wire.StateLoaded), both(wire.StateArmed)}, true},
+			wire.Accepted, "", false},
+		"still arming, and too late": {armedBadly{late, []map[string]wire.State{car(wire.StateLoaded)}, true},
+			wire.Failed, wire.ReasonArmFailed, true},
+		"not asked": {armedBadly{away, []map[string]wire.State{car("")}, false}, wire.Interrupted,
+			wire.ReasonNodeAway, true},
+		"refused": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeNotReady},
+			[]map[string]wire.State{both(wire.StateArmed)}, true}, wire.Failed, wire.ReasonArmFailed, true},
+		"refused, and measured all the same": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeLeaseHeld},
+			[]map[string]wire.State{both(wire.StateKept)}, true}, wire.Accepted, "", true},
+	} {
+		v, asked := c.decided(t)
+		if v.Outcome != c.want || v.Reason.Code != c.code || asksFor[Abort](asked) != c.aborted ||
+			asksFor[Judge](asked) != (c.want == wire.Accepted) {
+			t.Errorf("%s: %s (%s), want %s (%s); aborted %t, want %t", name, v.Outcome, v.Reason, c.want, c.code,
+				asksFor[Abort](asked), c.aborted)
+		}
+	}
+}
+
+// A control link that goes while the initiator is being armed, and comes back some time, ends no attempt that the nodes
+// make.
+func TestALinkThatGoesWhileArmingCostsNoAttempt(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	var lost atomic.Int32
+	seeds(600, func(seed uint64) bool {
+		var call uint64
+		w := drawn(seed, &mutant{
+			action: func(w *simulation, a Action) []Action {
+				op, is := a.Op.(Arm)
+				if is && op.Key == k && call == 0 && a.Node == w.trial(k.Trial).Initiator {
+					n := w.node(a.Worker, a.Node)
+					call = a.ID
+					w.at(21*time.Millisecond, func() { n.cut = true }) // when the call has arrived
+					w.at(w.between(time.Second, time.Minute), func() {
+						n.cut, w.whole = false, w.now
+						w.collect(n)
+					})
+				}
+				return []Action{a}
+			},
+			event: func(_ *simulation, ev Event) []Event {
+				if a, is := ev.(Answer); is && a.ID == call && a.Fault != nil {
+					lost.Add(1)
+				}
+				return []Event{ev}
+			},
+		})
+		if len(w.nodes) > 1 {
+			return true
+		}
+		w.calm, w.calmAt, w.road = false, 0, true // nothing else goes wrong
+		w.start()
+		failure := w.run()
+		v, _ := w.decision(k)
+		if failure != "" || v.Outcome != wire.Accepted && (v.Outcome != wire.Rejected || !w.spoilt(k)) {
+			t.Errorf("seed %d: attempt %v is %s (%s); %s", seed, k, v.Outcome, v.Reason, failure)
+		}
+		return !t.Failed()
+	})
+	if lost.Load() < 300 {
+		t.Errorf("only %d answers to arming were lost", lost.Load())
+	}
+}
