@@ -32,26 +32,30 @@ func StallMsMax(w wire.Window) float64 {
 	return max(stallMsLeast, stallShare*float64(w.CloseBootNs-w.OpenBootNs)/1e6)
 }
 
-// stalled says which node at an end of a flow stood still within the window, as a
-// frozen app, a stopped process and a suspended machine do, the longest of them, or
+// stalled says which node was suspended within the window, or which one at an end of
+// a flow stood still, as a frozen app or a stopped process does, the longest of them, or
 // whose clock did not keep the window's length; empty when none did.
-// What a flow carried meanwhile is not the network's doing. A node of a version
-// that does not watch itself is not judged by it.
+// What a flow carried meanwhile is not the network's doing. A relay's kernel forwards
+// while its agent stands still, but not while the machine is suspended. A node that does
+// not watch itself is not judged by it.
 func stalled(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	worstMs, fault := 0.0, wire.Reason{}
 	for _, r := range records {
 		l, ok := r.Body.(*wire.Lateness)
-		if !ok || l.Source != wire.LateAgent || !t.Ends(r.Node) || !scope.Final && r.Node != t.Initiator {
+		if !ok || l.Source != wire.LateAgent || !scope.Final && r.Node != t.Initiator {
 			continue
 		}
 		w := WindowOf(r.Node, records)
 		if w == nil {
 			continue
 		}
-		most, ms := StallMsMax(*w), l.WorstUs/1e3
 		if l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost {
 			return stall("%s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
 		}
+		if !t.Ends(r.Node) {
+			continue
+		}
+		most, ms := StallMsMax(*w), l.WorstUs/1e3
 		slewedMost := slewedShareMost * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
 		if l.SlewedMs != nil && *l.SlewedMs > slewedMost && !math.IsInf(most, 1) {
 			return wire.Reason{Code: wire.ReasonClockSlewed, Node: r.Node, Text: fmt.Sprintf(

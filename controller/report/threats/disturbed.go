@@ -7,6 +7,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // sum adds up a number over attempts, and counts those in which it is not 0.
@@ -91,13 +93,29 @@ func unsureAmounts(d *evidence.Run) (*Threat, string) {
 	return nil, text + "."
 }
 
-// standstills tells how long the agents of accepted trials did not run.
+// standstills tells how long the agents of accepted trials did not run. That of a relay is not judged by it.
 func standstills(d *evidence.Run) (*Threat, string) {
-	values := evidence.NumbersOf(d.Results(), metrics.StandstillMaxMs)
-	if len(values) == 0 {
-		return nil, ""
+	worst, over, n := 0.0, 0, 0
+	for _, a := range d.Results() {
+		ms := a.Number(metrics.StandstillMaxMs)
+		if ms == nil {
+			continue
+		}
+		n++
+		worst = max(worst, *ms)
+		if *ms > verdict.StallMsMax(wire.Window{CloseBootNs: a.Trial.Duration().Nanoseconds()}) {
+			over++
+		}
 	}
-	return nil, fmt.Sprintf("No agent that is watched stood still for longer than %.0f ms in the window of an "+
-		"accepted trial.",
-		slices.Max(values))
+	switch {
+	case n == 0:
+		return nil, ""
+	case over == 0:
+		return nil, fmt.Sprintf("No agent that is watched stood still for longer than %.0f ms in the window of an "+
+			"accepted trial.", worst)
+	}
+	return &Threat{"An agent stood still", fmt.Sprintf("In %s an agent did not run for longer than one at an end of a "+
+		"flow may: at most for %.0f ms of the window. Relays are not judged by it, because their kernels forward "+
+		"without the agent; one whose whole machine stood still forwarded nothing. Keep relays awake, and not busy.",
+		words.Count(over, "accepted trial"), worst)}, ""
 }

@@ -13,7 +13,7 @@ import (
 func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 	of := func(outcome wire.Outcome, numbers map[string]float64) evidence.Attempt {
 		a := evidence.Attempt{Verdict: &wire.Verdict{Outcome: outcome}, Mbps: new(2.0),
-			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "main"}}}}
+			Trial: wire.Trial{DurationS: 10, Traffic: []wire.Flow{{Name: "main"}}}}
 		for name, v := range numbers {
 			flow := ""
 			if name == metrics.TransferredMB || name == metrics.TransferredUnsureMB {
@@ -31,6 +31,8 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		metrics.TransferredUnsureMB: 1.2})
 	failed := of(wire.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9,
 		metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
+	still := of(wire.Accepted, map[string]float64{metrics.StandstillMaxMs: 4000})
+	still.Trial.DurationS = 30
 	unknown := of(wire.Accepted, nil)
 	for name, c := range map[string]struct {
 		attempts []evidence.Attempt
@@ -55,6 +57,8 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		"of older versions": {[]evidence.Attempt{unknown}, unsureAmounts, "", ""},
 		"standstills": {[]evidence.Attempt{quiet, flooded, failed}, standstills, "",
 			"longer than 180 ms in the window"},
+		"a relay's standstill": {[]evidence.Attempt{quiet, still}, standstills,
+			"In 1 accepted trial an agent did not run for longer than one at an end of a flow may: at most for 4000 ms", ""},
 	} {
 		got, clear := c.check(&evidence.Run{Attempts: c.attempts})
 		if (got != nil) != (c.threat != "") || got != nil && !strings.Contains(got.Text, c.threat) ||
