@@ -379,13 +379,16 @@ CallOff ==
   /\ calls' = calls \union ToAll("abort", key, "none")
   /\ UNCHANGED <<node, air, controller, key, decided, budget, seen>>
 
-\* Whether a window is accepted is for the judge; that it was measured by all is not.
+Measured(k) == \A n \in Nodes : at[n][k] = "kept" /\ verdict[n][k] = "accepted"
+
+\* Whether a window is accepted is for the judge; that it was measured by all is not. What was called
+\* off and not measured by all is "off", without a judge.
 Decide ==
   /\ controller = "on" /\ key # 0
   /\ \A n \in Nodes : up[n] /\ at[n][key] \notin Busy
   /\ calledOff \/ \A n \in Nodes : verdict[n][key] # "none"
-  /\ \E o \in {"accepted", "failed"} :
-       /\ o = "accepted" => \A n \in Nodes : at[n][key] = "kept" /\ verdict[n][key] = "accepted"
+  /\ \E o \in IF calledOff /\ ~Measured(key) THEN {"off"} ELSE {"accepted", "failed"} :
+       /\ o = "accepted" => Measured(key)
        /\ decided' = [decided EXCEPT ![key] = o]
        /\ calls' = calls \union ToAll("tell", key, o)
   /\ key' = 0
@@ -467,6 +470,9 @@ OnlyRises == [][\A k \in Keys :
        /\ at[n][k] = "kept" => at'[n][k] = "kept"
        /\ verdict[n][k] # "none" => verdict'[n][k] # "none"
        /\ k \in final[n] => k \in final'[n] /\ verdict'[n][k] = verdict[n][k]]_vars
+
+\* Whatever became of the calls, what all nodes measured to its end is judged.
+MeasuredIsJudged == [][\A k \in Keys : decided[k] = "none" /\ decided'[k] = "off" => ~Measured(k)]_vars
 
 \* A run that has ended on a node is taken up by who has its lease, and by nobody else.
 EndedStaysEnded == [][\A n \in Nodes : life[n] = "ended" /\ life'[n] # "ended" => lease'[n]]_vars

@@ -39,7 +39,7 @@ var (
 const invariants = `OneAttemptAtATime ArmedByRight WindowsOpenByGo OpenedOnce ChallengesCountOnce AcceptedOnce
   AcceptedWasMeasured DecidedBeforeTold TrialIsUndone UndoIsOnDisk`
 
-const steps = "StepsAreOfTheTable OnlyRises EndedStaysEnded"
+const steps = "StepsAreOfTheTable OnlyRises MeasuredIsJudged EndedStaysEnded"
 
 const inTheEnd = "Restored AttemptsEnd"
 
@@ -157,7 +157,9 @@ var mutants = []mutant{
 		"DecidedBeforeTold"},
 	{"start: what was under way is forgotten", "IF @[k] \\in Busy THEN \"kept\" ELSE @[k]]]\n  /\\ verdict'",
 		"IF @[k] \\in Busy THEN \"none\" ELSE @[k]]]\n  /\\ verdict'", oneAttempt, "StepsAreOfTheTable"},
-	{"decide: whatever was measured", "o = \"accepted\" => \\A n", "TRUE \\/ \\A n", oneAttempt, "AcceptedWasMeasured"},
+	{"decide: whatever was measured", "o = \"accepted\" => Measured(key)", "TRUE", oneAttempt, "AcceptedWasMeasured"},
+	{"decide: what was called off counts for nothing", "calledOff /\\ ~Measured(key)", "calledOff", oneAttempt,
+		"MeasuredIsJudged"},
 	{"decide: told and not written", "  /\\ decided' = [decided EXCEPT ![key] = o]\n", "  /\\ UNCHANGED decided\n",
 		oneAttempt, "DecidedBeforeTold"},
 	{"resume: the journal is not read",
