@@ -102,7 +102,11 @@ func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 			})
 			switch {
 			case called || !all:
-				w.callOff(t, k, faults, names, at(views, k, wire.StateArmed, wire.StateRunning))
+				armed := at(views, k, wire.StateArmed, wire.StateRunning)
+				late := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(armed, n) })
+				again := func() { w.lookAfter(t, k, faults) }
+				r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
+				w.callOff(t, r, names, again, func() { w.notBegun(t, k, faults, late) })
 			case len(arming) > 0: // the call is made again, and waits
 				w.begin(t, k)
 			default:
@@ -112,30 +116,32 @@ func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 	})
 }
 
-// callOff ends an attempt that could not be armed everywhere. The nodes that know of it are waited for; some of them
-// were armed. What all nodes measured to its end all the same is judged.
-func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault, know, armed []string) {
-	r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
+// callOff ends an attempt on the nodes that know of it, and waits until they have kept it. Where one of them does not
+// say that it ended it, again asks how the attempt stands.
+func (w *worker) callOff(t wire.Trial, r wire.AbortRequest, know []string, again, then func()) {
 	w.abort(know, r, func(all bool) {
 		if !all {
-			w.e.after(200*time.Millisecond, func() { w.lookAfter(t, k, faults) })
+			w.e.after(200*time.Millisecond, again)
 			return
 		}
-		w.awaitKept(t, k, know, func() {
-			if missing, gaveUp, _ := w.lacking(k, t.Nodes()); len(missing) == 0 && gaveUp == "" {
-				w.finish(t, k, func() { w.next(t) })
-				return
-			}
-			late := slices.DeleteFunc(slices.Clone(know), func(n string) bool { return slices.Contains(armed, n) })
-			w.decide(t, w.notArmed(k, faults, late), func() {
-				if f := unfit(faults); f != nil {
-					doing := fmt.Sprintf("trial %d was not begun", t.Number)
-					w.e.fail(w.index, doing, fmt.Errorf("%w; then continue with --resume", f.Err))
-					return
-				}
-				w.next(t)
-			})
-		})
+		w.awaitKept(t, r.TrialKey, know, then)
+	})
+}
+
+// notBegun decides an attempt that was called off because it could not be armed everywhere. What all nodes measured to
+// its end all the same is judged.
+func (w *worker) notBegun(t wire.Trial, k wire.TrialKey, faults []*Fault, late []string) {
+	if missing, gaveUp, _ := w.lacking(k, t.Nodes()); len(missing) == 0 && gaveUp == "" {
+		w.finish(t, k, func() { w.next(t) })
+		return
+	}
+	w.decide(t, w.notArmed(k, faults, late), func() {
+		if f := unfit(faults); f != nil {
+			doing := fmt.Sprintf("trial %d was not begun", t.Number)
+			w.e.fail(w.index, doing, fmt.Errorf("%w; then continue with --resume", f.Err))
+			return
+		}
+		w.next(t)
 	})
 }
 

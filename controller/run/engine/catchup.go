@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,28 +43,39 @@ func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.Tri
 		next := rest
 		rest = func() { delete(w.e.taken, k.Trial); next() }
 	}
+	w.catchUpAt(views, t, k, rest)
+}
+
+// catchUpAt finishes an attempt, and ends one first that is half armed.
+func (w *worker) catchUpAt(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey, then func()) {
 	w.whoKnows(views, t, k, func(views map[string]wire.CampaignView, names []string, all bool) {
-		await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, rest) }) }
-		if !all && underWay(views, k) {
-			r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
-			w.abort(names, r, func(bool) { await() })
+		finish := func() { w.finish(t, k, then) }
+		if all || !underWay(views, k) {
+			w.awaitKept(t, k, names, finish)
 			return
 		}
-		await()
+		again := func() { w.views(func(views map[string]wire.CampaignView) { w.catchUpAt(views, t, k, then) }) }
+		r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
+		w.callOff(t, r, names, again, finish)
 	})
 }
 
-// whoKnows tells which nodes of a trial know of an attempt. One that all of them know is never ended, whatever became of
-// the calls to arm: it can be measured. Where not all of them do, they are asked again: some may have begun with it since.
+// whoKnows tells which nodes of a trial know of an attempt. One that all of them know is not ended, whatever became of
+// the calls to arm. Those that do not know it are asked again, after the others have answered: no window opens before
+// all know of it, so that by then they do where it was measured.
 func (w *worker) whoKnows(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey,
 	then func(views map[string]wire.CampaignView, names []string, all bool)) {
-	if all := t.Nodes(); len(takingPart(views, t, k)) == len(all) {
-		then(views, all, true)
+	know := takingPart(views, t, k)
+	rest := slices.DeleteFunc(t.Nodes(), func(n string) bool { return slices.Contains(know, n) })
+	if len(rest) == 0 {
+		then(views, know, true)
 		return
 	}
-	w.views(func(views map[string]wire.CampaignView) {
-		names := takingPart(views, t, k)
-		then(views, names, len(names) == len(t.Nodes()))
+	w.viewsOf(rest, func(newer map[string]wire.CampaignView) {
+		views := maps.Clone(views)
+		maps.Copy(views, newer)
+		know := takingPart(views, t, k)
+		then(views, know, len(know) == len(t.Nodes()))
 	})
 }
 

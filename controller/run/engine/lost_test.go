@@ -11,19 +11,20 @@ import (
 )
 
 // armedBadly is a run of one trial in which the initiator's arming ends in a fault, and what the nodes say of the
-// attempt when they are asked next.
+// attempt when they are asked next. Without a fault a controller that comes back finds it so, and its first call to end
+// the attempt is lost.
 type armedBadly struct {
-	fault    *Fault
-	views    []map[string]wire.State // one after the other, the last of them from then on; "": the node knows nothing
-	measured bool                    // all nodes keep it as accepted, if nobody ends it
+	fault *Fault
+	views []map[string]wire.State // one after the other, the last of them from then on; "": the node knows nothing
 }
 
-// decided has the run drive until its first decision, and tells what it asked for on the way.
+// decided has the run drive until its first decision, and tells what it asked for on the way. The nodes keep the attempt
+// as accepted, unless one is told to end it.
 func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 	t.Helper()
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	e, now := New(twoNodes()), time.Unix(0, 0)
-	failed := false // the call to arm has
+	failed := c.fault == nil // the call to arm has
 	var events []Event
 	kept := func(node string, o wire.Outcome) {
 		if o == wire.Accepted {
@@ -31,7 +32,7 @@ func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 		}
 		events = append(events, Kept{Node: node, Key: k, State: wire.TrialState{State: wire.StateKept, Outcome: o}})
 	}
-	ended := map[string]bool{}
+	ended, whole := map[string]bool{}, 0 // nodes of which the archive has that they measured to the end
 	state := func(node string) wire.State { return c.views[0][node] }
 	answer := func(a Action) Answer {
 		switch op := a.Op.(type) {
@@ -47,19 +48,29 @@ func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 			}
 			return Answer{View: v, Held: true}
 		case Abort:
+			if c.fault == nil && len(c.views) > 1 {
+				c.views = c.views[1:]
+				return Answer{Fault: &Fault{Err: errAway}}
+			}
 			if s := state(a.Node); s != "" && s != wire.StateKept && !ended[a.Node] {
 				ended[a.Node] = true
 				kept(a.Node, wire.Failed)
 			}
 		case Judge:
+			if whole < 2 {
+				return Answer{Verdict: wire.Verdict{TrialKey: op.Key, Outcome: wire.Failed}}
+			}
 			return Answer{Verdict: wire.Verdict{TrialKey: op.Key, Outcome: wire.Accepted}}
 		}
 		return Answer{}
 	}
-	seen := map[string]bool{}
+	seen, measuring := map[string]bool{}, []string{"car", "roadside"}
 	for events = []Event{Begin{}}; len(events) > 0; {
 		ev := events[0]
 		events = events[1:]
+		if k, is := ev.(Kept); is && k.State.Outcome == wire.Accepted {
+			whole++
+		}
 		for _, a := range e.Step(now, ev) {
 			asked = append(asked, a.Op)
 			if d, is := a.Op.(Decide); is {
@@ -68,16 +79,15 @@ func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 			ans := answer(a)
 			ans.ID = a.ID
 			events = append(events, ans)
-			if _, is := a.Op.(View); is && failed {
+			if _, is := a.Op.(View); is && failed && c.fault != nil {
 				if seen[a.Node] = true; len(seen) == 2 && len(c.views) > 1 {
 					c.views, seen = c.views[1:], map[string]bool{}
 				}
 			}
 		}
-		if len(events) == 0 && c.measured && len(ended) == 0 { // nobody has anything to do but to wait
-			c.measured = false
-			kept("car", wire.Accepted)
-			kept("roadside", wire.Accepted)
+		if len(events) == 0 && len(ended) == 0 && len(measuring) > 0 { // nothing to do but to wait
+			kept(measuring[0], wire.Accepted)
+			measuring = measuring[1:]
 		}
 		if next, wanted := e.Next(); len(events) == 0 && wanted && now.Before(time.Unix(600, 0)) {
 			now = next
@@ -106,32 +116,34 @@ func TestALostAnswerToArmingEndsNoAttempt(t *testing.T) {
 		code    wire.ReasonCode
 		aborted bool
 	}{
-		"armed": {armedBadly{away, []map[string]wire.State{both(wire.StateArmed)}, true}, wire.Accepted, "", false},
-		"armed, by the end of the call": {armedBadly{late, []map[string]wire.State{both(wire.StateArmed)}, true},
+		"armed": {armedBadly{away, []map[string]wire.State{both(wire.StateArmed)}}, wire.Accepted, "", false},
+		"armed, by the end of the call": {armedBadly{late, []map[string]wire.State{both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"in the window": {armedBadly{away, []map[string]wire.State{both(wire.StateRunning)}, true},
+		"in the window": {armedBadly{away, []map[string]wire.State{both(wire.StateRunning)}},
 			wire.Accepted, "", false},
-		"measured meanwhile": {armedBadly{late, []map[string]wire.State{both(wire.StateKept)}, true},
+		"measured meanwhile": {armedBadly{late, []map[string]wire.State{both(wire.StateKept)}},
 			wire.Accepted, "", false},
 		"begun alone, and not yet known to the peer when it was asked": {armedBadly{away, []map[string]wire.State{
-			{"car": wire.StateArmed}, both(wire.StateArmed)}, true}, wire.Accepted, "", false},
+			{"car": wire.StateArmed}, both(wire.StateArmed)}}, wire.Accepted, "", false},
 		"the lease had run out, and it began alone": {armedBadly{
-			&Fault{Err: errHeld, Code: wire.CodeLeaseNeeded}, []map[string]wire.State{both(wire.StateArmed)}, true},
+			&Fault{Err: errHeld, Code: wire.CodeLeaseNeeded}, []map[string]wire.State{both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"still arming": {armedBadly{away, []map[string]wire.State{car(wire.StateLoaded), both(wire.StateArmed)}, true},
+		"still arming": {armedBadly{away, []map[string]wire.State{car(wire.StateLoaded), both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"still arming, and too late": {armedBadly{late, []map[string]wire.State{car(wire.StateLoaded)}, true},
+		"still arming, and too late": {armedBadly{late, []map[string]wire.State{car(wire.StateLoaded)}},
 			wire.Failed, wire.ReasonArmFailed, true},
-		"not asked": {armedBadly{away, []map[string]wire.State{car("")}, false}, wire.Interrupted,
+		"not asked": {armedBadly{away, []map[string]wire.State{car("")}}, wire.Interrupted,
 			wire.ReasonNodeAway, true},
 		"refused": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeNotReady},
-			[]map[string]wire.State{both(wire.StateArmed)}, true}, wire.Failed, wire.ReasonArmFailed, true},
+			[]map[string]wire.State{both(wire.StateArmed)}}, wire.Failed, wire.ReasonArmFailed, true},
 		"refused, and measured all the same": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeLeaseHeld},
-			[]map[string]wire.State{both(wire.StateKept)}, true}, wire.Accepted, "", true},
+			[]map[string]wire.State{both(wire.StateKept)}}, wire.Accepted, "", true},
+		"found half armed, and measured before it could be ended": {armedBadly{nil, []map[string]wire.State{
+			{"car": wire.StateArmed}, both(wire.StateRunning)}}, wire.Accepted, "", true},
 	} {
 		v, asked := c.decided(t)
 		if v.Outcome != c.want || v.Reason.Code != c.code || asksFor[Abort](asked) != c.aborted ||
-			asksFor[Judge](asked) != (c.want == wire.Accepted) {
+			c.fault != nil && asksFor[Judge](asked) != (c.want == wire.Accepted) {
 			t.Errorf("%s: %s (%s), want %s (%s); aborted %t, want %t", name, v.Outcome, v.Reason, c.want, c.code,
 				asksFor[Abort](asked), c.aborted)
 		}

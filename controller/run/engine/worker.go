@@ -115,7 +115,10 @@ func (w *worker) insistAll(op Op, doing string, then func(map[string]Answer)) {
 // views asks every node how it stands until all have answered: without them the
 // schedule cannot go on. Where that took long, a node may have gone on alone since it
 // answered, and all are asked again.
-func (w *worker) views(then func(map[string]wire.CampaignView)) {
+func (w *worker) views(then func(map[string]wire.CampaignView)) { w.viewsOf(w.nodes, then) }
+
+// viewsOf is views of some nodes.
+func (w *worker) viewsOf(nodes []string, then func(map[string]wire.CampaignView)) {
 	began, views := w.e.now, map[string]wire.CampaignView{}
 	var ask func(node string)
 	ask = func(node string) {
@@ -130,15 +133,15 @@ func (w *worker) views(then func(map[string]wire.CampaignView)) {
 				return
 			}
 			switch views[node] = a.View; {
-			case len(views) < len(w.nodes):
+			case len(views) < len(nodes):
 			case w.e.now.Sub(began) > LeaseTTL(w.e.cfg.Plan):
-				w.views(then)
+				w.viewsOf(nodes, then)
 			default:
 				then(views)
 			}
 		})
 	}
-	for _, n := range w.nodes {
+	for _, n := range nodes {
 		ask(n)
 	}
 }
