@@ -91,17 +91,17 @@ func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 }
 
 // lookAfter asks the nodes how an attempt stands for which not all calls to arm succeeded. A call that failed may have
-// reached its node or not. Where all nodes know of the attempt and none refused it, only an answer was lost: the attempt
-// goes on. Otherwise it is called off.
+// reached its node or not. Where all nodes know of the attempt, none refused it and none is late, only an answer was
+// lost: the attempt goes on. Otherwise it is called off.
 func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 	w.views(func(views map[string]wire.CampaignView) {
 		w.whoKnows(views, t, k, func(views map[string]wire.CampaignView, names []string, all bool) {
 			arming := at(views, k, wire.StateLoaded)
-			called := slices.ContainsFunc(faults, func(f *Fault) bool {
+			failed := slices.ContainsFunc(faults, func(f *Fault) bool {
 				return !f.Passes() || f.Timeout && slices.Contains(arming, f.Node)
 			})
 			switch {
-			case called || !all:
+			case failed || !all:
 				armed := at(views, k, wire.StateArmed, wire.StateRunning)
 				late := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(armed, n) })
 				again := func() { w.lookAfter(t, k, faults) }
@@ -145,8 +145,8 @@ func (w *worker) notBegun(t wire.Trial, k wire.TrialKey, faults []*Fault, late [
 	})
 }
 
-// notArmed is the verdict on an attempt that could not be armed everywhere. Some nodes knew of it, and were late: they
-// were not armed when they were asked.
+// notArmed is the verdict on an attempt that could not be armed everywhere. The nodes that are late knew of it, and were
+// not armed when they were asked.
 func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, late []string) wire.Verdict {
 	var texts []string
 	away := true // none of them was reached
