@@ -95,8 +95,9 @@ var (
 	distOpen = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS " +
 		"positions when the window opens, interpolated between the fixes on either side, or extrapolated from the " +
 		"nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the " +
-		"node's wall clock by a server or a pulse per second to 0.1 s; elsewhere at its arrival, which " +
-		"is up to 0.5 s later"}
+		"node's wall clock to 0.1 s by a pulse per second or a server; that must have UTC: one that is ahead of it " +
+		"by less than 0.5 s is not told from a slow receiver, and fixes count too early by as much. Elsewhere, and " +
+		"where by that clock all came more than 0.5 s late, a fix counts at its arrival"}
 	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS " +
 		"positions when the window closes, made in the same way"}
 	openOff = definition{DistanceOpenUncertaintyM, "m",
@@ -104,8 +105,9 @@ var (
 			"(horiz_err_m) aside; the sum of both nodes'. How a node moved: between fixes half of 4 m/s² times the " +
 			"time since the one times the time to the other; beyond the last its speed's error (0.5 m/s where it is " +
 			"not told) times the time, and half of 4 m/s² times the time squared. When a fix was: its speed and the " +
-			"speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, and half of 4 " +
-			"m/s² times that time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
+			"speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, or the most " +
+			"that one came late where by chrony's clock all came more than 0.5 s late; and half of 4 m/s² times that " +
+			"time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
 	closeOff = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
 	distMean = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window " +
 		"at 10 Hz; absent where it was not known throughout"}

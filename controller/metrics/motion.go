@@ -3,6 +3,7 @@ package metrics
 import (
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics/fixtime"
 	"fieldmesh.dev/fieldmesh/controller/metrics/track"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -16,7 +17,7 @@ func (at Attempt) track(node string) track.Track {
 	fixes := slices.DeleteFunc(verdict.Fixes(node, at.records), func(f verdict.Fix) bool {
 		return f.LatDeg == nil || f.LonDeg == nil
 	})
-	moments, offS := at.moments(node, fixes)
+	moments, offS := fixtime.Of(node, at.records, fixes)
 	out := track.Track{OffS: offS}
 	for i, f := range fixes {
 		out.Add(float64(moments[i]-w.OpenBootNs)/1e9, f)

@@ -220,6 +220,17 @@ func TestAFixCountsAtItsOwnMomentWhereThatIsKnown(t *testing.T) {
 			t.Errorf("%s: off by %.2f m, ± %.2f; a fix counts at its arrival", name, err, off)
 		}
 	}
+	// All come too late by the wall clock: it is ahead of true time, or the receiver is slow.
+	for name, c := range map[string]struct{ aheadS, lateS float64 }{
+		"a server that is ahead": {1, 0.4}, "a slow receiver": {0, 0.7}, "both": {0.3, 0.7}} {
+		err, off := of("192.0.2.1", func(b *wire.WallClock) { b.OwnWallOffsetNs += int64(c.aheadS * 1e9) }, c.lateS)
+		// what they are late by and 5 ms, at 17.2 m/s and 4 m/s², and what lies between fixes
+		s := c.aheadS + c.lateS + 0.005
+		want := 17.2*s + 4*s*s/2
+		if math.Abs(err+16.7*c.lateS) > 0.1 || off < want-1e-6 || off > want+4./8 {
+			t.Errorf("%s: off by %.2f m, ± %.2f; want by %.2f, ± %.2f at least", name, err, off, 16.7*c.lateS, want)
+		}
+	}
 }
 
 // A node that stands is where its fixes say, whenever they came.
