@@ -60,7 +60,7 @@ func (s *Survey) fit() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Survey: *s, OwnDb: post.deviation(func(own float64) float64 { return own })}
+	r := &Result{Survey: *s, OwnDb: post.deviation(func(own float64) float64 { return own }), Open: s.leftOut()}
 	r.loss(post, d)
 	r.shadowing(post)
 	r.units(post, d)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -73,8 +74,9 @@ type Survey struct {
 	PowerDbm  *float64
 	powerFrom string
 
-	units   []string // of the samples
-	unnamed bool     // a node bears no unit
+	units   []string          // of the samples
+	unnamed bool              // a node bears no unit
+	untold  map[[2]string]int // in how many attempts nothing is known of what the second node heard of the first
 	samples []sample
 }
 
@@ -96,7 +98,7 @@ func gather(a *archive.Archive, holdOut int, usualDbm func(radio string) float64
 	if err != nil {
 		return nil, err
 	}
-	s := &Survey{Run: a.Info().Run, HeldOut: out}
+	s := &Survey{Run: a.Info().Run, HeldOut: out, untold: map[[2]string]int{}}
 	var origin *metrics.Origin
 	var all []moment
 	byAndroid := false
@@ -171,6 +173,10 @@ func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Ori
 				continue
 			}
 			seen[way] = true
+			if at.Untold(way[1], way[0]) {
+				s.untold[way]++
+				continue
+			}
 			base := of
 			base.pass, base.link = of.attempt+len(out), min(way[0], way[1])+" "+max(way[0], way[1])
 			base.tx, base.rx = unit(way[0]), unit(way[1])
@@ -245,6 +251,8 @@ func (s *Survey) choose(all []moment) error {
 	case heard == 0 && near > 0:
 		return fmt.Errorf("calibrate run %q: all signals (%d) are from nearer than %g m, where a fix's error is a "+
 			"third of the distance and more: drive passes that reach farther", s.Run, near, nearestM)
+	case heard == 0 && len(s.untold) > 0:
+		return fmt.Errorf("calibrate run %q: %w; not known: %s", s.Run, ErrNothing, strings.Join(s.leftOut(), "; "))
 	case heard == 0:
 		return fmt.Errorf("calibrate run %q: %w", s.Run, ErrNothing)
 	case len(kept) == 0:
@@ -264,6 +272,16 @@ func (s *Survey) choose(all []moment) error {
 	slices.Sort(s.units)
 	s.units = slices.Compact(s.units)
 	return nil
+}
+
+// leftOut says of which ways of links nothing is known, and why.
+func (s *Survey) leftOut() (out []string) {
+	for way, n := range s.untold {
+		out = append(out, fmt.Sprintf("what %s heard of %s, in %d accepted attempts: its radio never told both a "+
+			"signal and when it heard it, or the address of %[2]s is not known", way[1], way[0], n))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // cutM is where the first stretch of distance begins in which too many moments

@@ -87,6 +87,44 @@ func TestSilenceCountsWhereFramesWereLost(t *testing.T) {
 	}
 }
 
+// A radio that tells signals but not when it heard them takes its own way out of the fit, and nothing else: the others'
+// signals are cut where they were cut. Where all radios are so, the error names them.
+func TestARadioThatDoesNotTellWhenItHeardIsLeftOut(t *testing.T) {
+	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{10}, Repetitions: 3})
+	trial := info.Plan.Trials[0]
+	undated := func(nodes ...string) (*Survey, error) {
+		return gather(driven(t, info, func(node string, r *wire.Record) {
+			if b, is := r.Body.(*wire.Station); is && slices.Contains(nodes, node) {
+				b.InactiveMs = nil
+			}
+		}), 0, nil)
+	}
+	usual, err := undated()
+	if err != nil || len(usual.leftOut()) > 0 {
+		t.Fatalf("%v, left out: %q", err, usual.leftOut())
+	}
+	s, err := undated(trial.Sender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if 2*s.Heard != usual.Heard || s.Attempts != usual.Attempts || (s.CutM == nil) != (usual.CutM == nil) ||
+		s.CutM != nil && *s.CutM != *usual.CutM {
+		t.Errorf("one way: %+v, both: %+v", s, usual)
+	}
+	r, err := s.fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("what %s heard of %s, in %d accepted attempts: ", trial.Sender, trial.Receiver, usual.Attempts)
+	if !strings.Contains(strings.Join(r.notes(), "|"), "|not known: "+want) {
+		t.Errorf("%q is not among %q", want, r.notes())
+	}
+	if _, err = undated(trial.Sender, trial.Receiver); !errors.Is(err, ErrNothing) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("both: %v", err)
+	}
+}
+
 // Repetitions that have shadows of their own are as links of their own.
 func TestDrawsOfRepetitionsAreIndependent(t *testing.T) {
 	for draws, want := range map[string]int{environment.DrawsPerRepetition: 3, environment.DrawsPerCampaign: 1, "": 1} {

@@ -123,7 +123,8 @@ var (
 		"distance in the emulated field, mean over the window; rehearsal only"}
 
 	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its " +
-		"samples in the window that are of a frame of the last 300 ms"}
+		"samples in the window that are of a frame of the last 300 ms; absent, too, where its driver does not tell " +
+		"when it heard the sender"}
 	signalMin = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample " +
 		"in the window that is of a frame of the last 300 ms"}
 	wifiReceiver = definition{"wifi_signal_receiver_dbm", "dBm", wifi.Meaning + "receiver"}

@@ -49,34 +49,40 @@ func (at Attempt) Trial() wire.Trial { return at.trial }
 // kernel's lowest HZ, 100.
 const tickS = 0.01
 
+// heardS is for how long what a radio told is the present.
+const heardS = wire.HeardMs / 1e3
+
 // Hears are the moments of the window, at most 10 a second, at which it is known
 // where both nodes were. Each frame counts once, at the moment at which it was
 // heard; the signal is absent at those at which nothing had been heard for 300 ms:
 // the silence of a radio that listened. At moments at which the node's radio was
-// not sampled there is none, nor at those of a silence in which the other had lost no
+// not sampled there is none, nor at those at which it told of the other, but not its
+// signal or when it heard it, nor at those of a silence in which the other had lost no
 // frame: it had sent none, as TCP does after a loss, and what would have been heard is
-// not known.
+// not known. Of a radio that never tells both there is nothing.
 func (at Attempt) Hears(node, of string, o Origin) []Heard {
 	w := verdict.WindowOf(node, at.records)
-	if w == nil {
+	if w == nil || at.Untold(node, of) {
 		return nil
 	}
-	signal, sampled := at.signalOf(node, of, *w)
+	signal, sampled, untold := at.signalOf(node, of, *w)
 	lost, counts := at.lostTo(node, of)
 	here, there := at.track(node), at.track(of)
 	var out []Heard
 	newest, newestLost := math.Inf(-1), math.Inf(-1)
 	for i := range Ticks(at.windowSeconds()) {
 		h := Heard{S: float64(i) / TickHz}
-		if sampled.Last(h.S, wire.HeardMs/1e3) == nil {
+		if sampled.Last(h.S, heardS) == nil {
 			continue
 		}
-		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= wire.HeardMs/1e3 {
+		if k := sort.SearchFloat64s(signal.S, h.S+1e-9) - 1; k >= 0 && h.S-signal.S[k] <= heardS {
 			if signal.S[k]-newest < tickS {
 				continue
 			}
 			newest = signal.S[k]
 			h.S, h.SignalDbm = newest, &signal.V[k]
+		} else if untold.Last(h.S, heardS) != nil {
+			continue
 		} else if counts {
 			told := lost.Last(h.S, 1/float64(TickHz))
 			if told == nil || *told == newestLost {
@@ -121,9 +127,18 @@ func (h heard) failed() (n uint64) {
 	return n
 }
 
-// signalOf is a node's signal of another by the moments at which it was heard,
-// and the moments at which its radio was sampled at all.
-func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series.Series) {
+// Untold reports whether nothing is known of what a node's radio heard of another: its
+// address is not known, or the radio tells of it, but never both a signal and when it
+// heard it, as the drivers of some do.
+func (at Attempt) Untold(node, of string) bool {
+	signal, _, untold := at.signalOf(node, of, wire.Window{})
+	return at.macs()[of] == "" || len(signal.S) == 0 && len(untold.S) > 0
+}
+
+// signalOf is a node's signal of another by the moments at which it was heard; the
+// moments at which its radio was sampled at all; and those at which it told of the
+// other, but not when it heard it, or of a frame just heard no signal.
+func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled, untold series.Series) {
 	mac := at.macs()[of]
 	for _, r := range at.records {
 		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
@@ -135,10 +150,15 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled seri
 			sampled.Add(s, 0)
 		case *wire.Station:
 			sampled.Add(s, 0)
-			if dbm := b.SignalNow(); dbm != nil && b.Peer == mac {
+			if b.Peer != mac {
+				continue
+			}
+			if dbm := b.SignalNow(); dbm != nil {
 				signal.Add(s-*b.InactiveMs/1e3, *dbm)
+			} else if b.InactiveMs == nil || *b.InactiveMs <= wire.HeardMs {
+				untold.Add(s, 0)
 			}
 		}
 	}
-	return signal, sampled
+	return signal, sampled, untold
 }

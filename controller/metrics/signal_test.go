@@ -1,15 +1,32 @@
 package metrics
 
 import (
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// besideEachOther are car and roadside node where their fixes say, throughout a window of a second, at whose opening the
+// roadside node's radio was sampled.
+func besideEachOther() Attempt {
+	at := Attempt{trial: wire.Trial{Number: 1, Sender: "car", Receiver: "roadside"}}
+	for i, node := range []string{"car", "roadside"} {
+		at.records = append(at.records, told(node, 0, &wire.Provenance{MAC: string(rune('a' + i))}),
+			told(node, 0, &wire.Window{OpenBootNs: tenS, CloseBootNs: tenS + second}))
+		for tenth := range 11 {
+			fix := told(node, 0.1*float64(tenth), &wire.GPS{Mode: 3, Connected: true, LatDeg: new(50.0), LonDeg: new(8.0)})
+			fix.Body.(*wire.GPS).FixBootNs = &fix.TBootNs
+			at.records = append(at.records, fix)
+		}
+	}
+	at.records = append(at.records, told("roadside", 0, &wire.Survey{Channel: 6}))
+	return at
+}
+
 // A driver tells in whole ticks of its kernel how long ago it heard a frame, so that one frame
 // seems to be of two moments.
 func TestAFrameIsHeardOnce(t *testing.T) {
-	const ms = int64(1e6)
 	for name, c := range map[string]struct {
 		inactive [4]float64 // ms, at 110, 210, 310 and 410 ms
 		want     []float64  // s
@@ -20,21 +37,10 @@ func TestAFrameIsHeardOnce(t *testing.T) {
 		"one, beside a moment":     {[4]float64{12, 110, 208, 308}, []float64{0.1}},
 		"two, the second 50 ms on": {[4]float64{20, 70, 170, 270}, []float64{0.09, 0.14}},
 	} {
-		at := Attempt{trial: wire.Trial{Number: 1, Sender: "car", Receiver: "roadside"}}
-		add := func(node string, atMs int64, b wire.Body) {
-			at.records = append(at.records, wire.Record{Header: wire.Header{Node: node, TBootNs: atMs * ms}, Body: b})
-		}
-		for i, node := range []string{"car", "roadside"} {
-			add(node, 0, &wire.Provenance{MAC: string(rune('a' + i))})
-			add(node, 0, &wire.Window{OpenBootNs: 0, CloseBootNs: 1000 * ms})
-			for fix := int64(0); fix <= 1000; fix += 200 {
-				add(node, fix, &wire.GPS{Mode: 3, Connected: true, FixBootNs: new(fix * ms), LatDeg: new(50.0),
-					LonDeg: new(8.0)})
-			}
-		}
-		add("roadside", 0, &wire.Survey{Channel: 6})
+		at := besideEachOther()
 		for i, inactive := range c.inactive {
-			add("roadside", 110+100*int64(i), &wire.Station{Peer: "a", SignalDbm: new(-60.0), InactiveMs: &inactive})
+			at.records = append(at.records, told("roadside", 0.11+0.1*float64(i),
+				&wire.Station{Peer: "a", SignalDbm: new(-60.0), InactiveMs: &inactive}))
 		}
 		var got []float64
 		for _, h := range at.Hears("roadside", "car", Origin{50, 8}) {
@@ -49,5 +55,53 @@ func TestAFrameIsHeardOnce(t *testing.T) {
 		if !same {
 			t.Errorf("%s: heard at %v s, want %v", name, got, c.want)
 		}
+	}
+}
+
+// What a radio does not tell is no silence: when it heard a peer, that peer's signal, or who the peer is.
+func TestWhatARadioDoesNotTellIsNoSilence(t *testing.T) {
+	heard := func(*wire.Station) {}
+	undated := func(b *wire.Station) { b.InactiveMs = nil }
+	nameless := func(b *wire.Station) { b.SignalDbm = nil }
+	silent := func(b *wire.Station) { b.InactiveMs = new(5000.0) }
+	forgotten := func(b *wire.Station) { b.Peer = "x" }
+	for name, c := range map[string]struct {
+		first, second   func(*wire.Station) // what is told in the first half of the window, and in the second
+		signals, silent int
+	}{
+		"a signal of nobody knows when":               {undated, undated, 0, 0},
+		"nothing of when, and then a silence":         {undated, silent, 0, 0},
+		"nothing of when, then nothing of the peer":   {undated, forgotten, 0, 0},
+		"a peer that is heard without a signal":       {nameless, nameless, 0, 0},
+		"a peer without a signal, and then not":       {nameless, silent, 0, 0},
+		"a signal, and then one of nobody knows when": {heard, undated, 5, 0},
+		"a signal, and then a silence":                {heard, silent, 5, 3},
+		"a silence":                                   {silent, silent, 0, 11},
+	} {
+		at := besideEachOther()
+		for i := range 10 {
+			b := &wire.Station{Peer: "a", SignalDbm: new(-60.0), InactiveMs: new(0.0)}
+			if c.first(b); i >= 5 {
+				b = &wire.Station{Peer: "a", SignalDbm: new(-60.0), InactiveMs: new(0.0)}
+				c.second(b)
+			}
+			at.records = append(at.records, told("roadside", 0.1*float64(i), b))
+		}
+		var signals, silent int
+		for _, h := range at.Hears("roadside", "car", Origin{50, 8}) {
+			if h.SignalDbm != nil {
+				signals++
+			} else {
+				silent++
+			}
+		}
+		if signals != c.signals || silent != c.silent {
+			t.Errorf("%s: %d signals and %d silences, want %d and %d", name, signals, silent, c.signals, c.silent)
+		}
+	}
+	at := besideEachOther()
+	at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.Body.Kind() == "provenance" })
+	if got := at.Hears("roadside", "car", Origin{50, 8}); len(got) > 0 {
+		t.Errorf("a peer whose address is not known: %d moments", len(got))
 	}
 }
