@@ -105,16 +105,36 @@ func (s *Sampler) Wake() {
 	}
 }
 
-// Loop is Run of a sampler that emits, at its end, its lateness over its whole life.
+// Loop is Run of a sampler that emits its lateness over its whole life: at each hour
+// that of the time since the last, and at its end that of the rest.
 func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) error {
-	s := NewSampler(clk, interval, sources, emit)
-	from := clk.BootNs()
+	told := &hourly{fromNs: clk.BootNs()}
+	s := NewSampler(clk, interval, append(slices.Clone(sources), told), emit)
+	told.sampler = s
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
 	now := clk.BootNs()
-	return emit(now, s.Lateness(from, now))
+	return emit(now, s.Lateness(told.fromNs, now))
+}
+
+// hourly is a source of its sampler's own lateness, as long as its beats are kept.
+type hourly struct {
+	sampler *Sampler
+	fromNs  int64 // what was due before is told
+}
+
+func (h *hourly) Name() string { return "lateness" }
+
+func (h *hourly) Sample(tBootNs int64) ([]wire.Body, error) {
+	if tBootNs-h.fromNs < time.Hour.Nanoseconds() {
+		return nil, nil
+	}
+	// Of a late beat, those that it skips are noted after it.
+	from, to := h.fromNs, h.sampler.newestNs()+1
+	h.fromNs = to
+	return []wire.Body{h.sampler.Lateness(from, to)}, nil
 }
 
 // Run samples until ctx ends, which is not an error, or emit fails. Beats are
@@ -248,12 +268,22 @@ func (s *Sampler) trouble(i int, err error) *wire.Event {
 func (s *Sampler) note(t tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.ticks) < int(keptFor/s.interval) {
+	if len(s.ticks) < s.kept() {
 		s.ticks = append(s.ticks, t)
 		return
 	}
 	s.ticks[s.next] = t
 	s.next = (s.next + 1) % len(s.ticks)
+}
+
+// kept is how many beats are kept at most.
+func (s *Sampler) kept() int { return int(keptFor / s.interval) }
+
+// newestNs is when the newest beat was due.
+func (s *Sampler) newestNs() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ticks[(s.next+len(s.ticks)-1)%len(s.ticks)].dueNs
 }
 
 // Standstill is how late a sampler without sources was, which is late for nothing
@@ -286,10 +316,13 @@ func (s *Sampler) Standstill(fromBootNs, toBootNs int64) *wire.Lateness {
 }
 
 // Lateness is how late the beats were that were due in [fromBootNs,
-// toBootNs), as far back as they are kept. A beat that was skipped counts
-// with the lateness that it had when the loop came round.
+// toBootNs), as far back as they are kept, which its window tells. A beat that was
+// skipped counts with the lateness that it had when the loop came round.
 func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness {
 	s.mu.Lock()
+	if n := len(s.ticks); n > 0 && n == s.kept() {
+		fromBootNs = min(max(fromBootNs, s.ticks[s.next].dueNs), toBootNs)
+	}
 	var late []int64
 	sum, behind := int64(0), int64(0)
 	for _, t := range s.ticks {

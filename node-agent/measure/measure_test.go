@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -320,6 +321,45 @@ func TestLoopEndsWithItsContextOrAFailedEmit(t *testing.T) {
 	}
 	if Loop(t.Context(), clk, 0, nil, nil) == nil {
 		t.Error("an interval of 0 was taken")
+	}
+}
+
+// A log that goes on for longer than beats are kept tells its lateness in parts, which together hold every beat: also one
+// of the first hour, and one before which the machine slept for longer than beats are kept.
+func TestALongLogTellsAllOfItsLateness(t *testing.T) {
+	const kept = 3900
+	for name, c := range map[string]struct {
+		stood  time.Duration // after half an hour
+		worstS float64
+		beats  int // so many seconds are told of
+		told   int // records
+	}{
+		"two hours and a half":     {0, 0, 9000, 3},
+		"20 s late in the first":   {20 * time.Second, 20, 9020, 3},
+		"three hours late at once": {3 * time.Hour, 3 * 3600, 9000 + kept, 5},
+	} {
+		clk := &handClock{ns: 7e9}
+		source := &scripted{clk: clk, takes: slices.Repeat([]time.Duration{time.Second}, 9000)} // it never waits
+		source.takes[1800] += c.stood
+		ctx, cancel := context.WithCancel(t.Context())
+		var worst, windows float64
+		beats, told := 0, 0
+		err := Loop(ctx, clk, time.Second, []Source{source}, func(_ int64, b wire.Body) error {
+			if len(source.at) == len(source.takes) {
+				cancel()
+			}
+			if l, is := b.(*wire.Lateness); is {
+				worst, windows = max(worst, l.WorstUs/1e6), windows+l.WindowS
+				beats, told = beats+int(l.Events), told+1
+			}
+			return nil
+		})
+		cancel()
+		if err != nil || worst != c.worstS || math.Abs(windows-float64(c.beats)) > 1.5 || beats < c.beats-1 ||
+			beats > c.beats || told != c.told {
+			t.Errorf("%s: %v; %d records of %g s and %d beats, worst %g s; want %d of %d s, %g s", name, err, told, windows,
+				beats, worst, c.told, c.beats, c.worstS)
+		}
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// latencyMax is how long after its moment a fix arrives at most: as long as a
-	// line of 4800 baud (NMEA 0183) takes for a receiver's set of sentences.
+	// latencyMax is how long after its moment a fix is taken to arrive at most: as long
+	// as a line of 4800 baud (NMEA 0183) takes for a receiver's set of sentences.
 	latencyMax = 500 * time.Millisecond
 	// syncMaxNs is how uncertain true time may be for a receiver's own time to say
 	// more about a fix than its arrival.
