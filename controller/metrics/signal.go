@@ -56,10 +56,10 @@ const heardS = wire.HeardMs / 1e3
 // where both nodes were. Each frame counts once, at the moment at which it was
 // heard; the signal is absent at those at which nothing had been heard for 300 ms:
 // the silence of a radio that listened. At moments at which the node's radio was
-// not sampled there is none, nor at those at which it told of the other, but not its
-// signal or when it heard it, nor at those of a silence in which the other had lost no
-// frame: it had sent none, as TCP does after a loss, and what would have been heard is
-// not known. Of a radio that never tells both there is nothing.
+// not sampled there is none, nor at those at which it listed the other without its
+// signal or without when it was heard, nor at those of a silence in which the other had
+// lost no frame: it had sent none, as TCP does after a loss, and what would have been
+// heard is not known. By a radio that never tells both there is nothing.
 func (at Attempt) Hears(node, of string, o Origin) []Heard {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil || at.Untold(node, of) {
@@ -128,18 +128,19 @@ func (h heard) failed() (n uint64) {
 }
 
 // Untold reports whether nothing is known of what a node's radio heard of another: its
-// address is not known, or the radio tells of it, but never both a signal and when it
-// heard it, as the drivers of some do.
+// address is not known, or the radio lists it, but never with both its signal and when
+// it was heard: not every driver tells them.
 func (at Attempt) Untold(node, of string) bool {
 	signal, _, untold := at.signalOf(node, of, wire.Window{})
 	return at.macs()[of] == "" || len(signal.S) == 0 && len(untold.S) > 0
 }
 
 // signalOf is a node's signal of another by the moments at which it was heard; the
-// moments at which its radio was sampled at all; and those at which it told of the
-// other, but not when it heard it, or of a frame just heard no signal.
+// moments at which its radio was sampled at all; and those at which it listed the other
+// without when it was heard, or without the signal of a frame just heard. An emulated
+// radio tells both, and lists with neither whom it only sent to: that is a silence.
 func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled, untold series.Series) {
-	mac := at.macs()[of]
+	mac, kernels := at.macs()[of], at.isReal(node)
 	for _, r := range at.records {
 		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
 		if r.Node != node {
@@ -153,9 +154,10 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled, unt
 			if b.Peer != mac {
 				continue
 			}
-			if dbm := b.SignalNow(); dbm != nil {
-				signal.Add(s-*b.InactiveMs/1e3, *dbm)
-			} else if b.InactiveMs == nil || *b.InactiveMs <= wire.HeardMs {
+			switch dbm, ms := b.SignalNow(), b.InactiveMs; {
+			case dbm != nil:
+				signal.Add(s-*ms/1e3, *dbm)
+			case ms == nil && (kernels || b.SignalDbm != nil), ms != nil && *ms <= wire.HeardMs:
 				untold.Add(s, 0)
 			}
 		}

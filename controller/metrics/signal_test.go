@@ -7,7 +7,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// besideEachOther are car and roadside node where their fixes say, throughout a window of a second, at whose opening the
+// besideEachOther has car and roadside node at known places throughout a window of a second, at whose opening the
 // roadside node's radio was sampled.
 func besideEachOther() Attempt {
 	at := Attempt{trial: wire.Trial{Number: 1, Sender: "car", Receiver: "roadside"}}
@@ -15,7 +15,8 @@ func besideEachOther() Attempt {
 		at.records = append(at.records, told(node, 0, &wire.Provenance{MAC: string(rune('a' + i))}),
 			told(node, 0, &wire.Window{OpenBootNs: tenS, CloseBootNs: tenS + second}))
 		for tenth := range 11 {
-			fix := told(node, 0.1*float64(tenth), &wire.GPS{Mode: 3, Connected: true, LatDeg: new(50.0), LonDeg: new(8.0)})
+			fix := told(node, 0.1*float64(tenth), &wire.GPS{Mode: 3, Connected: true, LatDeg: new(50.0),
+				LonDeg: new(8.0)})
 			fix.Body.(*wire.GPS).FixBootNs = &fix.TBootNs
 			at.records = append(at.records, fix)
 		}
@@ -63,6 +64,7 @@ func TestWhatARadioDoesNotTellIsNoSilence(t *testing.T) {
 	heard := func(*wire.Station) {}
 	undated := func(b *wire.Station) { b.InactiveMs = nil }
 	nameless := func(b *wire.Station) { b.SignalDbm = nil }
+	neither := func(b *wire.Station) { b.SignalDbm, b.InactiveMs = nil, nil } // so an emulated radio lists it
 	silent := func(b *wire.Station) { b.InactiveMs = new(5000.0) }
 	forgotten := func(b *wire.Station) { b.Peer = "x" }
 	for name, c := range map[string]struct {
@@ -76,7 +78,8 @@ func TestWhatARadioDoesNotTellIsNoSilence(t *testing.T) {
 		"a peer without a signal, and then not":       {nameless, silent, 0, 0},
 		"a signal, and then one of nobody knows when": {heard, undated, 5, 0},
 		"a signal, and then a silence":                {heard, silent, 5, 3},
-		"a silence":                                   {silent, silent, 0, 11},
+		"a peer that was sent to and never heard":     {neither, neither, 0, 11},
+		"a silence": {silent, silent, 0, 11},
 	} {
 		at := besideEachOther()
 		for i := range 10 {
@@ -100,6 +103,14 @@ func TestWhatARadioDoesNotTellIsNoSilence(t *testing.T) {
 		}
 	}
 	at := besideEachOther()
+	at.records = append(at.records, told("roadside", 0, &wire.Provenance{MAC: "b", Radio: &wire.Caps{}}))
+	for i := range 10 {
+		at.records = append(at.records, told("roadside", 0.1*float64(i), &wire.Station{Peer: "a"}))
+	}
+	if got := at.Hears("roadside", "car", Origin{50, 8}); len(got) > 0 {
+		t.Errorf("a driver that tells neither: %d moments", len(got))
+	}
+	at = besideEachOther()
 	at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.Body.Kind() == "provenance" })
 	if got := at.Hears("roadside", "car", Origin{50, 8}); len(got) > 0 {
 		t.Errorf("a peer whose address is not known: %d moments", len(got))

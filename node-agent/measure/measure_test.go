@@ -324,14 +324,14 @@ func TestLoopEndsWithItsContextOrAFailedEmit(t *testing.T) {
 	}
 }
 
-// A log that goes on for longer than beats are kept tells its lateness in parts, which together hold every beat: also one
-// of the first hour, and one before which the machine slept for longer than beats are kept.
+// A log that goes on for longer than beats are kept tells its lateness in parts, which together hold every beat: also
+// one of the first hour, and one before which the machine slept for longer than beats are kept.
 func TestALongLogTellsAllOfItsLateness(t *testing.T) {
 	const kept = 3900
 	for name, c := range map[string]struct {
 		stood  time.Duration // after half an hour
 		worstS float64
-		beats  int // so many seconds are told of
+		beats  int // in all records, and seconds of their windows
 		told   int // records
 	}{
 		"two hours and a half":     {0, 0, 9000, 3},
@@ -357,8 +357,8 @@ func TestALongLogTellsAllOfItsLateness(t *testing.T) {
 		cancel()
 		if err != nil || worst != c.worstS || math.Abs(windows-float64(c.beats)) > 1.5 || beats < c.beats-1 ||
 			beats > c.beats || told != c.told {
-			t.Errorf("%s: %v; %d records of %g s and %d beats, worst %g s; want %d of %d s, %g s", name, err, told, windows,
-				beats, worst, c.told, c.beats, c.worstS)
+			t.Errorf("%s: %v; %d records of %g s and %d beats, worst %g s; want %d of %d s, %g s", name, err, told,
+				windows, beats, worst, c.told, c.beats, c.worstS)
 		}
 	}
 }
