@@ -186,7 +186,7 @@ func TestRatesOfTheEmulatedRadioAreNotForTheRoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	text = []byte(strings.NewReplacer("standard: 802.11g\n    legacy_rates_only: true", "standard: 802.11n", "field:\n",
+	text = []byte(strings.NewReplacer("standard: 802.11g", "standard: 802.11n", "field:\n",
 		"field:\n  radio: ht20\n").Replace(string(text)))
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)

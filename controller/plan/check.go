@@ -255,13 +255,6 @@ func (c *check) radio() {
 		c.oneOf("radio.channel", radios.Channels(standard), "a channel of "+standard, "")
 		c.oneOf("radio.rate_mbps", radios.Rates(standard), "a rate of "+standard, " Mbit/s")
 	}
-	if (wire.Radio{Standard: standard}).Emulated() {
-		c.unfit("radio.legacy_rates_only", "with "+standard+", whose rates are none of those", "leave it out")
-	}
-	if c.lacks("radio.standard") {
-		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates",
-			"name the standard, or leave it out")
-	}
 }
 
 // oneOf reports a number that is none of some.
@@ -276,8 +269,7 @@ func (c *check) oneOf(key string, some []float64, what, unit string) {
 func (c *check) hotspot() {
 	c.need("radio.channel", "a channel of 2.4 or 5 GHz")
 	c.need("radio.ssid", "text of 2 to 32 letters, digits, dots, hyphens, underscores and blanks between them")
-	for _, key := range []string{"standard", "legacy_rates_only", "tx_power_dbm", "rate_mbps", "rts_threshold_bytes",
-		"retry_limit"} {
+	for _, key := range []string{"standard", "tx_power_dbm", "rate_mbps", "rts_threshold_bytes", "retry_limit"} {
 		c.unfit("radio."+key, "with mode hotspot, in which Android sets it", "leave it out: the records say what is "+
 			"in force as far as the phone tells")
 	}

@@ -74,7 +74,6 @@ func (s schema) radioKeys() []field {
 		optional("channel", number{1, maxChannel, false, true, ""}, "Channel, one of the standard's"),
 		optional("ssid", text{32}, "Name of the network"),
 		optional("bssid", ownBSSID(), "BSSID of the ad hoc network"),
-		optional("legacy_rates_only", boolean{}, "Whether 802.11n and later (HT, VHT) stay off").or(false),
 		optional("tx_power_dbm", number{0, maxTxPowerDbm, false, false, "dBm"}, "Transmit power; absent: as the driver has it"),
 		optional("rate_mbps", anyRate(), "Fixed rate; absent: the driver's rate control"),
 		optional("rts_threshold_bytes", number{1, 2347, false, true, "bytes"}, "Longer frames are announced by RTS, 2347 is never; absent: as the driver has it"),

@@ -112,7 +112,7 @@ func TestVelocityIsThePapersDesign(t *testing.T) {
 	}
 	power, window := 20.0, 65536
 	radio := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:0a:5e:00:00:06",
-		LegacyRatesOnly: true, TxPowerDbm: &power}
+		TxPowerDbm: &power}
 	speeds := map[float64]int{}
 	for _, x := range trials {
 		if !reflect.DeepEqual(x.Radio, radio) {

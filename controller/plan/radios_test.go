@@ -26,8 +26,6 @@ func TestStandardsOfTheEmulatedRadio(t *testing.T) {
 		{"standard: 802.11n, channel: 165", "ht40", "165 is not allowed with field.radio: ht40"},
 		{"standard: 802.11ac, channel: 165", "vht80", "165 is not a channel of 802.11ac"},
 		{"standard: 802.11ac, channel: 6", "vht80", "6 is not a channel of 802.11ac"},
-		{"standard: 802.11n, channel: 6, legacy_rates_only: true", "ht20",
-			"legacy_rates_only: true is not allowed with 802.11n"},
 		{"standard: 802.11n, channel: 36", "ht40, channels: {alpha: 165}",
 			"field.channels.alpha: 165 is not a channel of field.radio: ht40"},
 		{"standard: 802.11n, channel: 6", "disc",
@@ -116,5 +114,17 @@ func TestAScaleMayLeaveOutWhereAKeyOfTheFieldCounts(t *testing.T) {
 		if _, err := ParseAt("f", []byte(text), scale); err != nil {
 			t.Errorf("%s: %v", scale, err)
 		}
+	}
+}
+
+// No radio and no emulated one had other rates for radio.legacy_rates_only: as a factor it was a placebo. A run that
+// was begun with it is still read.
+func TestTheKeyOfLegacyRatesIsNoMore(t *testing.T) {
+	old := []byte(strings.Replace(fine, "standard: 802.11g,", "standard: 802.11g, legacy_rates_only: true,", 1))
+	refused(t, old, `trial.radio: key "legacy_rates_only" is no key any more, for it changed nothing; leave it out`)
+	refused(t, []byte(strings.Replace(fine, "factors:\n", "factors:\n  ht: {key: radio.legacy_rates_only, levels: "+
+		"[true, false]}\n", 1)), "radio.legacy_rates_only")
+	if _, err := ParseArchived("f", old, FullScale); err != nil {
+		t.Errorf("of a run: %v", err)
 	}
 }

@@ -78,8 +78,8 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 			continue
 		}
 		near := nearest.Word(e.Key, o.keys())
-		if now := renamed.Now(path, e.Key); now != "" {
-			f.Add(e.At, "%s: key %q is called %q now", section(path), e.Key, now)
+		if now := renamed.Says(path, e.Key); now != "" {
+			f.Add(e.At, "%s: key %q %s", section(path), e.Key, now)
 			e.Value.Bad = true
 			continue
 		}
@@ -243,10 +243,10 @@ var newer802 = regexp.MustCompile(`^802\.11(ax|be)$`)
 func (c choice) allowed() string { return strings.Join(c, ", ") }
 
 // renamed are the present names of keys that had another, by the section that they lie in and their former name, and
-// of what a key may say, by the key. A file with a former name is refused; the campaign of a run that was begun with
-// it is still read.
+// of what a key may say, by the key; "" is the name of a key that is no more. A file with a former name is refused; the
+// campaign of a run that was begun with it is still read.
 var renamed = tree.Renamed{"design": {"enough": "stop_when"}, "protocol": {"dsr-p3": "dsr-ns2"},
-	"rate_control": {"snr": "genie_snr"}}
+	"rate_control": {"snr": "genie_snr"}, "radio": {"legacy_rates_only": ""}}
 
 func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	allowed := c.allowed()

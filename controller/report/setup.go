@@ -253,9 +253,6 @@ func radioText(r wire.Radio) string {
 	if r.Channel != 0 {
 		text += fmt.Sprintf(", channel %d", r.Channel)
 	}
-	if r.LegacyRatesOnly {
-		text += ", legacy rates only"
-	}
 	if r.TxPowerDbm != nil {
 		text += fmt.Sprintf(", %g dBm", *r.TxPowerDbm)
 	}

@@ -287,8 +287,6 @@ type Radio struct {
 	SSID string `json:"ssid,omitempty" max:"maxSSIDBytes"`
 	// BSSID of the ad hoc network
 	BSSID string `json:"bssid,omitempty" form:"bssidForm" campaign:"rule=ownBSSID()"`
-	// whether 802.11n and later (HT, VHT) stay off
-	LegacyRatesOnly bool `json:"legacy_rates_only,omitempty"`
 	// transmit power; absent: as the driver has it
 	TxPowerDbm *float64 `json:"tx_power_dbm,omitempty" unit:"dBm" min:"-50" max:"50" campaign:"min=0,max=maxTxPowerDbm"`
 	// fixed rate; absent: the driver's rate control

@@ -165,7 +165,7 @@ func sampleTrial() wire.Trial {
 			WidthM: p(400.0), HeightM: p(800.0),
 			SpeedMinMps: p(0.5), SpeedMaxMps: p(20.0)},
 		Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh",
-			BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0),
+			BSSID: "02:ca:fe:00:00:06", TxPowerDbm: p(20.0), RateMbps: p(54.0),
 			RTSThresholdBytes: p(500), RetryLimit: p(7)},
 		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), LinkFeedback: new(false), Ready: "routes",
 			ReadyS: p(45.0), ProbeHz: p(10.0), HostUnreachable: new(false)},

@@ -24,7 +24,6 @@ import (
 const adhocAsInVelocity = `  radio: # as in velocity.yaml
     mode: adhoc
     standard: 802.11g
-    legacy_rates_only: true
     channel: 6
     ssid: fieldmesh
     bssid: "02:0a:5e:00:00:06"

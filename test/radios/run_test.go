@@ -45,7 +45,6 @@ nodes:
     channel: 11
     ssid: road
     bssid: "02:11:22:33:44:66"
-    legacy_rates_only: true
     tx_power_dbm: 14
     rts_threshold_bytes: 500
     retry_limit: 5

@@ -151,10 +151,9 @@ func trial(o Options, section string, speed float64, block int, direction string
 		Factors: map[string]string{"speed_mps": fmt.Sprint(speed), "section": section, "car_unit": unit},
 		Car:     "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car",
 		SpeedMps: &speed, DurationS: 10,
-		Course: wire.Course{Kind: o.Course, AccelMps2: 1.5, BrakeMps2: 2, OffsetM: 5},
-		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, TimeoutS: 60, LeadS: 0.5},
-		Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, LegacyRatesOnly: true,
-			TxPowerDbm: new(20.0)},
+		Course:  wire.Course{Kind: o.Course, AccelMps2: 1.5, BrakeMps2: 2, OffsetM: 5},
+		Gate:    wire.Gate{SpeedBand: true, HoldS: 1, TimeoutS: 60, LeadS: 0.5},
+		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: new(20.0)},
 		Routing: wire.Routing{Protocol: "static"}, TCP: wire.TCP{Variant: "reno"},
 		Acceptance: wire.Acceptance{
 			SpeedBandMps: new(0.8), InBandShareMin: new(0.9), FixModeMin: new(3), FixAgeMsMax: new(1500.0),

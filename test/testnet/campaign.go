@@ -83,7 +83,7 @@ func Parked(name string, durationS float64) string {
   duration_s: %g
   course: {kind: parked, mark_m: 10, heading_deg: 90}
   gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
-  radio: {mode: adhoc, standard: 802.11g, legacy_rates_only: true, channel: 6, ssid: %s, `+
+  radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: %s, `+
 		`bssid: "02:0a:5e:00:00:06", rate_mbps: 12}
 `, durationS, name)
 }

@@ -94,8 +94,7 @@ func TestWhatTheEmulatedRadioCannotBeIsRefused(t *testing.T) {
 		{"as a factor", factors, factors + "\n  rate: {key: radio.rate_mbps, levels: [54, 24, 5.5]}", "rate_mbps 5.5: ",
 			false},
 		{"rate of OFDM", power, power + "\n    rate_mbps: 54", "", false},
-		{"rate of 802.11b in its own standard", "standard: 802.11g\n    legacy_rates_only: true",
-			"standard: 802.11b\n    rate_mbps: 11", "", false},
+		{"rate of 802.11b in its own standard", "standard: 802.11g", "standard: 802.11b\n    rate_mbps: 11", "", false},
 		{"short bursts", heights, heights + "\n  channel_error: {mean: 0.6, burst_frames: 1}",
 			"bursts of 1 frames cannot give a mean of 0.6: those of 1.5 or more can", true},
 		{"short bursts in some trials", factors, factors + "\n  bursts: {key: conditions.channel_error.burst_frames, " +
@@ -152,7 +151,7 @@ func TestWhatNoRadioCanBeIsRefusedAsTheEmulatedOneDoes(t *testing.T) {
 // and beside what they are for they do.
 func TestIdleKeysChangeNothingInTheEmulatedField(t *testing.T) {
 	const heights = "  propagation: two_ray_ground\n  antenna_height_m: 1.5\n  nmea_hz: 10"
-	const g, b, a = "standard: 802.11g\n    legacy_rates_only: true\n    channel: 6",
+	const g, b, a = "standard: 802.11g\n    channel: 6",
 		"standard: 802.11b\n    channel: 6\n    rate_mbps: 11", "standard: 802.11a\n    channel: 36"
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "campaigns", "velocity.yaml"))
 	if err != nil {

@@ -1,16 +1,37 @@
 package tree
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Renamed are the present names of keys that had another, by the section that they lie in
-// and their former name, and of what a key may say, by the key.
+// and their former name, and of what a key may say, by the key. A key that is no more has the name "".
 type Renamed map[string]map[string]string
 
 // Now is what a key of a section, or a word of a key, is called now; "" when it never had another name.
-func (r Renamed) Now(path, key string) string { return r[path[strings.LastIndex(path, ".")+1:]][key] }
+func (r Renamed) Now(path, key string) string { return r.of(path)[key] }
 
-// Modernise gives keys and words of former names their present ones.
+func (r Renamed) of(path string) map[string]string { return r[path[strings.LastIndex(path, ".")+1:]] }
+
+// Says is what became of a former key of a section; "" when there never was one.
+func (r Renamed) Says(path, key string) string {
+	switch now, known := r.of(path)[key]; {
+	case now != "":
+		return fmt.Sprintf("is called %q now", now)
+	case known:
+		return "is no key any more, for it changed nothing; leave it out"
+	}
+	return ""
+}
+
+// Modernise gives keys and words of former names their present ones, and takes out keys that are no more.
 func (r Renamed) Modernise(n *Node, section string) {
+	n.Entries = slices.DeleteFunc(n.Entries, func(e Entry) bool {
+		now, known := r.of(section)[e.Key]
+		return known && now == ""
+	})
 	for i := range n.Entries {
 		e := &n.Entries[i]
 		if now := r.Now(section, e.Key); now != "" {
