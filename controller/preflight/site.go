@@ -3,11 +3,13 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	place "fieldmesh.dev/fieldmesh/controller/plan/site"
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -117,6 +119,7 @@ func (j *judge) site() {
 		j.unmet("start", "the node's agent opens a window wherever the car is", "install this version's agent there")
 	}
 	if !asked {
+		j.stands()
 		return
 	}
 	if _, known := siteOf(j.st); known {
@@ -124,5 +127,40 @@ func (j *judge) site() {
 	} else {
 		j.unmet("site", "the car's start is measured from where this node stands, which neither the file nor a "+
 			"receiver says: "+siteWords(j.st), siteCure)
+	}
+}
+
+// stands is of a roadside node whose place the plan has: whether it stands there, as far as both errors let that be
+// told. A run that is resumed has the place of the day on which it was begun. Of several places one will do, for such
+// a node is moved meanwhile; one that is in the car in some trials may be in it now.
+func (j *judge) stands() {
+	fix, known := siteOf(j.st)
+	offM, lat, lon := math.Inf(1), 0.0, 0.0
+	for _, t := range j.trials {
+		c := t.Course
+		switch {
+		case t.Car == j.name || !known:
+			return
+		case t.Roadside != j.name || !t.Gate.AtStart || c.SiteLatDeg == nil || c.SiteLonDeg == nil:
+			continue
+		}
+		x, y := earth.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}.XY(*fix.SiteLatDeg, *fix.SiteLonDeg)
+		if m := math.Hypot(x, y); m < offM {
+			offM, lat, lon = m, *c.SiteLatDeg, *c.SiteLonDeg
+		}
+	}
+	errM := siteErrM
+	if e := j.st.GPS.HorizErrM; e != nil {
+		errM = *e
+	}
+	switch {
+	case math.IsInf(offM, 1):
+	case offM <= siteErrM+errM:
+		j.met("site", "by its receiver it stands %.0f m from the place that the car's start is measured "+
+			"from, %.5f, %.5f", offM, lat, lon)
+	default:
+		j.unmet("site", fmt.Sprintf("the car's start is measured from %.5f, %.5f, and by its receiver this node stands "+
+			"%.0f m from there", lat, lon, offM), "put it where it stood when the run was begun, or begin another run; "+
+			"where the campaign says the place, correct course.site_lat_deg and course.site_lon_deg")
 	}
 }

@@ -1,12 +1,14 @@
 package preflight
 
 import (
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/internal/earth"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -38,6 +40,47 @@ func TestAStartIsMeasuredFromAGoodFixOnly(t *testing.T) {
 		"no estimate":           {func(_ *wire.RunPlan, g *wire.GPS) { g.HorizErrM = nil }, []string{Met}},
 		"the campaign says one": {func(p *wire.RunPlan, _ *wire.GPS) { p.Trials[0].Course.SiteLatDeg = new(1.0) }, nil},
 		"nobody must stand":     {func(p *wire.RunPlan, _ *wire.GPS) { p.Trials[0].Gate.AtStart = false }, nil},
+	} {
+		p, n := starts(), roadside()
+		c.spoil(&p, n.Status.GPS)
+		if states, words := told(Judge(p, "road", 3600, n), "site"); !slices.Equal(states, c.want) {
+			t.Errorf("%s: %v %s", name, states, words)
+		}
+	}
+}
+
+// A run has the place at which its roadside node stood when it was begun, or that the campaign says. Where the node
+// stands now is held against it: a car would be sent to a start that is nearer or farther than the plan has it.
+func TestARoadsideNodeStandsWhereStartsAreMeasuredFrom(t *testing.T) {
+	const metre = 180 / math.Pi / earth.MeanRadiusM // in degrees of latitude
+	at := func(northM float64) func(*wire.RunPlan, *wire.GPS) {
+		return func(p *wire.RunPlan, _ *wire.GPS) {
+			c := &p.Trials[0].Course
+			c.SiteLatDeg, c.SiteLonDeg = new(50+northM*metre), new(8.0)
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*wire.RunPlan, *wire.GPS)
+		want  []string
+	}{
+		"there":                {at(0), []string{Met}},
+		"within both errors":   {at(33), []string{Met}},
+		"along the road":       {at(36), []string{Unmet}},
+		"on another road":      {at(-12400), []string{Unmet}},
+		"with a worse fix now": {func(p *wire.RunPlan, g *wire.GPS) { at(36)(p, g); g.HorizErrM = new(20.0) }, []string{Met}},
+		"without an estimate":  {func(p *wire.RunPlan, g *wire.GPS) { at(59)(p, g); g.HorizErrM = nil }, []string{Met}},
+		"without a fix":        {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); g.Mode = 1 }, nil},
+		"nobody must stand":    {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); p.Trials[0].Gate.AtStart = false }, nil},
+		"at one of two sites": {func(p *wire.RunPlan, g *wire.GPS) {
+			p.Trials = append(p.Trials, p.Trials[0])
+			at(100)(p, g)
+			p.Trials[1].Course.SiteLatDeg, p.Trials[1].Course.SiteLonDeg = new(50.0), new(8.0)
+		}, []string{Met}},
+		"in the car in another trial": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(100)(p, g)
+			p.Trials = append(p.Trials, p.Trials[0])
+			p.Trials[1].Car, p.Trials[1].Roadside = "road", "car"
+		}, nil},
 	} {
 		p, n := starts(), roadside()
 		c.spoil(&p, n.Status.GPS)

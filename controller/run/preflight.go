@@ -91,7 +91,7 @@ const tellAfter = 2 * time.Second
 // mayPass reports whether waiting can help.
 func mayPass(unmet []Unmet) bool {
 	for _, u := range unmet {
-		if !slices.Contains([]string{"gps", "reach", "radio", "host", preflight.Generator}, u.Need) {
+		if !slices.Contains([]string{"gps", "site", "reach", "radio", "host", preflight.Generator}, u.Need) {
 			return false
 		}
 	}
