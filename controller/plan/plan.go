@@ -275,17 +275,23 @@ func (p *parse) unusualAddresses() tree.Problems {
 // motorwayMps is the general limit on motorways in most of Europe, 130 km/h.
 const motorwayMps = 130 / 3.6
 
-// unusual warns of clients that would give up, and of a car faster than it may: the speed may be in km/h.
+// unusual warns of clients that would give up, of speeds that nothing holds the car to, and of a car faster than it
+// may: the speed may be in km/h.
 func (p *parse) unusual(root *tree.Node, trials []wire.Trial) tree.Problems {
 	var f tree.Findings
-	fastest := 0.
+	fastest, unheld := 0., false
 	for _, t := range trials {
+		unheld = unheld || t.SpeedMps != nil && t.Acceptance.InBandShareMin == nil && !t.Gate.SpeedBand
 		if t.SpeedMps != nil {
 			fastest = max(fastest, *t.SpeedMps)
 		}
 		if err := tcpcc.CheckClient(t); err != nil && !p.archived {
 			f.Add(root.Lookup("trial").Home, "trial: %v", err)
 		}
+	}
+	if unheld && !p.archived {
+		f.Add(root.Lookup("trial").Home, "trial.speed_mps: no rule holds the car to its speed, so a trial counts at its "+
+			"target however fast it was driven; give acceptance.speed_band_mps and in_band_share_min")
 	}
 	if fastest > motorwayMps {
 		f.Add(root.Lookup("trial").Home, "trial.speed_mps: the fastest trial is driven at %s m/s, which is %.0f km/h",

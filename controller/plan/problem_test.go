@@ -118,6 +118,38 @@ func TestFaultsAreReported(t *testing.T) {
 	}
 }
 
+// A trial that is driven at any speed would count in the cell of its target, where no rule holds the car to it.
+func TestASpeedThatNothingHoldsIsWarnedOf(t *testing.T) {
+	const gate, accept = "speed_band: true, hold_s: 0.5", "speed_band_mps: 0.5, in_band_share_min: 0.95, "
+	for name, c := range map[string]struct {
+		gate, accept string
+		warned       bool
+	}{
+		"held in the window":  {"after_s: 5", accept, false},
+		"held at the gate":    {gate, "speed_band_mps: 0.5, ", false},
+		"held nowhere":        {"after_s: 5", "", true},
+		"fixes alone counted": {"after_s: 5", "fix_mode_min: 3, ", true},
+	} {
+		file := []byte(strings.NewReplacer(gate, c.gate, accept, c.accept).Replace(fine))
+		got := parsed(t, file).Warnings.Error()
+		if strings.Contains(got, ":8:1: trial.speed_mps: no rule holds the car to its speed") != c.warned {
+			t.Errorf("%s: warned of %q", name, got)
+		}
+		if run, err := ParseArchived("f", file, FullScale); err != nil || strings.Contains(run.Warnings.Error(), "no rule") {
+			t.Errorf("%s, of a run: %v, %v", name, run, err)
+		}
+	}
+	shipped, err := filepath.Glob("../../campaigns/*.yaml")
+	if err != nil || len(shipped) == 0 {
+		t.Fatalf("no campaigns: %v", err)
+	}
+	for _, file := range shipped {
+		if c, err := Load(file); err != nil || strings.Contains(c.Warnings.Error(), "no rule") {
+			t.Errorf("%s: %v, %v", file, c, err)
+		}
+	}
+}
+
 // Speeds are in m/s: those of a campaign that has them in km/h are told in both.
 func TestASpeedThatIsFasterThanAMotorwayIsWarnedOf(t *testing.T) {
 	for levels, want := range map[string]string{

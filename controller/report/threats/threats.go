@@ -35,12 +35,12 @@ type Check func(*evidence.Run) (*Threat, string)
 func View(d *evidence.Run) (any, error) {
 	var v threatsView
 	for _, c := range []Check{
-		altered, Emulated, virtualTime, Reduced, confoundedUnit, oneSession, SpeedWithDistance, FewRepetitions,
-		Undriven,
-		unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers, MediumLateness,
+		altered, Emulated, virtualTime, Reduced, confoundedUnit, oneSession, speedsUnheld, SpeedWithDistance,
+		FewRepetitions, Undriven, unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers,
+		MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
-		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents, olderAgents,
-		captureDrops, constantRates,
+		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents,
+		olderAgents, captureDrops, constantRates,
 	} {
 		t, clear := c(d)
 		if t != nil {
