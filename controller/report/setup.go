@@ -273,6 +273,9 @@ func properties(p wire.Provenance) map[string]string {
 	if r := p.Radio; r != nil && r.TxPowerDbm != nil && *r.TxPowerDbm != 0 { // a driver that knows none tells 0
 		out["transmit power in force, as the radio tells"] = fmt.Sprintf("%g dBm", *r.TxPowerDbm)
 	}
+	if r := p.Radio; r != nil && r.PowerSave != nil {
+		out["power save of the station"] = onOff(*r.PowerSave)
+	}
 	for k, v := range p.Tools {
 		out["tool "+k] = v
 	}
@@ -280,9 +283,16 @@ func properties(p wire.Provenance) map[string]string {
 		out[k] = v
 	}
 	for k, v := range p.Offloads {
-		out["offload "+k] = map[bool]string{true: "on", false: "off"}[v]
+		out["offload "+k] = onOff(v)
 	}
 	return out
+}
+
+func onOff(is bool) string {
+	if is {
+		return "on"
+	}
+	return "off"
 }
 
 // propertyOrder puts what people ask for first; the rest follows by name.

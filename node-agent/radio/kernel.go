@@ -26,6 +26,7 @@ type reader interface {
 	BSSes(ifindex int) ([]nl80211.BSS, error)
 	Country() (string, error)
 	Phys() ([]nl80211.Phy, error)
+	PowerSave(ifindex int) (bool, error)
 	Stations(ifindex int) ([]nl80211.Station, error)
 	Surveys(ifindex int) ([]nl80211.Survey, error)
 	Close() error
@@ -116,6 +117,11 @@ func (k *Kernel) Caps() (*wire.Caps, error) {
 		mhz = i.MHz
 		out.MAC, out.Mode, out.Channel, out.Width, out.SSID = i.MAC, i.Mode, nl80211.Channel(i.MHz), i.Width, i.SSID
 		out.TxPowerDbm = i.TxPowerDbm
+		if i.Mode == "managed" { // no other sleeps, though the kernel may tell what it would do in this mode
+			if on, err := k.conn.PowerSave(i.Index); err == nil {
+				out.PowerSave = &on
+			}
+		}
 	}
 	if of == nil {
 		of = other

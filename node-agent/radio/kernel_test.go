@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -19,6 +20,8 @@ type fakeRadio struct {
 	slow  time.Duration // that a survey takes
 	cells []nl80211.BSS
 	phys  []nl80211.Phy
+	sleep string // "on", "off"; else the kernel does not tell
+	mode  string // absent: ad hoc
 }
 
 func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
@@ -31,7 +34,7 @@ func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	if name != "wlan0" {
 		return nil, nil
 	}
-	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437,
+	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: cmp.Or(f.mode, "adhoc"), MHz: 2437,
 		Width: nl80211.WidthNoHT, TxPowerDbm: new(17.0)}, nil
 }
 
@@ -46,7 +49,14 @@ func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
 }
 
 func (fakeRadio) Country() (string, error) { return "DE", nil }
-func (fakeRadio) Close() error             { return nil }
+
+func (f fakeRadio) PowerSave(int) (bool, error) {
+	if f.sleep == "" {
+		return false, errors.New("not supported")
+	}
+	return f.sleep == "on", nil
+}
+func (fakeRadio) Close() error { return nil }
 
 func (f fakeRadio) Phys() ([]nl80211.Phy, error) {
 	if f.phys != nil {
@@ -98,6 +108,25 @@ func TestAPowerThatTheKernelDoesNotTellIsAbsent(t *testing.T) {
 		text, _ := json.Marshal(caps)
 		if err != nil || strings.Contains(string(text), "tx_power_dbm") != told {
 			t.Errorf("%s: %s, %v", iface, text, err)
+		}
+	}
+}
+
+// Whether a station may sleep is told; of what does not sleep, and where the kernel does not tell, nothing is.
+func TestKernelTellsWhetherAStationMaySleep(t *testing.T) {
+	for name, c := range map[string]struct {
+		radio fakeRadio
+		want  *bool
+	}{
+		"it may":             {fakeRadio{mode: "managed", sleep: "on"}, new(true)},
+		"it may not":         {fakeRadio{mode: "managed", sleep: "off"}, new(false)},
+		"nobody tells":       {fakeRadio{mode: "managed"}, nil},
+		"in an ad hoc cell":  {fakeRadio{sleep: "on"}, nil},
+		"as an access point": {fakeRadio{mode: "ap", sleep: "on"}, nil},
+	} {
+		caps, err := kernelOf("wlan0", c.radio).Caps()
+		if err != nil || !reflect.DeepEqual(caps.PowerSave, c.want) {
+			t.Errorf("%s: %+v, %v", name, caps, err)
 		}
 	}
 }

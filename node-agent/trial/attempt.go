@@ -272,9 +272,14 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if caps, err = e.radioInForce(ctx, a.trial.Radio); err != nil {
 		return err
 	}
-	if note := needs.PowerNote(e.cfg.Interface, a.trial.Radio, caps); note != "" && setsRadio(caps) {
-		if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
-			return err
+	if !setByPlan(a.trial.Radio) {
+		caps, _ = e.deps.Radio() // what cannot be read is left as it is, and not recorded
+	}
+	if setsRadio(caps) {
+		for _, note := range needs.RadioNotes(e.cfg.Interface, a.trial.Radio, *caps) {
+			if err := e.record(a.key, &wire.Event{Level: "warning", Text: note}); err != nil {
+				return err
+			}
 		}
 	}
 	traced, err := a.traceEvents(ctx)

@@ -200,7 +200,7 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 		caps.MAC = i.HardwareAddr.String()
 	}
 	if kernel, err := e.deps.Radio(); err == nil && setsRadio(kernel) {
-		caps.TxPowerDbm = kernel.TxPowerDbm
+		caps.TxPowerDbm, caps.PowerSave = kernel.TxPowerDbm, kernel.PowerSave
 		caps.Width, caps.Country, caps.BasicRatesMbps = kernel.Width, kernel.Country, kernel.BasicRatesMbps
 		caps.RTSThresholdBytes, caps.ShortRetryLimit, caps.LongRetryLimit = kernel.RTSThresholdBytes,
 			kernel.ShortRetryLimit, kernel.LongRetryLimit
@@ -215,13 +215,8 @@ func (e *Engine) hotspotInForce(ctx context.Context, want wire.Radio) (*wire.Cap
 // cell or a mesh: nothing but this machine takes it away, or out of there.
 func (a *attempt) watchPresence(radio *wire.Caps) (err error) {
 	e := a.engine
-	if !setByPlan(a.trial.Radio) {
-		radio, _ = e.deps.Radio() // what cannot be read is left as it is
-		if !setsRadio(radio) || radio.Channel == 0 || radio.Mode != "adhoc" && radio.Mode != "mesh" {
-			return nil
-		}
-	}
-	if !isReal(radio) {
+	if !isReal(radio) || !setByPlan(a.trial.Radio) &&
+		(radio.Channel == 0 || radio.Mode != "adhoc" && radio.Mode != "mesh") {
 		return nil
 	}
 	a.presence, err = presence.Find(e.cfg.Interface, func(err error) { a.cancel(fault{wire.ReasonRadioGone, err}) })

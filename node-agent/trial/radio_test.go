@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,37 @@ func TestAPowerThatIsNotThePlansIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "kept", func() bool { return road.kept(k) })
+}
+
+// A station that may sleep is told of, and what its radio is set to is recorded, though the plan leaves it as it is.
+func TestAStationThatMaySleepIsRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		may   *bool
+		notes int
+	}{"it may": {new(true), 1}, "it may not": {new(false), 0}, "nobody tells": {nil, 0}} {
+		_, road, plan := pair(t, 1)
+		road.deps.Radio = func() (*wire.Caps, error) {
+			return &wire.Caps{Driver: realDriver, Mode: "managed", Channel: 6, PowerSave: c.may}, nil
+		}
+		k := wire.TrialKey{Trial: 1, Attempt: 1}
+		if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+		told := road.spool.kinds(k, "event")
+		if len(told) != c.notes || c.notes > 0 && !strings.Contains(told[0].Body.(*wire.Event).Text,
+			"a station whose power save is on") {
+			t.Errorf("%s: told %+v", name, told)
+		}
+		was := road.spool.kinds(k, "provenance")
+		if len(was) != 1 || was[0].Body.(*wire.Provenance).Radio == nil ||
+			!reflect.DeepEqual(was[0].Body.(*wire.Provenance).Radio.PowerSave, c.may) {
+			t.Errorf("%s: recorded %+v", name, was)
+		}
+		if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "kept", func() bool { return road.kept(k) })
+	}
 }
 
 // With a phone's hotspot Android has the interface up and IPv6 as it needs it: the

@@ -97,6 +97,8 @@ type Caps struct {
 	Heard        []HeardCell `json:"heard,omitempty"` // other networks that it has heard lately; the channel is scanned before it is joined
 	// absent: the radio is the tested interface's alone
 	Beside *Beside `json:"beside,omitempty" redact:"keep"`
+	// whether the tested interface may sleep between beacons, which only a station does; absent where nothing tells
+	PowerSave *bool `json:"power_save,omitempty"`
 }
 
 // Beside is the machine's own interface, on whose radio the tested one is made

@@ -114,7 +114,8 @@ func sampleCaps() *wire.Caps {
 		Heard: []wire.HeardCell{{SSID: "home", BSSID: "02:11:22:33:44:77", Channel: 6, SignalDbm: p(-71.0),
 			AgeMs: 120}},
 		Beside: &wire.Beside{Interface: "wlan0", Mode: "managed", Channel: 6,
-			Channels: map[string]int{"adhoc": 1}}}
+			Channels: map[string]int{"adhoc": 1}},
+		PowerSave: p(true)}
 }
 
 func sampleMachine() *wire.Machine {

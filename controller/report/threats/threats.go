@@ -39,7 +39,7 @@ func View(d *evidence.Run) (any, error) {
 		FewRepetitions, Undriven, unevenRejections, interruptions, peopleDecided, NothingTransferred, withoutNumbers,
 		MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
-		standstills, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents,
+		standstills, stationsSlept, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents,
 		olderAgents, captureDrops, constantRates,
 	} {
 		t, clear := c(d)

@@ -45,7 +45,7 @@ func (d *Device) Former() (State, error) {
 	return u, nil
 }
 
-// untune puts power, thresholds and rates back.
+// untune puts power, thresholds, rates and sleep back.
 func (d *Device) untune(was State) error {
 	var errs []error
 	// Rates can be given back on an interface that is up only.
@@ -56,6 +56,9 @@ func (d *Device) untune(was State) error {
 	}
 	if !was.PowerStays {
 		errs = append(errs, d.GivePowerBack(was.TxPowerDbm))
+	}
+	if was.PowerSave {
+		errs = append(errs, d.sleep(true))
 	}
 	return errors.Join(append(errs, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong))...)
 }
@@ -170,8 +173,9 @@ func (d *Device) Join(n nl80211.Network, txPowerDbm *float64) error {
 	if err := d.quit(); err != nil {
 		return err
 	}
-	// Only in managed mode do drivers take this; what sleeps hears late.
-	if err := d.Conn.SetPowerSave(d.Interface.Index, false); err != nil && !Unsupported(err) {
+	// What sleeps hears late. Only in managed mode do drivers take this: an interface that leaves it is asked here, and
+	// one that comes into it by Tune.
+	if err := d.sleep(false); err != nil {
 		return err
 	}
 	if err := d.mode(n.Mode); err != nil {
@@ -318,6 +322,9 @@ func (d *Device) look(n nl80211.Network) (joined bool, there string, seen quirk.
 func (d *Device) Tune(r Settings) error {
 	index := d.Interface.Index
 	var errs []error
+	if r.Mode == ModeStation { // nothing else sleeps
+		errs = append(errs, d.sleep(false))
+	}
 	if r.TxPowerDbm != nil {
 		errs = append(errs, d.Conn.SetTxPower(index, r.TxPowerDbm))
 	}
@@ -339,6 +346,15 @@ func (d *Device) Tune(r Settings) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// sleep says whether the interface may sleep between beacons, where its driver takes that. What came of it is
+// recorded of the radio in force.
+func (d *Device) sleep(may bool) error {
+	if err := d.Conn.SetPowerSave(d.Interface.Index, may); !Unsupported(err) {
+		return err
+	}
+	return nil
 }
 
 // Unsupported reports whether a driver does not know what it was asked for.

@@ -51,10 +51,8 @@ func (was State) Revert() (note string, err error) {
 	if d.Interface.Mode != was.Mode {
 		err = errors.Join(err, setUp(was.Interface, false), d.Conn.SetMode(was.Index, was.Mode))
 	}
-	if was.PowerSave {
-		if e := d.Conn.SetPowerSave(was.Index, true); !Unsupported(e) {
-			err = errors.Join(err, e)
-		}
+	if was.PowerSave { // again: untune may have asked in a mode whose driver does not take it
+		err = errors.Join(err, d.sleep(true))
 	}
 	if was.Network != nil {
 		err = errors.Join(err, setUp(was.Interface, true), d.Conn.Join(was.Index, *was.Network))
