@@ -290,8 +290,8 @@ func (p *parse) unusual(root *tree.Node, trials []wire.Trial) tree.Problems {
 		}
 	}
 	if unheld && !p.archived {
-		f.Add(root.Lookup("trial").Home, "trial.speed_mps: no rule holds the car to its speed, so a trial counts at its "+
-			"target however fast it was driven; give acceptance.speed_band_mps and in_band_share_min")
+		f.Add(root.Lookup("trial").Home, "trial.speed_mps: no rule holds the car to its speed, so a trial counts at "+
+			"its target however fast it was driven; give acceptance.speed_band_mps and in_band_share_min")
 	}
 	if fastest > motorwayMps {
 		f.Add(root.Lookup("trial").Home, "trial.speed_mps: the fastest trial is driven at %s m/s, which is %.0f km/h",

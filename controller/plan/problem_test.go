@@ -135,7 +135,8 @@ func TestASpeedThatNothingHoldsIsWarnedOf(t *testing.T) {
 		if strings.Contains(got, ":8:1: trial.speed_mps: no rule holds the car to its speed") != c.warned {
 			t.Errorf("%s: warned of %q", name, got)
 		}
-		if run, err := ParseArchived("f", file, FullScale); err != nil || strings.Contains(run.Warnings.Error(), "no rule") {
+		run, err := ParseArchived("f", file, FullScale)
+		if err != nil || strings.Contains(run.Warnings.Error(), "no rule") {
 			t.Errorf("%s, of a run: %v, %v", name, run, err)
 		}
 	}

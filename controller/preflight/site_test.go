@@ -63,14 +63,20 @@ func TestARoadsideNodeStandsWhereStartsAreMeasuredFrom(t *testing.T) {
 		spoil func(*wire.RunPlan, *wire.GPS)
 		want  []string
 	}{
-		"there":                {at(0), []string{Met}},
-		"within both errors":   {at(33), []string{Met}},
-		"along the road":       {at(36), []string{Unmet}},
-		"on another road":      {at(-12400), []string{Unmet}},
-		"with a worse fix now": {func(p *wire.RunPlan, g *wire.GPS) { at(36)(p, g); g.HorizErrM = new(20.0) }, []string{Met}},
-		"without an estimate":  {func(p *wire.RunPlan, g *wire.GPS) { at(59)(p, g); g.HorizErrM = nil }, []string{Met}},
-		"without a fix":        {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); g.Mode = 1 }, nil},
-		"nobody must stand":    {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); p.Trials[0].Gate.AtStart = false }, nil},
+		"there":              {at(0), []string{Met}},
+		"within both errors": {at(33), []string{Met}},
+		"along the road":     {at(36), []string{Unmet}},
+		"on another road":    {at(-12400), []string{Unmet}},
+		"with a worse fix now": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(36)(p, g)
+			g.HorizErrM = new(20.0)
+		}, []string{Met}},
+		"without an estimate": {func(p *wire.RunPlan, g *wire.GPS) { at(59)(p, g); g.HorizErrM = nil }, []string{Met}},
+		"without a fix":       {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); g.Mode = 1 }, nil},
+		"nobody must stand": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(100)(p, g)
+			p.Trials[0].Gate.AtStart = false
+		}, nil},
 		"at one of two sites": {func(p *wire.RunPlan, g *wire.GPS) {
 			p.Trials = append(p.Trials, p.Trials[0])
 			at(100)(p, g)

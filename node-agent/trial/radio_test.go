@@ -160,7 +160,8 @@ func TestAPowerThatIsNotThePlansIsRecorded(t *testing.T) {
 	await(t, "kept", func() bool { return road.kept(k) })
 }
 
-// A station that may sleep is told of, and what its radio is set to is recorded, though the plan leaves it as it is.
+// A station that may sleep is warned about, and what its radio is set to is recorded, though the plan leaves it as
+// it is.
 func TestAStationThatMaySleepIsRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
 		may   *bool

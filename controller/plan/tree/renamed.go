@@ -15,7 +15,7 @@ func (r Renamed) Now(path, key string) string { return r.of(path)[key] }
 
 func (r Renamed) of(path string) map[string]string { return r[path[strings.LastIndex(path, ".")+1:]] }
 
-// Says is what became of a former key of a section; "" when there never was one.
+// Says is what a former key of a section is now, in words; "" when it never was one.
 func (r Renamed) Says(path, key string) string {
 	switch now, known := r.of(path)[key]; {
 	case now != "":

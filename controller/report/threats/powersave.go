@@ -33,8 +33,8 @@ func stationsSlept(d *evidence.Run) (*Threat, string) {
 	case in == 0:
 		return nil, "No station whose radio tells it had power save on."
 	}
-	return &Threat{"Stations had power save on", fmt.Sprintf("%s, in %s. What is sent to a radio that sleeps waits for "+
-		"its access point's next beacons (IEEE 802.11-2020, 11.2): delays and rates may be those of its sleep. Some "+
-		"drivers tell so of radios that never sleep.", strings.Join(slices.Sorted(maps.Keys(may)), ", "),
+	return &Threat{"Stations had power save on", fmt.Sprintf("%s, in %s. What is sent to a radio that sleeps waits "+
+		"for its access point's next beacons (IEEE 802.11-2020, 11.2): delays and rates may be those of its sleep. "+
+		"Some drivers tell so of radios that never sleep.", strings.Join(slices.Sorted(maps.Keys(may)), ", "),
 		words.Count(in, "accepted trial"))}, ""
 }

@@ -30,7 +30,7 @@ func speedsUnheld(d *evidence.Run) (*Threat, string) {
 	if known > 0 {
 		text = fmt.Sprintf("its mean speed by GPS was up to %.1f m/s off the target (known of %d)", worst, known)
 	}
-	return &Threat{"No rule held the car to its speed", fmt.Sprintf("In %s the campaign has a target speed, and neither "+
-		"the gate nor the rules of acceptance look at the car's: %s. An effect of speed here is one of targets.",
-		words.Count(in, "accepted trial"), text)}, ""
+	return &Threat{"No rule held the car to its speed", fmt.Sprintf("In %s the campaign has a target speed, and "+
+		"neither the gate nor the rules of acceptance look at the car's: %s. An effect of speed here is one of "+
+		"targets.", words.Count(in, "accepted trial"), text)}, ""
 }

@@ -348,8 +348,8 @@ func (d *Device) Tune(r Settings) error {
 	return errors.Join(errs...)
 }
 
-// sleep says whether the interface may sleep between beacons, where its driver takes that. What came of it is
-// recorded of the radio in force.
+// sleep lets the interface sleep between beacons, or forbids it, where its driver takes that. What is then in force is
+// read back and recorded.
 func (d *Device) sleep(may bool) error {
 	if err := d.Conn.SetPowerSave(d.Interface.Index, may); !Unsupported(err) {
 		return err
