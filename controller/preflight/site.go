@@ -160,7 +160,7 @@ func (j *judge) stands() {
 			"from, %.5f, %.5f", offM, lat, lon)
 	default:
 		j.unmet("site", fmt.Sprintf("the car's start is measured from %.5f, %.5f, and by its receiver this node "+
-			"stands %.0f m from there", lat, lon, offM), "put it where it stood when the run was begun, or begin another "+
-			"run; where the campaign says the place, correct course.site_lat_deg and course.site_lon_deg")
+			"stands %.0f m from there", lat, lon, offM), "put it where it stood when the run was begun, or begin "+
+			"another run; where the campaign says the place, correct course.site_lat_deg and course.site_lon_deg")
 	}
 }
