@@ -270,6 +270,41 @@ func TestClaimsNameWhatTheirCampaignVaries(t *testing.T) {
 	}
 }
 
+// A campaign that is driven whole has every combination of values over which a claim that it asks
+// has a mean.
+func TestAWholeCampaignLacksNoCombination(t *testing.T) {
+	published, campaigns := read(t)
+	answered, lacking := map[string]bool{}, map[string]string{}
+	for file, campaign := range campaigns {
+		var all []papers.Trial
+		for rep := 1; rep <= 3; rep++ {
+			for _, one := range campaign.trials {
+				one.Repetition = rep
+				all = append(all, one)
+			}
+		}
+		claims := published.Claims(campaign.paper.Name, campaign.paper.Scenario)
+		for _, a := range papers.Answers(claims, all, func(int) papers.Summariser { return alone }) {
+			for _, p := range a.Parts {
+				part := a.ID + ", " + p.What
+				if _, lacks, without := strings.Cut(p.Test, "not asked of "); without {
+					lacking[part] = file + " lacks " + lacks
+				} else if p.N > 0 {
+					answered[part] = true
+				}
+			}
+		}
+	}
+	for part, lacks := range lacking {
+		if !answered[part] {
+			t.Errorf("%s: %s", part, lacks)
+		}
+	}
+	if len(answered) < 200 {
+		t.Errorf("only %d parts are asked", len(answered))
+	}
+}
+
 // Campaigns of one paper name alike in what they all are not it.
 func TestCampaignsOfAPaperNameWhatTheyShare(t *testing.T) {
 	_, campaigns := read(t)

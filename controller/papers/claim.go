@@ -122,7 +122,8 @@ type Claim struct {
 	ID, Paper, Text, Printed string
 	Metric                   string
 	Where, A, B              Condition
-	Each                     []string // facts of which every value has a comparison of its own
+	But                      Condition // what of where is not meant; nil: nothing
+	Each                     []string  // facts of which every value has a comparison of its own
 	Relation                 Relation
 	Low, High                *float64
 	Note                     string
@@ -178,9 +179,10 @@ const rule = "A claim is a statement of the paper or what its tables show, and e
 	"each cell. " +
 	"Two trials make a pair when they are of one repetition and alike in all but what the part compares. " +
 	"Several pairs of a repetition, where a part is about a mean over unlike cells, count as one, their mean: " +
-	"n is the number of repetitions. A cell that a repetition lacks is left out of that mean or, where no cell is in " +
-	"all, a repetition that has fewer pairs than another is. " +
-	"A mean over values that the claim names cannot be decided where some of them are not asked. " +
+	"n is the number of repetitions. A cell that a repetition lacks is left out of that mean; where no cell is in " +
+	"all, the largest group of repetitions with the same cells counts. " +
+	"A mean over values that the claim names cannot be decided where one of them, or a combination of them, is " +
+	"not asked. " +
 	"That one has more (or less) is supported when the %[1]s t interval of the mean difference lies " +
 	"wholly on that side of zero, " +
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
@@ -303,11 +305,11 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	if c.Relation == None {
 		return out
 	}
-	for _, one := range c.every() {
+	for _, one := range c.Where.each(c.Each) {
 		in := c.Where.and(one)
 		var there []Trial
 		for _, t := range trials {
-			if in.holds(t) {
+			if in.holds(t) && (c.But == nil || !c.But.holds(t)) {
 				there = append(there, t)
 			}
 		}
@@ -331,14 +333,13 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	return out
 }
 
-// every are the values of the facts of which each has parts of its own; one that a run
-// does not ask has them all the same.
-func (c Claim) every() []Condition {
+// each are the combinations of the values of some facts, also those that no run asks.
+func (c Condition) each(facts []string) []Condition {
 	out := []Condition{{}}
-	for _, fact := range c.Each {
+	for _, fact := range facts {
 		var next []Condition
 		for _, one := range out {
-			for _, v := range c.Where[fact] {
+			for _, v := range c[fact] {
 				next = append(next, one.and(Condition{fact: {v}}))
 			}
 		}
@@ -442,11 +443,11 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 		p.Test += fmt.Sprintf("; without %s that a repetition lacks", words.Count(of.cells, "cell"))
 	}
 	if of.repetitions > 0 {
-		p.Test += fmt.Sprintf("; without %s that had fewer", words.Count(of.repetitions, "repetition"))
+		p.Test += fmt.Sprintf("; without %s that had other cells", words.Count(of.repetitions, "repetition"))
 	}
-	if lacking := c.lacking(of.trials); len(lacking) > 0 {
+	if lacking := c.lacking(of); lacking != "" {
 		p.Verdict = Undecided
-		p.Test += "; not asked of " + lacking.String()
+		p.Test += "; not asked of " + lacking
 	}
 	return p
 }
@@ -491,19 +492,53 @@ func (c Claim) unvarying(as, bs []float64) string {
 	return ""
 }
 
-// lacking are the values over which a claim has a mean and that its pairs, of which each
-// has one of the trials, do not have.
-func (c Claim) lacking(of []Trial) Condition {
-	out := Condition{}
-	for fact, values := range c.Where {
-		for _, v := range values {
-			if !slices.Contains(c.Each, fact) && len(of) > 0 &&
-				!slices.ContainsFunc(of, func(t Trial) bool { return t.Facts[fact] == v }) {
-				out[fact] = append(out[fact], v)
+// lacking says of which values that a claim has a mean over no pair is or, where there are pairs
+// of each, which combinations of them no repetition has.
+func (c Claim) lacking(of pooled) string {
+	if len(of.trials) == 0 {
+		return ""
+	}
+	missing := Condition{}
+	var several []string
+	for _, fact := range slices.Sorted(maps.Keys(c.Where)) {
+		if slices.Contains(c.Each, fact) {
+			continue
+		}
+		if len(c.Where[fact]) > 1 {
+			several = append(several, fact)
+		}
+		for _, v := range c.Where[fact] {
+			if !slices.ContainsFunc(of.trials, Condition{fact: {v}}.holds) {
+				missing[fact] = append(missing[fact], v)
 			}
 		}
 	}
-	return out
+	if len(missing) > 0 {
+		return missing.String()
+	}
+	all := slices.DeleteFunc(c.Where.each(several), func(one Condition) bool {
+		return c.But != nil && one.within(c.But)
+	})
+	var without []Condition
+	for _, one := range all {
+		if !slices.ContainsFunc(of.asked, one.holds) {
+			without = append(without, one)
+		}
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d combinations, such as %s", len(without), len(all), without[0])
+}
+
+// within reports whether a combination, of one value of each fact, is of another condition.
+func (c Condition) within(other Condition) bool {
+	for fact, values := range other {
+		if len(c[fact]) != 1 || !slices.Contains(values, c[fact][0]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Quotient is the ratio of two means.
@@ -590,11 +625,13 @@ type pooled struct {
 	each               int     // how many pairs of a repetition one is the mean of
 	cells, repetitions int     // left out, so that all are means of the same
 	trials             []Trial // one of each pair that is in a mean
+	asked              []Trial // one of each pair, also of those that are in none
 }
 
 // pairsOf finds the pairs and makes one of those of a repetition, their mean. Trials that
 // are alike count as their mean. Without b a pair is a trial. Of the cells those are in
-// that every repetition has; where there are none, repetitions that have fewer are left out.
+// that every repetition has; where there are none, those of the largest group of repetitions
+// with the same cells.
 func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 	type sums struct {
 		a, b, nA, nB float64
@@ -605,6 +642,11 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 	if !endsMatter(trials) {
 		apart["ends"] = nil
 	}
+	other := a // compared with nothing: every factor is open
+	if b != nil {
+		other = b
+	}
+	open := openFactors(trials, a.holds, other.holds)
 	found := map[string]*sums{}
 	for _, t := range trials {
 		v, known := t.Values[metric]
@@ -612,9 +654,10 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 		if !known || inA == inB {
 			continue
 		}
-		key := t.alike(a, b)
+		levels := t.levels(open)
+		key := t.alike(a, b) + levels
 		if found[key] == nil {
-			found[key] = &sums{of: t, cell: t.cell(apart, b)}
+			found[key] = &sums{of: t, cell: t.cell(apart, b) + levels}
 		}
 		k := found[key]
 		if inA {
@@ -630,7 +673,7 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 			k.nB = 1
 		}
 		if k.nA > 0 && k.nB > 0 {
-			of[k.of.Repetition] = append(of[k.of.Repetition], k)
+			of[k.of.Repetition], out.asked = append(of[k.of.Repetition], k), append(out.asked, k.of)
 			if in[k.cell] == nil {
 				in[k.cell] = map[int]bool{}
 			}
@@ -643,19 +686,37 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 			whole++
 		}
 	}
+	cells := map[int]string{} // of each repetition
 	for repetition, all := range of {
 		if whole > 0 {
 			all = slices.DeleteFunc(all, func(k *sums) bool { return len(in[k.cell]) < len(of) })
 			of[repetition], out.cells = all, len(in)-whole
 		}
-		out.each = max(out.each, len(all))
+		var names []string
+		for _, k := range all {
+			names = append(names, k.cell)
+		}
+		slices.Sort(names)
+		cells[repetition] = strings.Join(names, "\n")
+	}
+	most, common := 0, ""
+	for _, repetition := range slices.Sorted(maps.Keys(of)) {
+		n := 0
+		for _, other := range cells {
+			if other == cells[repetition] {
+				n++
+			}
+		}
+		if n > most || n == most && len(of[repetition]) > out.each {
+			most, common, out.each = n, cells[repetition], len(of[repetition])
+		}
 	}
 	for _, repetition := range slices.Sorted(maps.Keys(of)) {
-		mean, n := twin{}, float64(out.each)
-		if len(of[repetition]) < out.each {
+		if cells[repetition] != common {
 			out.repetitions++
 			continue
 		}
+		mean, n := twin{}, float64(out.each)
 		for _, k := range of[repetition] {
 			mean.a, mean.b = mean.a+k.a/k.nA/n, mean.b+k.b/k.nB/n
 			out.trials = append(out.trials, k.of)
@@ -663,6 +724,36 @@ func pairsOf(metric string, a, b Condition, trials []Trial) (out pooled) {
 		out.pairs = append(out.pairs, mean)
 	}
 	return out
+}
+
+// openFactors are the factors of a campaign that are not what sides are compared by: one level of
+// them has trials of two sides.
+func openFactors(trials []Trial, sides ...func(Trial) bool) []string {
+	type at struct{ factor, level string }
+	last, open := map[at]int{}, map[string]bool{}
+	for side, of := range sides {
+		for _, t := range trials {
+			if !of(t) {
+				continue
+			}
+			for factor, level := range t.Factors {
+				if other, met := last[at{factor, level}]; met && other != side {
+					open[factor] = true
+				}
+				last[at{factor, level}] = side
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(open))
+}
+
+// levels are a trial's of some factors.
+func (t Trial) levels(of []string) string {
+	var out []string
+	for _, factor := range of {
+		out = append(out, factor+" "+t.Factors[factor])
+	}
+	return fmt.Sprint(out)
 }
 
 // alike names all that two trials of a pair have in common.

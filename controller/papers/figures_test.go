@@ -359,6 +359,13 @@ func TestTracesThatAreLaidOverEachOther(t *testing.T) {
 	if got, _ := f.Overlay(f.Panels[0], all); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("%v", got)
 	}
+	apart := slices.Clone(all[:4])
+	for i := range apart {
+		apart[i].Factors = map[string]string{"payload": []string{"512", "1460", "1460", "1460"}[i]}
+	}
+	if got, reason := f.Overlay(f.Panels[0], apart); !slices.Equal(got, []int{3, 1}) {
+		t.Errorf("of two payloads: %v: %s", got, reason)
+	}
 	if got, reason := f.Overlay(f.Panels[0], all[4:]); got != nil || !strings.Contains(reason, "no repetition has") {
 		t.Errorf("%v: %s", got, reason)
 	}

@@ -183,8 +183,19 @@ func (p *Published) claim(l []string) error {
 	s := p.Statements[i]
 	c.Paper, c.Text, c.Printed = s.Paper, s.Setting+": "+s.Quantity, s.Printed
 	var err error
-	if c.Where, c.Each, err = readCondition(l[2]); err != nil {
+	where, but, _ := strings.Cut(l[2], " but ")
+	if c.Where, c.Each, err = readCondition(where); err != nil {
 		return err
+	}
+	if but != "" {
+		if c.But, _, err = readCondition(but); err != nil {
+			return err
+		}
+	}
+	for fact := range c.But {
+		if len(c.Where[fact]) < 2 || slices.Contains(c.Each, fact) {
+			return fmt.Errorf("condition %q: but excepts %s, over whose values there is no mean", l[2], fact)
+		}
 	}
 	for _, part := range []struct {
 		text string

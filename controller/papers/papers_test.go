@@ -451,7 +451,7 @@ func TestEveryValueHasItsPart(t *testing.T) {
 }
 
 // Pairs that share a repetition's draw are one of the sample, not several. They are of the
-// cells that every repetition has; of those that have none in common the fuller ones count.
+// cells that every repetition has; of those that have none in common those with the same cells count.
 func TestPairsOfARepetitionCountOnce(t *testing.T) {
 	with := func(cells ...[]string) (all []Trial) {
 		for i, repetition := range cells {
@@ -475,9 +475,9 @@ func TestPairsOfARepetitionCountOnce(t *testing.T) {
 		{with(both, both, both), 3, 10, "n = 3, each the mean of 2 pairs", "n = 3, each the mean of 2 trials"},
 		{with(both, both, both, []string{"low"}), 4, 10.5, "n = 4; without 1 cell that a repetition lacks",
 			"n = 4; without 1 cell that a repetition lacks"},
-		{with(both, both, []string{"low", "none"}, []string{"none"}), 3, 10,
-			"n = 3, each the mean of 2 pairs; without 1 repetition that had fewer",
-			"n = 3, each the mean of 2 trials; without 1 repetition that had fewer"},
+		{with(both, both, both, []string{"none"}), 3, 10,
+			"n = 3, each the mean of 2 pairs; without 1 repetition that had other cells",
+			"n = 3, each the mean of 2 trials; without 1 repetition that had other cells"},
 	} {
 		claim := Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
 			Relation: More}

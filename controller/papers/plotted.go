@@ -269,13 +269,11 @@ func (t Trial) figureValue(value string) (v float64, atLeast, known bool) {
 
 // alikeFactors says in which factor of the campaign trials of one point differ.
 func alikeFactors(trials []Trial) string {
-	for _, fact := range slices.Sorted(maps.Keys(trials[0].Factors)) {
-		for _, t := range trials[1:] {
-			if t.Factors[fact] != trials[0].Factors[fact] {
-				return fmt.Sprintf("the trials of a point differ in the factor %s (%s and %s)", fact,
-					trials[0].Factors[fact], t.Factors[fact])
-			}
-		}
+	for _, factor := range unlike(trials) {
+		first := trials[0].Factors[factor]
+		other := slices.IndexFunc(trials, func(t Trial) bool { return t.Factors[factor] != first })
+		return fmt.Sprintf("the trials of a point differ in the factor %s (%s and %s)", factor, first,
+			trials[other].Factors[factor])
 	}
 	return ""
 }
@@ -367,6 +365,11 @@ func (f Figure) Overlay(p Panel, trials []Trial) (picked []int, reason string) {
 	for _, l := range f.Series {
 		maps.Copy(apart, l.Where)
 	}
+	var sides []func(Trial) bool
+	for _, l := range f.Series {
+		sides = append(sides, where.and(l.Where).holds)
+	}
+	open := openFactors(trials, sides...)
 	groups := map[string][]int{}
 	var order []string
 	any := false
@@ -375,7 +378,7 @@ func (f Figure) Overlay(p Panel, trials []Trial) (picked []int, reason string) {
 			continue
 		}
 		any = true
-		key := t.alike(apart, apart)
+		key := t.alike(apart, apart) + t.levels(open)
 		for n, l := range f.Series {
 			if !l.Where.holds(t) {
 				continue
@@ -395,7 +398,10 @@ func (f Figure) Overlay(p Panel, trials []Trial) (picked []int, reason string) {
 		if slices.Contains(g, -1) {
 			continue
 		}
-		carried := trials[g[0]].Values[ThroughputKbitS]
+		carried, known := trials[g[0]].Values[ThroughputKbitS]
+		if f.Least && !known {
+			continue
+		}
 		if picked == nil || f.Least && carried < least {
 			picked, least = g, carried
 		}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // Table is one of P2's tables with ours beside it: one metric of one scenario.
@@ -14,6 +16,7 @@ type Table struct {
 	Variants     []string
 	Rows         []Row
 	Remarks      []string // where an order is not the published one
+	Pooled       string   // why means have no interval; empty: they have
 	Compared     int      // orders of two that could be compared
 	Turned       int      // of those, the other way round here
 	Equal        int      // of those, neither way here
@@ -31,6 +34,7 @@ type Pair struct {
 	Theirs  *float64 // absent where the paper has no such cell
 	Printed string
 	Ratio   *float64 // ours ÷ theirs; absent without ours, or where theirs is 0
+	over    []string // factors in which our trials differ: they are no sample of one cell
 }
 
 // Tables sets the published tables of a scenario beside the trials.
@@ -86,14 +90,20 @@ func (p Published) table(scenario, metric string, trials []Trial, s Summariser) 
 	t := Table{Metric: metric, Unit: cells[0].Unit, Variants: listed(cells, func(c Cell) string { return c.Variant })}
 	routings := listed(cells, func(c Cell) string { return c.Routing })
 	motions := listed(cells, func(c Cell) string { return c.Motion })
+	var over []string
 	for _, routing := range routings {
 		for _, motion := range motions {
 			row := Row{Routing: routing, Motion: motion}
 			for _, v := range t.Variants {
-				row.Cells = append(row.Cells, pairOf(cells, v, routing, motion, metric, trials, s))
+				k := pairOf(cells, v, routing, motion, metric, trials, s)
+				row.Cells, over = append(row.Cells, k), append(over, k.over...)
 			}
 			t.Rows = append(t.Rows, row)
 		}
+	}
+	if len(over) > 0 {
+		slices.Sort(over)
+		t.Pooled = words.Pooled(slices.Compact(over))
 	}
 	for _, motion := range motions {
 		for _, routing := range routings {
@@ -118,12 +128,16 @@ func pairOf(cells []Cell, variant, routing, motion, metric string, trials []Tria
 		out.Theirs, out.Printed = &cells[i].Value, cells[i].Printed
 	}
 	var values []float64
+	var of []Trial
 	for _, t := range trials {
 		if v, known := t.Values[metric]; known && where.holds(t) {
-			values = append(values, v)
+			values, of = append(values, v), append(of, t)
 		}
 	}
-	out.Ours = s.of(values)
+	out.Ours, out.over = s.of(values), unlike(of)
+	if len(out.over) > 0 {
+		out.Ours.Half = nil
+	}
 	if i >= 0 && cells[i].Value != 0 && out.Ours.N > 0 {
 		out.Ratio = new(out.Ours.Mean / cells[i].Value)
 	}

@@ -165,46 +165,26 @@ const (
 // that of the reference TCP and how much the reference has above it, where there is
 // a trial of the reference that is alike in all else.
 func WithReferenceRatio(trials []Trial) {
-	variant := Condition{"variant": {}} // not nil: its other view, tcp, is left out too
-	references := map[string][]Trial{}
+	variant := Condition{"variant": {"reference"}} // its other view, tcp, is left out too
+	open := openFactors(trials, variant.holds, func(t Trial) bool { return !variant.holds(t) })
+	key := func(t Trial) string { return t.alike(variant, variant) + t.levels(open) }
+	references := map[string][]float64{}
 	for _, t := range trials {
-		if _, known := t.Values[ThroughputKbitS]; known && t.Facts["variant"] == "reference" {
-			key := t.alike(variant, variant)
-			references[key] = append(references[key], t)
+		if v, known := t.Values[ThroughputKbitS]; known && variant.holds(t) {
+			references[key(t)] = append(references[key(t)], v)
 		}
 	}
 	for _, t := range trials {
-		r, there := t.referenceOf(references[t.alike(variant, variant)])
+		r := references[key(t)]
 		v, known := t.Values[ThroughputKbitS]
-		if !known || !there || t.Facts["variant"] == "reference" {
+		if !known || len(r) != 1 || variant.holds(t) {
 			continue
 		}
-		t.Values[referenceGap] = r - v
-		if r > 0 {
-			t.Values[referenceRatio] = v / r
+		t.Values[referenceGap] = r[0] - v
+		if r[0] > 0 {
+			t.Values[referenceRatio] = v / r[0]
 		}
 	}
-}
-
-// referenceOf is what the one of these trials carried that differs from t in one factor
-// of the campaign at most, the variant's; false unless there is one only.
-func (t Trial) referenceOf(references []Trial) (kbitS float64, there bool) {
-	for _, r := range references {
-		others := 0
-		for factor, level := range t.Factors {
-			if r.Factors[factor] != level {
-				others++
-			}
-		}
-		if others > 1 {
-			continue
-		}
-		if there {
-			return 0, false
-		}
-		kbitS, there = r.Values[ThroughputKbitS], true
-	}
-	return kbitS, there
 }
 
 // Ours is a cell of a run by itself: what its trials have in common, and the
@@ -232,7 +212,8 @@ func endsMatter(trials []Trial) bool {
 	return false
 }
 
-// Cells groups trials by the facts that vary, and summarises metrics of them.
+// Cells groups trials by the facts that vary, and by the factors that these do not tell, and
+// summarises metrics of them.
 func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells []Ours) {
 	seen := map[string]map[string]bool{}
 	for _, t := range trials {
@@ -251,16 +232,7 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 			facts = append(facts, fact)
 		}
 	}
-	groups := map[string][]Trial{}
-	of := map[string][]string{}
-	for _, t := range trials {
-		var values []string
-		for _, f := range facts {
-			values = append(values, t.Facts[f])
-		}
-		key := strings.Join(values, "\x00")
-		groups[key], of[key] = append(groups[key], t), values
-	}
+	groups, of, factors := grouped(trials, facts)
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
 		return slices.CompareFunc(of[a], of[b], wire.CompareLevels)
 	}) {
@@ -278,5 +250,47 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 		}
 		cells = append(cells, o)
 	}
-	return facts, cells
+	return slices.Concat(facts, factors), cells
+}
+
+// grouped are trials by the values of facts, and by those factors in which trials of a group would
+// differ else; of has the values of each group.
+func grouped(trials []Trial, facts []string) (groups map[string][]Trial, of map[string][]string, factors []string) {
+	for {
+		groups, of = map[string][]Trial{}, map[string][]string{}
+		for _, t := range trials {
+			var values []string
+			for _, f := range facts {
+				values = append(values, t.Facts[f])
+			}
+			for _, f := range factors {
+				values = append(values, t.Factors[f])
+			}
+			key := strings.Join(values, "\x00")
+			groups[key], of[key] = append(groups[key], t), values
+		}
+		more := ""
+		for _, key := range slices.Sorted(maps.Keys(groups)) {
+			if differ := unlike(groups[key]); len(differ) > 0 && (more == "" || differ[0] < more) {
+				more = differ[0]
+			}
+		}
+		if more == "" {
+			return groups, of, factors
+		}
+		factors = append(factors, more)
+	}
+}
+
+// unlike are the factors of a campaign in which trials differ.
+func unlike(trials []Trial) []string {
+	differ := map[string]bool{}
+	for _, t := range trials {
+		for factor, level := range t.Factors {
+			if level != trials[0].Factors[factor] {
+				differ[factor] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(differ))
 }

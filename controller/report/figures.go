@@ -168,12 +168,6 @@ func pooledBySpeed(d *evidence.Run) []string {
 	return slices.Sorted(maps.Keys(differ))
 }
 
-// pooledMeans says what means are over, and why they have no interval.
-func pooledMeans(over []string) string {
-	return fmt.Sprintf("The means are over all levels of %s, and have no interval: trials of different cells are no "+
-		"sample of one.", strings.Join(over, ", "))
-}
-
 func speedFigure(d *evidence.Run) figureView {
 	over := pooledBySpeed(d)
 	all := seriesBySection(d, func(a evidence.Attempt) *float64 { return a.Trial.SpeedMps },
@@ -184,7 +178,7 @@ func speedFigure(d *evidence.Run) figureView {
 	note := counted(d, all)
 	said := intervals
 	if len(over) > 0 {
-		said, note = pooledMeans(over), pooledNote
+		said, note = words.Pooled(over), pooledNote
 	}
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + said}
 	driven := 0
@@ -281,7 +275,7 @@ func factorFigure(d *evidence.Run) *figureView {
 	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by " + first + ". " + intervals}
 	p.Notes = []string{counted(d, p.Series)}
 	if pooled {
-		f.Caption = fmt.Sprintf("Throughput of every accepted trial by %s. %s", first, pooledMeans(others))
+		f.Caption = fmt.Sprintf("Throughput of every accepted trial by %s. %s", first, words.Pooled(others))
 		p.Notes = []string{pooledNote}
 	}
 	return new(f.drawn(d, p, first))

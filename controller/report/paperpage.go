@@ -440,6 +440,9 @@ func (out *PaperPage) table(d *evidence.Run, f drawnFigure, t papers.Table) page
 			v.Said = append(v.Said, said)
 		}
 	}
+	if w.Pooled != "" {
+		v.Said = append(v.Said, w.Pooled)
+	}
 	v.Said = append(append(v.Said, w.Orders), w.Remarks...)
 	return v
 }

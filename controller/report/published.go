@@ -44,6 +44,7 @@ type publishedTable struct {
 	Rows     []publishedRow
 	Remarks  []string
 	Orders   string
+	Pooled   string // why its means have no interval; empty: they have
 }
 
 type publishedRow struct {
@@ -265,7 +266,8 @@ func weighted(a evidence.Attempt, name string, weight func(flow string) *float64
 }
 
 func tableView(t papers.Table) publishedTable {
-	out := publishedTable{Title: papers.Words(t.Metric) + ", " + t.Unit, Variants: t.Variants, Remarks: t.Remarks}
+	out := publishedTable{Title: papers.Words(t.Metric) + ", " + t.Unit, Variants: t.Variants, Remarks: t.Remarks,
+		Pooled: t.Pooled}
 	for _, r := range t.Rows {
 		row := publishedRow{Routing: r.Routing, Motion: r.Motion}
 		for _, c := range r.Cells {

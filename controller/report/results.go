@@ -234,7 +234,7 @@ func (v resultsView) bySpeed(d *evidence.Run, published papers.Published) result
 	v.Paper = evidence.AsksP1(d)
 	over := pooledBySpeed(d)
 	if len(over) > 0 {
-		v.Pooled = pooledMeans(over)
+		v.Pooled = words.Pooled(over)
 	}
 	all := d.Planned()
 	names := evidence.Levels(all, evidence.Section)

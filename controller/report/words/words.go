@@ -16,6 +16,12 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Pooled says over what means are, and why they have no interval.
+func Pooled(over []string) string {
+	return fmt.Sprintf("The means are over all levels of %s, and have no interval: trials of different cells are no "+
+		"sample of one.", strings.Join(over, ", "))
+}
+
 // Percent prints a confidence: 95 %, 99.3 %.
 func Percent(level float64) string { return fmt.Sprintf("%.3g %%", 100*level) }
 
