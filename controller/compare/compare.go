@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,6 +88,7 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 			return nil, fmt.Errorf("compare: run %q: %w", run.Info().Run, err)
 		}
 		passes[i] = p
+		t.noteMissing(run, p)
 	}
 	if field != nil {
 		if err := t.replay(field, passes[0], passes[1]); err != nil {
@@ -198,9 +200,9 @@ func cellOf(t wire.Trial) string {
 	return strings.Join(parts, ", ")
 }
 
-// of returns an attempt's number: the sum over its measured flows, but of shares
-// their mean, and of throughputs that of the flows together. It is nil as soon as one
-// of these flows has none.
+// of returns an attempt's number: the sum over its measured flows, but of loss that of
+// all their packets, and of throughputs that of the flows together. It is nil as soon as
+// one of these flows has none.
 func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	if !n.measured {
 		return metrics.Value(rows, "", n.Name)
@@ -211,26 +213,18 @@ func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 		}
 		return nil
 	}
-	var sum float64
-	flows := 0
-	for _, f := range t.Traffic {
-		if f.Background || f.Kind == wire.KindDelay || n.tcp && f.Kind != "iperf3_tcp" {
-			continue
-		}
-		v := metrics.Value(rows, f.Name, n.Name)
-		if v == nil {
-			return nil
-		}
-		sum += *v
-		flows++
+	flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool {
+		return f.Background || f.Kind == wire.KindDelay || n.tcp && f.Kind != "iperf3_tcp"
+	})
+	if n.Name != metrics.PacketLossPercent {
+		return metrics.Sum(rows, flows, n.Name)
 	}
-	switch {
-	case flows == 0:
-		return nil
-	case n.Unit == "%":
-		sum /= float64(flows)
+	var values, sent []*float64
+	for _, f := range flows {
+		values, sent = append(values, metrics.Value(rows, f.Name, n.Name)),
+			append(sent, metrics.Value(rows, f.Name, metrics.PacketsSent))
 	}
-	return &sum
+	return stats.Weighted(values, sent)
 }
 
 func difference(a, b []float64, confidence float64) Difference {
@@ -276,6 +270,18 @@ func (t *Table) note() {
 		if of.Enough != nil {
 			say("%s could stop early, where its trials happened to scatter little: every interval here is at %.3g %%, "+
 				"because the chance of error is shared among its looks", of.Run, 100*t.Confidence())
+		}
+	}
+	if t.A.Version != t.B.Version {
+		say("they were driven by different versions of Fieldmesh, whose emulated radio, daemons and verdicts may "+
+			"differ: %s and %s", cmp.Or(t.A.Version, "an unknown one"), cmp.Or(t.B.Version, "an unknown one"))
+	}
+	if a, b := clockOf(t.A), clockOf(t.B); a != b {
+		say("time was %s in %s and %s in %s: in virtual time computing takes none", a, t.A.Run, b, t.B.Run)
+	}
+	for _, of := range []archive.RunInfo{t.A, t.B} {
+		if of.Shard != nil {
+			say("%s is shard %s of a run", of.Run, of.Shard)
 		}
 	}
 	if t.A.Campaign != t.B.Campaign {
@@ -327,6 +333,35 @@ func (t *Table) noteDrops(passes [2][]pass) {
 				len(passes[i])))
 		}
 	}
+}
+
+// noteMissing names what a run lacks of its plan: its cells are of the others, which may be those that the network
+// let through.
+func (t *Table) noteMissing(run *archive.Archive, accepted []pass) {
+	planned := 0
+	for _, x := range run.Info().Plan.Trials {
+		if run.Drives(x) && x.Pass == "" {
+			planned++
+		}
+	}
+	missing := planned
+	for _, p := range accepted {
+		if p.repetition > 0 {
+			missing--
+		}
+	}
+	if missing > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d planned trials of %s have no accepted attempt: its cells are of "+
+			"the others", missing, planned, run.Info().Run))
+	}
+}
+
+// clockOf says what time was in a run.
+func clockOf(i archive.RunInfo) string {
+	if i.Clock.Virtual() {
+		return "virtual"
+	}
+	return "real"
 }
 
 func scaleOf(i archive.RunInfo) string {

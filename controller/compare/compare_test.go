@@ -242,3 +242,19 @@ func TestAChangedCampaignFileIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A cell of those trials that came about is told as such: the others may be those of the worse network.
+func TestTrialsWithoutAnAcceptedAttemptAreSaid(t *testing.T) {
+	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8}, Repetitions: 3, MB: by(10)}
+	whole := synthetic.Run(t, o)
+	o.Seed, o.Mishap = 2, func(x wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = x.Number == 2 }
+	table, err := compare.Runs(whole, synthetic.Run(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(table.Notes, "\n")
+	if !strings.Contains(notes, "1 of 6 planned trials of synthetic-2 have no accepted attempt") ||
+		strings.Contains(notes, "of synthetic-1 have no accepted attempt") {
+		t.Errorf("%s", notes)
+	}
+}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -41,5 +42,46 @@ func TestDropsOfCapturesAreSaid(t *testing.T) {
 		"packet loss may be too high by as much"}
 	if !slices.Equal(table.Notes, want) {
 		t.Errorf("notes %q, want %q", table.Notes, want)
+	}
+}
+
+// Packet loss is told over all packets, as in the report: a flow that sent nothing has no part in it.
+func TestLossIsOfAllPackets(t *testing.T) {
+	trial := wire.Trial{DurationS: 10, Traffic: []wire.Flow{{Name: "a", Kind: "iperf3_tcp"}, {Name: "b",
+		Kind: "iperf3_tcp"}}}
+	number := Numbers()[1]
+	row := func(flow, name string, v float64) metrics.Row { return metrics.Row{Flow: flow, Name: name, Value: v} }
+	rows := []metrics.Row{row("a", metrics.PacketsSent, 39600), row("a", number.Name, 1), row("b", metrics.PacketsSent, 400),
+		row("b", number.Name, 51)}
+	if v := number.of(trial, rows); v == nil || *v != 1.5 {
+		t.Errorf("loss of 396 of 39600 and 204 of 400 packets: %v %%, want 1.5", v)
+	}
+	rows = append(rows[:2], row("b", metrics.PacketsSent, 0))
+	if v := number.of(trial, rows); v == nil || *v != 1 {
+		t.Errorf("beside a flow that never connected: %v %%, want 1", v)
+	}
+	if v := number.of(trial, rows[:2]); v != nil {
+		t.Errorf("beside a flow of which nothing is known: %g %%", *v)
+	}
+}
+
+// By which version of Fieldmesh a run was driven, and by which clock, may make all the difference.
+func TestOtherVersionsAndClocksAreSaid(t *testing.T) {
+	virtual := &archive.Clock{Kind: archive.ClockVirtual, Kernel: "6.12.1", CallNs: 500}
+	for want, b := range map[string]archive.RunInfo{
+		"":                                    {Run: "b", Version: "0.1.0"},
+		"different versions of Fieldmesh":     {Run: "b", Version: "0.2.0"},
+		"time was real in a and virtual in b": {Run: "b", Version: "0.1.0", Clock: virtual},
+	} {
+		table := Table{A: archive.RunInfo{Run: "a", Version: "0.1.0", Clock: &archive.Clock{Kind: "real"}}, B: b}
+		table.note()
+		notes := strings.Join(table.Notes, "\n")
+		told := strings.Contains(notes, "version") || strings.Contains(notes, "virtual")
+		if told != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%q, want %q", notes, want)
+		}
+		if b.Version == "0.2.0" && !strings.Contains(notes, "0.1.0 and 0.2.0") {
+			t.Errorf("%q names no versions", notes)
+		}
 	}
 }

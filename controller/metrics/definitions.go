@@ -154,7 +154,7 @@ var (
 // the interface or to the routing daemon, which may hold or discard it. What is
 // told on the interface under test bears "link".
 var (
-	packetsSent = definition{"packets_sent", "packets",
+	packetsSent = definition{PacketsSent, "packets",
 		"data packets of the flow that its socket handed on within the sender's window, by captures on the interface " +
 			"and on the routing daemon's device, whichever has them first; each transmission of a segment is one. " +
 			"UDP: datagrams that iperf3 wrote to its socket from the window's open to its close, by their numbers " +
@@ -163,8 +163,7 @@ var (
 	packetLoss = definition{"packet_loss_percent", "%",
 		"dropped ÷ (highest packet ID + 1) × 100 at the application's packets (P2). Read of data packets, numbered " +
 			"from 0 as their socket hands them on: (packets_sent − those that the receiver's capture has) ÷ " +
-			"packets_sent × 100. By ns-2's own IDs, which number ACKs too, it would be about half. Too high by what " +
-			"captures dropped"}
+			"packets_sent × 100; by ns-2's IDs, which number ACKs too, about half. Too high by what captures dropped"}
 	deliveryFraction = definition{"delivery_fraction", "1",
 		"packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which " +
 			"does not define it); too low by what captures dropped"}

@@ -14,6 +14,7 @@ import (
 
 // Names of the papers' metrics that the report sets beside their figures.
 const (
+	PacketsSent       = "packets_sent"
 	PacketLossPercent = "packet_loss_percent"
 	TrueLossPercent   = "truth_packet_loss_percent"
 	OneWayMeanMs      = "one_way_delay_mean_ms"

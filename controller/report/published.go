@@ -183,7 +183,7 @@ func paperValues(a evidence.Attempt) map[string]float64 {
 		put(papers.TransferredIn10S, metrics.Sum(a.Rows, a.Trial.Measured(), metrics.TransferredMB))
 	}
 	put(papers.HopsMean, a.Number(metrics.HopsMean))
-	sent := func(flow string) *float64 { return metrics.Value(a.Packets, flow, "packets_sent") }
+	sent := func(flow string) *float64 { return metrics.Value(a.Packets, flow, metrics.PacketsSent) }
 	arrived := func(flow string) *float64 {
 		n, share := sent(flow), metrics.Value(a.Packets, flow, metrics.DeliveryFraction)
 		if n != nil && *n == 0 { // it never connected: none of the packets is its
@@ -241,28 +241,13 @@ func times(all []stats.Duration) string {
 	return fmt.Sprintf("%s, %d of %d connected", text, known, len(all))
 }
 
-// weighted is the weighted mean of a number over the measured connections;
-// absent when a connection with some weight has none, or all weigh nothing.
+// weighted is the weighted mean of a number over the measured connections.
 func weighted(a evidence.Attempt, name string, weight func(flow string) *float64) *float64 {
-	var sum, total float64
+	var values, weights []*float64
 	for _, f := range a.Trial.Measured() {
-		w := weight(f.Name)
-		if w == nil {
-			return nil
-		}
-		if *w == 0 {
-			continue
-		}
-		v := metrics.Value(a.Packets, f.Name, name)
-		if v == nil {
-			return nil
-		}
-		sum, total = sum+*w**v, total+*w
+		values, weights = append(values, metrics.Value(a.Packets, f.Name, name)), append(weights, weight(f.Name))
 	}
-	if total == 0 {
-		return nil
-	}
-	return new(sum / total)
+	return stats.Weighted(values, weights)
 }
 
 func tableView(t papers.Table) publishedTable {

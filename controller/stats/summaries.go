@@ -22,6 +22,24 @@ func Summarise(values []float64) Summary {
 	return s
 }
 
+// Weighted is a mean, of values that are known or not, by their weights: absent where a weight is, or
+// a value that has some, and where all weigh nothing.
+func Weighted(values, weights []*float64) *float64 {
+	var sum, total float64
+	for i, w := range weights {
+		switch {
+		case w == nil || *w != 0 && values[i] == nil:
+			return nil
+		case *w != 0:
+			sum, total = sum+*w**values[i], total+*w
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return new(sum / total)
+}
+
 // Median of sorted values, of which there is at least one.
 func Median(sorted []float64) float64 {
 	n := len(sorted)

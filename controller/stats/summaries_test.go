@@ -36,3 +36,33 @@ func TestRoundingIsNoSpread(t *testing.T) {
 		t.Errorf("an interval of rounding: %v, %+v", h, w)
 	}
 }
+
+// A weighted mean leaves out what weighs nothing, and is unknown where a weight is or a value that counts.
+func TestWeighted(t *testing.T) {
+	of := func(v ...float64) (out []*float64) {
+		for _, one := range v {
+			out = append(out, &one)
+			if math.IsNaN(one) {
+				out[len(out)-1] = nil
+			}
+		}
+		return out
+	}
+	unknown := math.NaN()
+	for _, k := range []struct {
+		values, weights []*float64
+		want            float64
+	}{
+		{of(1, 51), of(39600, 400), 1.5},
+		{of(1, unknown), of(3, 0), 1},
+		{of(1, unknown), of(3, 1), unknown},
+		{of(1, 2), of(3, unknown), unknown},
+		{of(1, 2), of(0, 0), unknown},
+		{nil, nil, unknown},
+	} {
+		got := Weighted(k.values, k.weights)
+		if (got == nil) != math.IsNaN(k.want) || got != nil && *got != k.want {
+			t.Errorf("%v by %v: %v, want %g", k.values, k.weights, got, k.want)
+		}
+	}
+}
