@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -120,7 +121,7 @@ func proseTrial(d *evidence.Run) string {
 func proseVerdicts(d *evidence.Run) string {
 	tally := map[wire.Outcome]int{}
 	for _, a := range d.Attempts {
-		if a.Verdict != nil && !a.Calibration() { // one that was cut off is not decided yet
+		if a.Verdict != nil && !a.Calibration() && d.Drives(a.Trial) { // one that was cut off is not decided yet
 			tally[a.Verdict.Outcome]++
 		}
 	}
@@ -193,6 +194,9 @@ func proseSoftware(d *evidence.Run) string {
 		}
 	}
 	said := []string{"Fieldmesh " + cmp.Or(d.Info.Version, "of an unknown version")}
+	if by := computedBy(d); by != "" {
+		said[0] += ", numbers computed by " + by
+	}
 	for _, what := range slices.Sorted(maps.Keys(seen)) {
 		var versions []string
 		for _, v := range slices.Sorted(maps.Keys(seen[what])) {
@@ -201,6 +205,14 @@ func proseSoftware(d *evidence.Run) string {
 		said = append(said, what+" "+strings.Join(versions, " and "))
 	}
 	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.Info.Plan.CampaignSHA256)
+}
+
+// computedBy is this version, which computes the numbers, where another one drove the run.
+func computedBy(d *evidence.Run) string {
+	if d.Info.Version == version.String() {
+		return ""
+	}
+	return version.String()
 }
 
 // withoutName is a version without the program's name, which many print before it.

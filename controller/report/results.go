@@ -23,6 +23,7 @@ import (
 // head is the report's first lines.
 type head struct {
 	Campaign, Run, Place, Created, Version string
+	Computed                               string // by which other version; empty: by the same
 	Seed                                   uint64
 	Course                                 string
 	Rehearsal                              bool
@@ -35,7 +36,8 @@ type head struct {
 func viewHead(d *evidence.Run) head {
 	h := head{
 		Campaign: d.Info.Campaign, Run: d.Info.Run, Place: d.Info.Place, Version: d.Info.Version, Seed: d.Info.Seed,
-		Created: d.Info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.Courses(), ", "),
+		Computed: computedBy(d),
+		Created:  d.Info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.Courses(), ", "),
 		Rehearsal: d.Info.Place == archive.PlaceRehearsal, Counts: attemptsCounted(d),
 	}
 	if d.Campaign != nil {
@@ -56,10 +58,16 @@ func viewHead(d *evidence.Run) head {
 
 // attemptsCounted says how many attempts came to what.
 func attemptsCounted(d *evidence.Run) string {
-	accepted := map[int]bool{}
+	accepted, passed := map[int]bool{}, map[int]bool{}
 	attempts, rejected, failed, interrupted := 0, 0, 0, 0
 	for _, a := range d.Attempts {
 		if !d.Drives(a.Trial) { // beyond enough: told where it says why it was enough
+			continue
+		}
+		if a.Calibration() {
+			if a.Accepted() {
+				passed[a.Trial.Number] = true
+			}
 			continue
 		}
 		attempts++
@@ -74,8 +82,12 @@ func attemptsCounted(d *evidence.Run) string {
 			failed++
 		}
 	}
+	trials, passes := d.ToDrive()
 	text := fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), d.ToDrive(), words.Count(attempts, "attempt"), rejected, failed, interrupted)
+		len(accepted), trials, words.Count(attempts, "attempt"), rejected, failed, interrupted)
+	if passes > 0 {
+		text += fmt.Sprintf(" %d of %d calibration passes accepted.", len(passed), passes)
+	}
 	if d.Info.Shard != nil {
 		text = fmt.Sprintf("Shard %s: %s", d.Info.Shard, text)
 	}

@@ -134,7 +134,7 @@ func viewSetup(d *evidence.Run) (any, error) {
 		v.Site = append(v.Site, pair{k, d.Info.Site[k]})
 	}
 	for _, n := range d.Notes {
-		v.Notes = append(v.Notes, pair{n.Wall.UTC().Format("15:04:05"), n.Text})
+		v.Notes = append(v.Notes, pair{n.Wall.UTC().Format("2 January 2006, 15:04:05"), n.Text})
 	}
 	return v, nil
 }
@@ -161,6 +161,7 @@ func runPairs(d *evidence.Run) []pair {
 		{"not as on the road", strings.Join(d.Info.Deviations, " ")},
 		{"channel", drawsText(d.Info)},
 		{"fieldmesh", d.Info.Version},
+		{"numbers computed by", computedBy(d)},
 	}
 	for _, n := range d.Info.Plan.Nodes {
 		out = append(out, pair{"node " + n.Name, strings.TrimPrefix(n.Unit+", "+n.MeshPrefix, ", ")})

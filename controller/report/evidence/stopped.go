@@ -40,15 +40,18 @@ func (d *Run) PerTrial() (mbps map[int]*float64, open map[int]bool) {
 // is of no block after that which was enough.
 func (d *Run) Drives(t wire.Trial) bool { return d.Info.Shard.Has(t.Number) && !d.Beyond(t) }
 
-// ToDrive is how many planned trials those are.
-func (d *Run) ToDrive() int {
-	n := 0
+// ToDrive is how many planned trials those are, and how many calibration passes.
+func (d *Run) ToDrive() (trials, passes int) {
 	for _, t := range d.Info.Plan.Trials {
-		if d.Drives(t) {
-			n++
+		switch {
+		case !d.Drives(t):
+		case t.Pass == "":
+			trials++
+		default:
+			passes++
 		}
 	}
-	return n
+	return trials, passes
 }
 
 // DrivenBeyond is how many attempts were driven beyond what was enough.

@@ -40,7 +40,7 @@ func View(d *evidence.Run) (any, error) {
 		MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
 		standstills, stationsSlept, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents,
-		olderAgents, captureDrops, constantRates,
+		olderAgents, severalVersions, captureDrops, constantRates,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -226,17 +226,33 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 			done[a.Trial.Number] = true
 		}
 	}
-	var open []string
+	var open, passes []string
 	for _, t := range d.Info.Plan.Trials {
-		if !done[t.Number] && d.Drives(t) {
+		switch {
+		case done[t.Number] || !d.Drives(t):
+		case t.Pass == "":
 			open = append(open, fmt.Sprint(t.Number))
+		default:
+			passes = append(passes, fmt.Sprint(t.Number))
 		}
 	}
-	if len(open) == 0 {
-		return nil, "Every trial that was to be driven has an accepted attempt."
+	planned, calibrating := d.ToDrive()
+	var text []string
+	if len(open) > 0 {
+		text = append(text, fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not whole.",
+			len(open), planned, shortList(open)))
 	}
-	return &Threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. "+
-		"The blocks are not whole.", len(open), d.ToDrive(), shortList(open))}, ""
+	if len(passes) > 0 {
+		text = append(text, fmt.Sprintf("%d of %d calibration passes have no accepted attempt: %s.", len(passes),
+			calibrating, shortList(passes)))
+	}
+	switch {
+	case len(text) == 0:
+		return nil, "Every trial that was to be driven has an accepted attempt."
+	case len(open) == 0:
+		return &Threat{"Calibration passes are missing", text[0]}, ""
+	}
+	return &Threat{"Planned trials are missing", strings.Join(text, " ")}, ""
 }
 
 func shortList(all []string) string {
@@ -251,7 +267,7 @@ func unevenRejections(d *evidence.Run) (*Threat, string) {
 	tally := map[string][2]int{} // section → rejected or failed, all
 	total := 0
 	for _, a := range d.Attempts {
-		if a.Verdict == nil || a.Calibration() || a.Interrupted() {
+		if a.Verdict == nil || a.Calibration() || a.Interrupted() || !d.Drives(a.Trial) {
 			continue
 		}
 		c := tally[a.Section]
@@ -282,7 +298,7 @@ func unevenRejections(d *evidence.Run) (*Threat, string) {
 func interruptions(d *evidence.Run) (*Threat, string) {
 	var all []string
 	for _, a := range d.Attempts {
-		if a.Interrupted() && !a.Calibration() {
+		if a.Interrupted() && !a.Calibration() && d.Drives(a.Trial) {
 			all = append(all, fmt.Sprintf("%d.%d %s", a.Trial.Number, a.Attempt, a.Verdict.Reason.Code))
 		}
 	}
@@ -300,7 +316,7 @@ func interruptions(d *evidence.Run) (*Threat, string) {
 func peopleDecided(d *evidence.Run) (*Threat, string) {
 	var all []string
 	for _, a := range d.Attempts {
-		if a.Verdict != nil && a.Verdict.Word != nil {
+		if a.Verdict != nil && a.Verdict.Word != nil && d.Drives(a.Trial) {
 			all = append(all, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt,
 				a.Verdict.Word.Judged, WordText(*a.Verdict.Word)))
 		}
