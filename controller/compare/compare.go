@@ -351,8 +351,8 @@ func (t *Table) noteMissing(run *archive.Archive, accepted []pass) {
 		}
 	}
 	if missing > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d planned trials of %s have no accepted attempt: its cells are of "+
-			"the others", missing, planned, run.Info().Run))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d planned trials of %s have no accepted attempt: its cells are "+
+			"of the others", missing, planned, run.Info().Run))
 	}
 }
 

@@ -51,8 +51,8 @@ func TestLossIsOfAllPackets(t *testing.T) {
 		Kind: "iperf3_tcp"}}}
 	number := Numbers()[1]
 	row := func(flow, name string, v float64) metrics.Row { return metrics.Row{Flow: flow, Name: name, Value: v} }
-	rows := []metrics.Row{row("a", metrics.PacketsSent, 39600), row("a", number.Name, 1), row("b", metrics.PacketsSent, 400),
-		row("b", number.Name, 51)}
+	rows := []metrics.Row{row("a", metrics.PacketsSent, 39600), row("a", number.Name, 1),
+		row("b", metrics.PacketsSent, 400), row("b", number.Name, 51)}
 	if v := number.of(trial, rows); v == nil || *v != 1.5 {
 		t.Errorf("loss of 396 of 39600 and 204 of 400 packets: %v %%, want 1.5", v)
 	}

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +19,9 @@ func inTwoUnits(without func(repetition int, unit, moving string) bool) (out []T
 				if (unit == "laptop-1") != (moving == "client") {
 					ends = "bravo to alpha"
 				}
-				out = append(out, Trial{Repetition: rep, Facts: map[string]string{"moving": moving, "ends": ends},
-					Factors: map[string]string{"car_unit": unit, "section": section}, Values: map[string]float64{"m": v}})
+				out = append(out, Trial{Repetition: rep, Values: map[string]float64{"m": v},
+					Facts:   map[string]string{"moving": moving, "ends": ends},
+					Factors: map[string]string{"car_unit": unit, "section": section}})
 			}
 		}
 	}
@@ -159,13 +159,14 @@ func TestRepetitionsOfOtherCellsAreNoSample(t *testing.T) {
 		return all
 	}
 	for want, repetitions := range map[string][]string{
-		"n = 1, each the mean of 2 pairs; without 2 repetitions that had other cells": {"low mid", "mid high", "low high"},
-		"n = 3; without 2 repetitions that had other cells":                           {"low", "low", "mid high", "low", "mid high"},
-		"n = 2, each the mean of 2 pairs; without 2 repetitions that had other cells": {"low", "mid high", "low", "mid high"},
+		"n = 1, each the mean of 2 pairs": {"low mid", "mid high", "low high"},
+		"n = 3":                           {"low", "low", "mid high", "low", "mid high"},
+		"n = 2, each the mean of 2 pairs": {"low", "mid high", "low", "mid high"},
 	} {
+		want = "paired t interval, " + want + "; without 2 repetitions that had other cells"
 		got := Decide(Claim{Metric: "m", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
 			Relation: More}, with(repetitions...), interval).Parts[0]
-		if got.Test != fmt.Sprint("paired t interval, ", want) || (got.N == 3) != (got.Verdict == Supported) {
+		if got.Test != want || (got.N == 3) != (got.Verdict == Supported) {
 			t.Errorf("%v: %s, %s; want %s", repetitions, got.Verdict, got.Test, want)
 		}
 	}

@@ -239,8 +239,8 @@ func Undriven(d *evidence.Run) (*Threat, string) {
 	planned, calibrating := d.ToDrive()
 	var text []string
 	if len(open) > 0 {
-		text = append(text, fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not whole.",
-			len(open), planned, shortList(open)))
+		text = append(text, fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not "+
+			"whole.", len(open), planned, shortList(open)))
 	}
 	if len(passes) > 0 {
 		text = append(text, fmt.Sprintf("%d of %d calibration passes have no accepted attempt: %s.", len(passes),

@@ -23,7 +23,8 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 	}
 	delete(agents, "")
 	names := slices.Sorted(maps.Keys(agents))
-	if !strings.Contains(d.Info.Version, " and ") && len(names) < 2 {
+	several := strings.Contains(d.Info.Version, " and ") // of a run that another continued, or whose shards differ
+	if !several && len(names) < 2 {
 		if d.Info.Version == "" || len(names) == 0 {
 			return nil, ""
 		}
@@ -31,6 +32,9 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 			d.Info.Version, names[0])
 	}
 	text := "It was driven by " + d.Info.Version + "."
+	if several {
+		text += " The run's notes say which drove what."
+	}
 	if len(names) > 1 {
 		var parts []string
 		for _, name := range names {
@@ -38,6 +42,6 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 		}
 		text += " Agents were " + strings.Join(parts, "; ") + "."
 	}
-	return &Threat{"Several versions of Fieldmesh had a part in it", text + " Versions may emulate, measure and judge " +
-		"otherwise. The run's notes say from when on another one drove it."}, ""
+	return &Threat{"Several versions of Fieldmesh had a part in it", text + " What they emulate, measure and judge by " +
+		"may differ."}, ""
 }
