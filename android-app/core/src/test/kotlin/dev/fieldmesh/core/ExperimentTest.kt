@@ -384,6 +384,48 @@ class ExperimentTest {
     }
 
     @Test
+    fun `a check is of its moment, and one of long ago lets nothing begin`() = living {
+        val life = ready()
+        time = NOON.plusMinutes(9)
+        advanceTimeBy(20_000)
+        assertNull(life.state.hindrance)
+        time = NOON.plusMinutes(11)
+        advanceTimeBy(20_000)
+        assertEquals(Hindrance.UNCHECKED, life.state.hindrance)
+        life.app.check()
+        advanceTimeBy(1000)
+        assertNull(life.state.hindrance)
+        life.end()
+    }
+
+    @Test
+    fun `a check that grew old while nobody looked lets nothing begin`() = living {
+        val app = Experiment(process(), shelf, { time }, folder) { controller }
+        app.pair(at)
+        app.choose("velocity")
+        advanceTimeBy(1000)
+        app.check()
+        advanceTimeBy(1000)
+        time = NOON.plusHours(3)
+        app.start()
+        assertEquals(emptyList(), app.state.value.wishes)
+        assertEquals(Hindrance.UNCHECKED, app.state.value.hindrance)
+    }
+
+    @Test
+    fun `what is in the way stays on the screen for as long as it takes to mend it`() = living {
+        controller.needs = listOf(Need("bravo", "gps", "unmet", "no fix", "wait"))
+        val life = experimenter()
+        life.app.choose("velocity")
+        advanceTimeBy(1000)
+        life.app.check()
+        time = NOON.plusHours(1)
+        advanceTimeBy(60_000)
+        assertEquals(listOf("gps") to Hindrance.UNREADY, life.state.needs.map { it.need } to life.state.hindrance)
+        life.end()
+    }
+
+    @Test
     fun `one tap whose check waited too long begins nothing`() = living {
         controller.hasRangeTest = true
         val life = experimenter()

@@ -12,12 +12,16 @@ import dev.fieldmesh.core.agent.Admission
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.experiment.Kept
+import dev.fieldmesh.core.experiment.Steer
+import dev.fieldmesh.core.experiment.Wish
 import dev.fieldmesh.core.sampleRun
 import dev.fieldmesh.core.wire.Choice
 import dev.fieldmesh.core.wire.Need
 import dev.fieldmesh.core.wire.Places
 import dev.fieldmesh.core.wire.Spot
 import dev.fieldmesh.core.wire.Stretch
+import dev.fieldmesh.core.wire.WireJson
 import dev.fieldmesh.device.SharedFiles
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -299,6 +303,30 @@ class ExperimentTest {
         press(R.id.tab_pair)
         press(R.id.unpair)
         assertNull(app.experiment.pairing)
+    }
+
+    @Test
+    fun `who is no experimenter unpairs by one tap`() {
+        paired(asExperimenter = false)
+        press(R.id.unpair)
+        assertNull(app.session.pairing)
+    }
+
+    @Test
+    fun `a request that came too late is told by its name`() {
+        opened()
+        for ((how, words) in mapOf(Steer.START to "start it again", Steer.RESUME to "tap Go on again")) {
+            val old = Wish(how, "velocity-1", Choice("velocity"), wishedS = 0)
+            left()
+            app.preferences.experiment.save(
+                WireJson.encodeToString(Kept.serializer(), Kept("$at", wishes = listOf(old))),
+            )
+            app.die()
+            opened()
+            press(R.id.tab_experiment)
+            assertContains(text(R.id.refused), words)
+        }
+        assertEquals(emptyList(), controller.started.map { it.name } + controller.steered)
     }
 
     @Test

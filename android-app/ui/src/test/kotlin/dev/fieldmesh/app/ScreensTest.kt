@@ -317,6 +317,8 @@ class ScreensTest {
             "Fix each item above, then check again.",
         ),
         "experiment-chosen-light" to listOf("4 trials, about 7 min, on 0.6 km of road", "Check all nodes first."),
+        "experiment-outdated-light" to
+            listOf("Nothing was in the way, more than 10 minutes ago.", "Check all nodes first."),
         "experiment-complete-light" to listOf("60.1 km/h", "9.1 Mbit/s, 4 results", "Open the report"),
         "experiment-lost-light" to listOf(
             "The controller 192.168.50.2:7448 does not answer. Check whether fieldmesh serve is running on it, and " +

@@ -336,7 +336,12 @@ private val experiments: Map<String, ExperimentState> = mapOf(
     "unread" to known.copy(refused = AgentException.BadAnswer(IOException("an unknown field"))),
     "unstored" to known.copy(refused = AgentException.Unstored(IOException("Permission denied"))),
     "no-key" to known.copy(refused = AgentException.NoKey(IOException("the key store does not answer"))),
-    "too-old" to known.copy(refused = AgentException.TooOld("velocity-1129-141233")),
+    "too-old" to known.copy(refused = AgentException.TooOld("velocity-1129-141233", isStart = true)),
+    "too-old-resume" to known.copy(
+        runs = listOf(runOf("paused")),
+        opened = "velocity-1129-141233",
+        refused = AgentException.TooOld("velocity-1129-141233", isStart = false),
+    ),
     "refused" to known.copy(
         choice = Choice("velocity", speedsMps = listOf(90.0)),
         refused = AgentException.Refused(
@@ -350,6 +355,10 @@ private val experiments: Map<String, ExperimentState> = mapOf(
     "checking" to chosen.copy(isChecking = true),
     "unready" to checked,
     "ready" to checked.copy(preflight = Preflight(true, checked.needs.filter { it.outcome == "met" })),
+    "outdated" to checked.copy(
+        preflight = Preflight(true, checked.needs.filter { it.outcome == "met" }),
+        isCheckOld = true,
+    ),
     "busy" to chosen.copy(runs = listOf(runOf("running"))),
     "starting" to chosen.copy(
         preflight = Preflight(true, emptyList()),

@@ -60,8 +60,8 @@ sealed class AgentException(message: String, cause: Throwable? = null) : IOExcep
     /** This phone's own key cannot be read. */
     class NoKey(cause: Throwable) : AgentException(cause.message ?: cause.javaClass.simpleName, cause)
 
-    /** What was asked for a [run] is too old to be sent without asking. */
-    class TooOld(val run: String) : AgentException("run $run was asked for too long ago")
+    /** What was asked for a [run], its start or that it goes on, is too old to be sent without asking. */
+    class TooOld(val run: String, val isStart: Boolean) : AgentException("run $run was asked for too long ago")
 }
 
 /** Calls to one node or controller, each over the way of its moment. Every call can be cancelled. */

@@ -74,6 +74,9 @@ class Experiment(
     /** The wish that is on its way. */
     private var asking: Wish? = null
 
+    /** When what a check found came, in seconds of the phone's clock. */
+    private var foundS = 0L
+
     /** The last refusal that was shown for a wish that is asked for again. */
     private var postponed: AgentException? = null
 
@@ -117,6 +120,7 @@ class Experiment(
         try {
             coroutineScope {
                 launch { listAgain() }
+                launch { age() }
                 launch { seeker?.follow(it, shown.map { s -> s.link in AWAY }, ::shows, ::moved) }
                 follow()
             }
@@ -139,6 +143,18 @@ class Experiment(
             delay(LIST_MS)
             if (shown.value.run?.phase == "running" && listing?.isActive != true) list()
         }
+    }
+
+    /** A person who comes back sees at once that a check is of long ago. */
+    private suspend fun age() {
+        while (true) {
+            ageCheck()
+            delay(AGE_MS)
+        }
+    }
+
+    private fun ageCheck() {
+        if (shown.value.preflight != null && isOld(foundS)) shown.update { it.copy(isCheckOld = true) }
     }
 
     private suspend fun follow() {
@@ -222,7 +238,8 @@ class Experiment(
         checking = ask {
             try {
                 val found = insist { preflight(choice) }
-                shown.update { it.copy(preflight = found) }
+                foundS = seconds()
+                shown.update { it.copy(preflight = found, isCheckOld = false) }
             } finally {
                 if (checking === currentCoroutineContext()[Job]) shown.update { it.copy(isChecking = false) }
             }
@@ -243,6 +260,7 @@ class Experiment(
     fun start() = start(seconds())
 
     private fun start(wishedS: Long) {
+        ageCheck()
         val state = shown.value
         if (state.hindrance != null) return
         val choice = state.choice ?: return
@@ -323,9 +341,12 @@ class Experiment(
 
     /** Nobody who has gone away has nodes begin. */
     private fun checkAge(wish: Wish) {
-        val ageS = wish.wishedS?.let { seconds() - it } ?: Long.MAX_VALUE
-        if (wish.steer in BEGINS && ageS !in 0..OLD_S) throw AgentException.TooOld(wish.run)
+        val isTooOld = wish.steer in BEGINS && (wish.wishedS == null || isOld(wish.wishedS))
+        if (isTooOld) throw AgentException.TooOld(wish.run, isStart = wish.steer == Steer.START)
     }
+
+    /** The phone's clock may have been set since. */
+    private fun isOld(sinceS: Long) = seconds() - sinceS !in 0..OLD_S
 
     private fun took(wish: Wish, run: Run) {
         val runs = shown.value.runs.orEmpty()
@@ -477,8 +498,10 @@ class Experiment(
         /** While nobody answers who has the controller's key. */
         val AWAY = setOf(ControllerLink.LOST, ControllerLink.WRONG_CONTROLLER)
 
-        /** What has nodes begin, and how old that may be. */
+        /** What has nodes begin. */
         val BEGINS = setOf(Steer.START, Steer.RESUME)
+
+        /** How old that may be, and the check before it; the screen's words have it, too. */
         const val OLD_S = 600L
         val HALTS = setOf(Steer.PAUSE, Steer.END)
 
@@ -486,6 +509,7 @@ class Experiment(
         const val SETTLES_MS = 300L
         const val LOOK_MS = 25_000L
         const val LIST_MS = 60_000L
+        const val AGE_MS = 10_000L
         const val FIRST_RETRY_MS = 250L
         const val LAST_RETRY_MS = 4000L
         const val LONGEST_MS = 60_000L

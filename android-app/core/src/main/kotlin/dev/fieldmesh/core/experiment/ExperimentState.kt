@@ -43,6 +43,8 @@ data class ExperimentState(
     val isChecking: Boolean = false,
     /** Of the present choice. */
     val preflight: Preflight? = null,
+    /** Whether that is of so long ago that nodes may have moved, or been started again, since. */
+    val isCheckOld: Boolean = false,
     /** Newest first; null before the controller has told them. */
     val runs: List<Run>? = null,
     /** The run that a person looks at. */
@@ -89,6 +91,7 @@ data class ExperimentState(
             underWay != null -> Hindrance.RUN_UNDER_WAY
             preflight == null -> Hindrance.UNCHECKED
             !preflight.ready -> Hindrance.UNREADY
+            isCheckOld -> Hindrance.UNCHECKED
             else -> null
         }
 

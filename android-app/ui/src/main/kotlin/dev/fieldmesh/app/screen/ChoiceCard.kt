@@ -152,7 +152,7 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         view.allow(R.id.check, isDrivable && !now.isChecking)
         view.findViewById<TextView>(R.id.check)
             .setText(if (now.isChecking) R.string.exp_checking else R.string.exp_check)
-        view.tell(R.id.ready, now.preflight?.let(::readyText))
+        view.tell(R.id.ready, now.preflight?.let { readyText(it, now.isCheckOld) })
         needs.fill(now.needs.filter { it.outcome != "met" }) { card, need ->
             val words = Speeds(context, actions.unit).inWords(needText(need))
             val isUnmet = need.outcome == "unmet"
@@ -166,9 +166,9 @@ internal class ChoiceCard(private val view: View, private val actions: Experimen
         view.tell(R.id.met, met?.let { context.getString(R.string.exp_met, it) })
     }
 
-    private fun readyText(p: Preflight): String {
+    private fun readyText(p: Preflight, isOld: Boolean): String {
         val unmet = p.needs.count { it.outcome == "unmet" }
-        if (p.ready) return context.getString(R.string.exp_ready)
+        if (p.ready) return context.getString(if (isOld) R.string.exp_ready_once else R.string.exp_ready)
         return context.resources.getQuantityString(R.plurals.exp_unmet, unmet, unmet)
     }
 

@@ -137,7 +137,8 @@ internal fun Context.refusalText(e: AgentException, speeds: Speeds): String? = w
     is AgentException.Unstored ->
         if (e.isFull) getString(R.string.exp_full) else getString(R.string.exp_unstored, e.cause?.message.orEmpty())
     is AgentException.NoKey -> getString(R.string.exp_no_key, e.message.orEmpty())
-    is AgentException.TooOld -> getString(R.string.exp_too_old, e.run)
+    is AgentException.TooOld ->
+        getString(if (e.isStart) R.string.exp_too_old else R.string.exp_too_old_resume, e.run)
     is AgentException.Unreachable, is AgentException.WrongNode, is AgentException.NotPaired -> null
 }
 
