@@ -707,7 +707,8 @@ class MainActivity : Activity() {
             if (pairing != null && pairing == app.agent.pairing) {
                 return twice(button, R.string.pair_undo, R.string.own_forget_sure) { unpaired(app::forgetOwnNode) }
             }
-            unpaired(app::unpair)
+            val role = controller ?: return unpaired(app::unpair)
+            twice(button, R.string.pair_undo, R.string.pair_undo_sure, role) { unpaired(app::unpair) }
         }
 
         private fun unpaired(unpair: () -> Unit) {

@@ -297,10 +297,15 @@ class ExperimentTest {
     }
 
     @Test
-    fun `an experimenter's phone without a node is unpaired by one tap`() {
+    fun `an experimenter's phone is unpaired by two taps, for the role and what waits go, too`() {
         opened()
         app.experiment.pair(at)
+        controller.isAway = true
+        app.experiment.steer("velocity-1", Steer.END)
         press(R.id.tab_pair)
+        press(R.id.unpair)
+        assertEquals(app.getString(R.string.pair_undo_sure), text(R.id.unpair))
+        assertEquals(at to Steer.END, app.experiment.pairing to app.experiment.state.value.wish("velocity-1"))
         press(R.id.unpair)
         assertNull(app.experiment.pairing)
     }
@@ -421,7 +426,7 @@ class ExperimentTest {
         idle()
         assertTrue(sees(R.id.campaigns) && !activity.isFinishing)
         press(R.id.tab_pair)
-        press(R.id.unpair)
+        repeat(2) { press(R.id.unpair) }
         assertFalse(sees(R.id.tab_experiment))
         assertNull(app.experiment.pairing)
         left()
