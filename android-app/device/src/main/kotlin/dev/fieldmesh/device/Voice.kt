@@ -28,7 +28,7 @@ enum class VoiceState { STARTING, READY, NO_ENGINE, NO_LANGUAGE }
  * [language], whatever the engine's is, and change with it; null: there is nothing to say.
  */
 class SpokenVoice(
-    context: Context,
+    private val context: Context,
     private val language: () -> Locale,
     private val wanted: () -> Boolean,
     private val words: (Cue, AppState) -> String?,
@@ -38,7 +38,7 @@ class SpokenVoice(
     private val audio = context.getSystemService(AudioManager::class.java)
     private val told = MutableStateFlow(VoiceState.STARTING)
     private var settled: Locale? = null // what the engine was told to speak; absent until it has started
-    private val speech = TextToSpeech(context, ::started)
+    private var speech = TextToSpeech(context, ::started)
     private val manner = AudioAttributes.Builder()
         .setUsage(AudioAttributes.USAGE_ASSISTANCE_NAVIGATION_GUIDANCE)
         .setContentType(AudioAttributes.CONTENT_TYPE_SPEECH)
@@ -57,6 +57,15 @@ class SpokenVoice(
         speech.setAudioAttributes(manner)
         speech.setOnUtteranceProgressListener(Ends())
         settle(language())
+    }
+
+    /** Asks again for what was missing: a person may have installed an engine, or a language, or chosen another. */
+    fun tryAgain() {
+        if (told.value !in MISSING) return
+        told.value = VoiceState.STARTING
+        settled = null
+        speech.shutdown()
+        speech = TextToSpeech(context, ::started)
     }
 
     private fun settle(newest: Locale) {
@@ -108,5 +117,6 @@ class SpokenVoice(
 
     private companion object {
         const val NO_REPEAT = -1
+        val MISSING = setOf(VoiceState.NO_ENGINE, VoiceState.NO_LANGUAGE)
     }
 }

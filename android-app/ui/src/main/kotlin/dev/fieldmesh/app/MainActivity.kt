@@ -134,6 +134,7 @@ class MainActivity : Activity() {
     override fun onStart() {
         super.onStart()
         app.onOpened()
+        app.voice.tryAgain()
         // Android may have ended the process, and let the service not start again.
         if (app.preferences.gpsWanted && !app.gpsRuns.value && mayLocate()) startGps()
         if (app.preferences.nodeWanted && app.keeper.state.value == NodeState.Off) startNode()

@@ -54,7 +54,9 @@ import kotlin.test.assertEquals
 import kotlin.test.assertFalse
 import kotlin.test.assertNotEquals
 import kotlin.test.assertNotNull
+import kotlin.test.assertNotSame
 import kotlin.test.assertNull
+import kotlin.test.assertSame
 import kotlin.test.assertTrue
 
 /** What an instrument in a car must do by itself, whatever Android does to it. */
@@ -405,6 +407,31 @@ class InstrumentTest {
         activity.findViewById<View>(R.id.tab_drive).performClick()
         assertEquals(View.GONE, activity.findViewById<View>(R.id.voice).visibility)
     }
+
+    /** A voice that is [missing] at first, and there when a person comes back to the app. */
+    private fun voiceComes(status: Int, missing: VoiceState) {
+        val screen = Robolectric.buildActivity(MainActivity::class.java).setup()
+        engine(status)
+        val former = ShadowTextToSpeech.getLastTextToSpeechInstance()
+        assertEquals(missing, app.voice.state.value)
+        screen.pause().stop().start().resume()
+        val newest = ShadowTextToSpeech.getLastTextToSpeechInstance()
+        assertNotSame(former, newest, "an engine that has answered does not answer again")
+        assertTrue(shadowOf(former).isShutdown)
+        engine(TextToSpeech.SUCCESS, Locale.ENGLISH)
+        app.voice.say(Cue.HOLD, AppState())
+        assertEquals(VoiceState.READY to "hold", app.voice.state.value to shadowOf(newest).lastSpokenText)
+        screen.pause().stop().start().resume()
+        assertSame(newest, ShadowTextToSpeech.getLastTextToSpeechInstance(), "nothing is missing")
+    }
+
+    @Test
+    fun `an engine that was installed while the app was left is used at its return`() =
+        voiceComes(TextToSpeech.ERROR, VoiceState.NO_ENGINE)
+
+    @Test
+    fun `a language that was added while the app was left is spoken at its return`() =
+        voiceComes(TextToSpeech.SUCCESS, VoiceState.NO_LANGUAGE)
 
     @Test
     fun `the driver hears target, direction, distance, countdown and what comes next`() {
