@@ -11,7 +11,9 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.agent.Seeker
+import dev.fieldmesh.core.agent.Subnet
 import dev.fieldmesh.core.agent.Way
+import dev.fieldmesh.core.agent.addressOf
 import dev.fieldmesh.core.agent.read
 import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.NodeStatus
@@ -28,6 +30,7 @@ import okhttp3.ResponseBody.Companion.asResponseBody
 import okio.Buffer
 import org.junit.BeforeClass
 import java.io.File
+import java.io.IOException
 import java.lang.management.ManagementFactory
 import java.net.InetAddress
 import java.net.Socket
@@ -160,6 +163,47 @@ class AgentClientTest {
     }
 
     @Test
+    fun `who does not answer over one way is called over the other, and there first from then on`() = runBlocking {
+        val second = Counted()
+        val first = Counted(second.way, isDead = true)
+        var way = first.way
+        val client = Caller({ app }, Dispatchers.IO, seeker) { way }.client(Pairing("car.test", server.port, node.pin))
+        repeat(2) { client.status() }
+        assertEquals(1 to 1, first.made.get() to second.made.get())
+        way = Counted(Counted(isDead = true).way).way
+        client.status() // a way that has come is tried first, and the other is not needed
+        way = Counted(Counted().way, isDead = true).way
+        assertFailsWith<AgentException.Unreachable>("a fix has no time for it") {
+            client.pushFix(PushedFix(ageMs = 0.0, mode = 1))
+        }
+        way = Counted(Counted(isDead = true).way, isDead = true).way
+        val why = assertFailsWith<AgentException.Unreachable> { client.status() }
+        assertContains(why.message.orEmpty(), "is gone")
+    }
+
+    @Test
+    fun `another than the peer at its address is no reason to stop, and a refusal is`() = runBlocking {
+        val second = Counted(isDead = true)
+        val client = { pin: Pin -> Pairing("car.test", server.port, pin) }
+        val caller = Caller({ app }, Dispatchers.IO, seeker) { Counted(second.way).way }
+        assertFailsWith<AgentException.WrongNode> { caller.client(client(Pin("cd".repeat(32)))).status() }
+        assertEquals(1, second.made.get())
+        answer = { it.send(409, golden("body_error")) }
+        assertFailsWith<AgentException.Refused> { caller.client(client(node.pin)).status() }
+        assertEquals(1, second.made.get())
+    }
+
+    @Test
+    fun `a network has its neighbours, and no others`() {
+        val cable = Subnet("rndis0", InetAddress.getByName("192.168.42.129"), 25)
+        val hosts = listOf("192.168.42.128", "192.168.42.255", "192.168.42.127", "192.168.43.129", "::c0a8:2a81")
+        assertEquals(listOf(true, true, false, false, false), hosts.map { assertNotNull(addressOf(it)) in cable })
+        val six = Subnet("wlan0", InetAddress.getByName("fd00:1::5"), 64)
+        assertEquals(listOf(true, false), listOf("fd00:1::9", "fd00:2::9").map { assertNotNull(addressOf(it)) in six })
+        for (name in listOf("car.test", "1.2.3", "256.1.1.1", "1.2.3.4.", "a:b")) assertNull(addressOf(name), name)
+    }
+
+    @Test
     fun `a code's controller is asked over the way of the moment`() = runBlocking {
         val sockets = Counted()
         val letters = "AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
@@ -169,16 +213,19 @@ class AgentClientTest {
         assertEquals(listOf("desk.test"), sockets.asked.toList())
     }
 
-    /** A network in which every name is this machine's, and that counts its sockets. */
-    private class Counted : SocketFactory() {
+    /** A network in which every name is this machine's, and that counts its sockets; a dead one makes none. */
+    private class Counted(otherwise: Way? = null, private val isDead: Boolean = false) : SocketFactory() {
         val made = AtomicInteger()
         val asked = CopyOnWriteArrayList<String>()
-        val way = Way(this) { host ->
+        val way = Way(this, otherwise) { host ->
             asked += host
             listOf(InetAddress.getLoopbackAddress())
         }
 
-        override fun createSocket() = Socket().also { made.incrementAndGet() }
+        override fun createSocket(): Socket {
+            made.incrementAndGet()
+            return if (isDead) throw IOException("the network is gone") else Socket()
+        }
 
         override fun createSocket(host: String?, port: Int) = throw UnsupportedOperationException()
 

@@ -23,6 +23,7 @@ import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Seeker
+import dev.fieldmesh.core.agent.Subnet
 import dev.fieldmesh.core.agent.WiFiSink
 import dev.fieldmesh.core.agent.pushWiFi
 import dev.fieldmesh.core.app.AppState
@@ -136,6 +137,9 @@ open class Fieldmesh :
     /** The phone's Wi-Fi, as long as the process lives. */
     lateinit var wifi: LocalWifi
         private set
+
+    /** The networks that the phone's interfaces are in. */
+    protected open val subnets: () -> List<Subnet> = Subnet::all
 
     /** Finds nodes and controllers whose addresses have changed. */
     protected open val finder: Finder by lazy {
@@ -255,7 +259,7 @@ open class Fieldmesh :
 
     /** All that works as long as the process lives, in [scope]. */
     protected fun begin(scope: CoroutineScope): Session {
-        wifi = LocalWifi(getSystemService(ConnectivityManager::class.java)).also(LocalWifi::start)
+        wifi = LocalWifi(getSystemService(ConnectivityManager::class.java), subnets).also(LocalWifi::start)
         val seeker = Seeker(finder) { !Seeker.mayMeasure(session.state.value.drive, nowNs()) }
         caller = Caller(::identity, Dispatchers.IO, seeker, wifi::way)
         experiment = Experiment(scope, preferences.experiment, LocalDateTime::now, SharedFiles.folder(this), seeker) {

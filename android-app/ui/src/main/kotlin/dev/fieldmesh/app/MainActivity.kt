@@ -46,7 +46,6 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
-import dev.fieldmesh.core.agent.Way
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
@@ -579,7 +578,7 @@ class MainActivity : Activity() {
         override val name get() = app.nodeName
         override val state get() = app.keeper.state.value
         override val link get() = app.wifi.link.value
-        override val isLocal get() = app.wifi.way !== Way.PREFERRED
+        override val isLocal get() = app.wifi.isLocal
 
         override fun want(name: String) {
             app.preferences.nodeName = OwnAgent.nameOf(name)

@@ -9,6 +9,8 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.Subnet
+import dev.fieldmesh.core.agent.Way
 import kotlinx.coroutines.runBlocking
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -18,11 +20,13 @@ import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowNetwork
 import org.robolectric.shadows.ShadowNetworkCapabilities
+import java.net.InetAddress
 import kotlin.test.assertContains
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertNotNull
 import kotlin.test.assertNull
+import kotlin.test.assertSame
 
 /** Over which of the phone's networks a node is called. Nothing answers at the address that is called. */
 @RunWith(RobolectricTestRunner::class)
@@ -73,6 +77,32 @@ class NetworkTest {
     }
 
     @Test
+    fun `who is a neighbour on a cable is called over no Wi-Fi`() {
+        comes(wifi, hasInternet = false)
+        told.onLinkPropertiesChanged(wifi, linkOf("wlan0"))
+        app.networks = listOf(subnet("wlan0", "192.168.43.5"), subnet("rndis0", "127.0.0.129"))
+        assertEquals(0, sockets(wifi))
+        app.networks = listOf(subnet("wlan0", "127.0.0.129"))
+        assertEquals(1, sockets(wifi), "that is the Wi-Fi itself")
+    }
+
+    @Test
+    fun `the Wi-Fi comes first, and who is a neighbour nowhere may be behind another network`() {
+        comes(wifi, hasInternet = false)
+        assertSame(Way.PREFERRED, app.wifi.way("192.168.43.1").otherwise, "its addresses are not known yet")
+        told.onLinkPropertiesChanged(wifi, linkOf("wlan0"))
+        app.networks = listOf(subnet("ap0", "192.168.43.6"), subnet("rndis0", "192.168.42.129"))
+        assertNull(app.wifi.way("192.168.43.1").otherwise)
+        assertSame(app.wifi.way("192.168.43.1"), app.wifi.way("192.168.43.7"), "its connections are kept")
+        assertSame(Way.PREFERRED, app.wifi.way("192.168.42.7"))
+        for (host in listOf("10.9.0.1", "203.0.113.5", "fd00::1", "laptop.test")) {
+            assertSame(Way.PREFERRED, app.wifi.way(host).otherwise, host)
+        }
+        told.onLost(wifi)
+        assertSame(Way.PREFERRED, app.wifi.way("192.168.43.1"))
+    }
+
+    @Test
     fun `the phone's own node is called over no network`() {
         comes(wifi, hasInternet = false)
         app.session.pair(Pairing(Pairing.LOOPBACK, 1, Pin("ab".repeat(32))))
@@ -87,6 +117,8 @@ class NetworkTest {
         assertFailsWith<AgentException.Unreachable> { runBlocking { app.session.join(code) } }
         assertEquals(1, shadowOf(wifi).boundSocketCount())
     }
+
+    private fun subnet(name: String, address: String) = Subnet(name, InetAddress.getByName(address), 24)
 
     @Test
     fun `the app may ask for a network`() {

@@ -44,6 +44,16 @@ import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
+/** A Wi-Fi as Android tells of it. */
+internal fun linkOf(name: String) = LinkProperties().apply {
+    interfaceName = name
+    setLinkAddresses(listOf(linkAddress("fe80::1/64"), linkAddress("192.168.43.5/24")))
+}
+
+/** Its constructor is hidden. */
+private fun linkAddress(text: String): LinkAddress =
+    LinkAddress::class.java.getConstructor(String::class.java).newInstance(text)
+
 /** The service that makes this phone a node. Its agent is a shell's script that says what an agent says. */
 @RunWith(RobolectricTestRunner::class)
 @Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
@@ -392,15 +402,6 @@ class NodeTest {
         assertFalse(app.preferences.nodeWanted)
         assertFalse(switch.isEnabled)
     }
-
-    private fun linkOf(name: String) = LinkProperties().apply {
-        interfaceName = name
-        setLinkAddresses(listOf(linkAddress("fe80::1/64"), linkAddress("192.168.43.5/24")))
-    }
-
-    /** Its constructor is hidden. */
-    private fun linkAddress(text: String): LinkAddress =
-        LinkAddress::class.java.getConstructor(String::class.java).newInstance(text)
 
     private companion object {
         const val CODE = "FIELDMESH-PAIR/127.0.0.1:1/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"

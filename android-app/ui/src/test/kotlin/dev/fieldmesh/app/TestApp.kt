@@ -9,6 +9,7 @@ import dev.fieldmesh.core.agent.Heard
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.Subnet
 import dev.fieldmesh.core.agent.WiFiSink
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.WiFiReading
@@ -57,6 +58,11 @@ class TestApp : Fieldmesh() {
     val serving = FakeController()
 
     override suspend fun serving(caller: Caller, at: Pairing) = serving
+
+    /** The networks that its interfaces are in. */
+    var networks = emptyList<Subnet>()
+
+    override val subnets = { networks }
 
     /** What the phone's networks name, in answer to its questions. */
     val named = MutableSharedFlow<Pairing>(replay = 4)

@@ -4,12 +4,12 @@ import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.flow.Flow
 import java.security.GeneralSecurityException
 
-/** This app as nodes and controllers meet it: by its key, over the way that [way] tells at the moment of a call. */
+/** This app as nodes and controllers meet it: by its key, over the way to their host at the moment of a call. */
 class Caller(
     private val identity: () -> Identity,
     private val io: CoroutineDispatcher,
     private val seeker: Seeker,
-    private val way: () -> Way,
+    private val way: (host: String) -> Way,
 ) {
     /** A node on this phone itself is called over none of its networks. */
     fun client(node: Pairing) = AgentClient(node, own(), io, wayTo(node))
@@ -27,8 +27,9 @@ class Caller(
         throw AgentException.NoKey(e)
     }
 
-    private fun wayTo(peer: Pairing): () -> Way = if (peer.host == Pairing.LOOPBACK) ({ Way.PREFERRED }) else way
+    private fun wayTo(peer: Pairing): () -> Way =
+        if (peer.host == Pairing.LOOPBACK) ({ Way.PREFERRED }) else ({ way(peer.host) })
 
     /** See [join]. */
-    suspend fun join(code: PairingCode): Admission = join(code, own(), io, way())
+    suspend fun join(code: PairingCode): Admission = join(code, own(), io, way(code.host))
 }

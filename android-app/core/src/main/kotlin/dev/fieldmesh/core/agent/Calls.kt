@@ -37,6 +37,9 @@ internal val JSON = "application/json".toMediaType()
 
 /** Why a call did not succeed. The words that a person reads are the screens' affair. */
 sealed class AgentException(message: String, cause: Throwable? = null) : IOException(message, cause) {
+    /** Whether nobody answered who has the peer's key. */
+    val isAway: Boolean get() = this is Unreachable || this is WrongNode
+
     /** Nothing answers there, or the answer did not come whole. */
     class Unreachable(cause: Throwable) : AgentException("reach the node: ${cause.message}", cause)
 
@@ -99,19 +102,22 @@ internal class Calls(
 
     /** A wait of [longerMs] comes on top of the usual time. */
     suspend fun <T> exchange(request: Request, longerMs: Long, read: (Response) -> T): T = withContext(io) {
-        val http = clients.now()
-        val client = if (longerMs == 0L) http else http.longer(longerMs)
-        client.exchange(request, read)
+        clients.each { http ->
+            val client = if (longerMs == 0L) http else http.longer(longerMs)
+            client.exchange(request, read)
+        }
     }
 
     /** A call whose answer may take as long as it goes on: [longerMs] and the usual time are of its silence alone. */
     suspend fun <T> stream(request: Request, longerMs: Long, read: (Response) -> T): T = withContext(io) {
-        clients.now().longer(longerMs).newBuilder().callTimeout(Duration.ZERO).build().exchange(request, read)
+        clients.each {
+            it.longer(longerMs).newBuilder().callTimeout(Duration.ZERO).build().exchange(request, read)
+        }
     }
 
     /** A call that is given up after [limit]. */
     suspend fun <T> hurried(request: Request, limit: Duration, read: (Response) -> T): T = withContext(io) {
-        clients.now().newBuilder().callTimeout(limit).build().exchange(request, read)
+        clients.first().newBuilder().callTimeout(limit).build().exchange(request, read)
     }
 }
 

@@ -33,16 +33,18 @@ suspend fun join(
     val trust = CodesTrust(code)
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
-    httpClient(own, trust, timeout).over(way).exchange(request) { response ->
-        val reply = response.read(PairReply.serializer())
-        val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
-        if (reply.proof.lowercase() != right) {
-            throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
+    Clients(httpClient(own, trust, timeout)) { way }.each { http ->
+        http.exchange(request) { response ->
+            val reply = response.read(PairReply.serializer())
+            val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
+            if (reply.proof.lowercase() != right) {
+                throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
+            }
+            val served = reply.controller?.let { Pairing(code.host, it.port, trust.controller()) }
+            // The code is used up: one node that the app cannot call must not cost it the others.
+            val nodes = reply.nodes.mapNotNull(::fleetNode)
+            Admission(nodes, served, reply.nodes.map { it.name } - nodes.map { it.name }.toSet())
         }
-        val served = reply.controller?.let { Pairing(code.host, it.port, trust.controller()) }
-        // The code is used up: one node that the app cannot call must not cost it the others.
-        val nodes = reply.nodes.mapNotNull(::fleetNode)
-        Admission(nodes, served, reply.nodes.map { it.name } - nodes.map { it.name }.toSet())
     }
 }
 

@@ -6,11 +6,14 @@ import okhttp3.OkHttpClient
 import java.net.InetAddress
 import javax.net.SocketFactory
 
-/** One of the phone's networks, as calls need it: what makes its sockets, and what it knows a host's name by. */
-class Way(val sockets: SocketFactory, val addresses: (host: String) -> List<InetAddress>) {
+/**
+ * One of the phone's networks, as calls need it: what makes its sockets, and what it knows a host's name by. Who does
+ * not answer over it may be tried over [otherwise].
+ */
+class Way(val sockets: SocketFactory, val otherwise: Way? = null, val addresses: (host: String) -> List<InetAddress>) {
     companion object {
         /** The network that the phone itself prefers at the moment. */
-        val PREFERRED = Way(SocketFactory.getDefault(), Dns.SYSTEM::lookup)
+        val PREFERRED = Way(SocketFactory.getDefault(), addresses = Dns.SYSTEM::lookup)
     }
 }
 
@@ -22,17 +25,45 @@ internal fun OkHttpClient.over(way: Way): OkHttpClient {
     return newBuilder().socketFactory(way.sockets).dns(names).connectionPool(ConnectionPool()).build()
 }
 
-/** The client for the way that [way] tells at the moment of a call. */
+/** The clients for the way that [way] tells at the moment of a call. */
 internal class Clients(private val plain: OkHttpClient, private val way: () -> Way) {
-    private var last: Pair<Way, OkHttpClient>? = null
+    private var last: Way? = null
+    private var made: List<OkHttpClient> = emptyList()
+
+    /** The one by which the peer answered last comes first. */
+    @Synchronized
+    private fun now(): List<OkHttpClient> {
+        val newest = way()
+        if (newest !== last) {
+            made.forEach { it.connectionPool.evictAll() }
+            made = generateSequence(newest) { it.otherwise }.map(plain::over).toList()
+            last = newest
+        }
+        return made
+    }
+
+    /** For a call that has no time for a second try. */
+    fun first(): OkHttpClient = now().first()
+
+    /** Makes a [call], which may be made twice: over each way, until the peer answers. */
+    suspend fun <T> each(call: suspend (OkHttpClient) -> T): T {
+        var away: AgentException? = null
+        for (client in now()) {
+            try {
+                return call(client).also { answered(client) }
+            } catch (e: AgentException) {
+                if (!e.isAway) {
+                    answered(client)
+                    throw e
+                }
+                away = away ?: e
+            }
+        }
+        throw checkNotNull(away)
+    }
 
     @Synchronized
-    fun now(): OkHttpClient {
-        val newest = way()
-        last?.let { (old, client) ->
-            if (old === newest) return client
-            client.connectionPool.evictAll()
-        }
-        return plain.over(newest).also { last = newest to it }
+    private fun answered(client: OkHttpClient) {
+        if (client in made) made = listOf(client) + (made - client)
     }
 }

@@ -316,7 +316,7 @@ class Experiment(
     private suspend fun deliver(wish: Wish): Boolean {
         asking = wish
         try {
-            val run = insist(::isAway) {
+            val run = insist(AgentException::isAway) {
                 checkAge(wish)
                 grant(wish)
             }
@@ -442,10 +442,8 @@ class Experiment(
     /** Whether the link's state does not say it. */
     private fun isUntold(e: AgentException) = e is AgentException.NoKey || shown.value.link == ControllerLink.UP
 
-    private fun isAway(e: AgentException) = e is AgentException.Unreachable || e is AgentException.WrongNode
-
     private fun passes(e: AgentException) =
-        isAway(e) || e is AgentException.NoKey || e is AgentException.Refused && e.error.code in AGAIN
+        e.isAway || e is AgentException.NoKey || e is AgentException.Refused && e.error.code in AGAIN
 
     private suspend fun <T> call(isFollower: Boolean = false, what: suspend ControllerApi.() -> T): T = try {
         val answer = connected().what()
