@@ -36,6 +36,11 @@ func Open() (*Conn, error) {
 	}
 	// The kernel then says in words what it does not like.
 	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // older kernels do without
+	return On(c)
+}
+
+// On speaks on a connection that is open already; it closes it where there is no 802.11 stack.
+func On(c *genetlink.Conn) (*Conn, error) {
 	family, err := c.GetFamily(unix.NL80211_GENL_NAME)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNone

@@ -47,20 +47,27 @@ func (d *Device) Former() (State, error) {
 
 // untune puts power, thresholds, rates and sleep back.
 func (d *Device) untune(was State) error {
-	var errs []error
+	var rates, power error
 	// Rates can be given back on an interface that is up only.
 	if f := d.Phy.At(was.Rates); f != nil && d.Interface.Mode != "monitor" && setUp(was.Interface, true) == nil {
-		if err := d.Conn.SetRates(was.Index, *f, nil); !Unsupported(err) {
-			errs = append(errs, err)
+		if rates = d.Conn.SetRates(was.Index, *f, nil); Unsupported(rates) {
+			rates = nil
 		}
 	}
 	if !was.PowerStays {
-		errs = append(errs, d.GivePowerBack(was.TxPowerDbm))
+		power = d.GivePowerBack(was.TxPowerDbm)
 	}
+	var sleep error
 	if was.PowerSave {
-		errs = append(errs, d.sleep(true))
+		sleep = d.sleep(true)
 	}
-	return errors.Join(append(errs, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong))...)
+	err := errors.Join(power, sleep, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong))
+	if rates != nil && d.Interface.MHz == 0 {
+		// ath10k, ath11k and mwifiex set rates in a network only. With the first two an interface that goes down and up
+		// has all rates again.
+		rates = setUp(was.Interface, false)
+	}
+	return errors.Join(rates, err)
 }
 
 // SetLimits sets what all interfaces of a radio share.

@@ -38,13 +38,16 @@ func (was State) Revert() (note string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, d.Conn.Close()) }()
+	return "", errors.Join(was.revert(d), d.Conn.Close())
+}
+
+func (was State) revert(d *Device) error {
 	if was.Network != nil {
 		if in, err := d.In(*was.Network); err == nil && in {
-			return "", d.untune(was)
+			return d.untune(was)
 		}
 	}
-	err = errors.Join(d.untune(was), d.quit())
+	err := errors.Join(d.untune(was), d.quit())
 	if d.Interface.Mode == ModeStation && was.Joins != "" && d.Interface.SSID == was.Joins {
 		err = errors.Join(err, d.Conn.Leave(was.Index, ModeStation))
 	}
@@ -57,5 +60,5 @@ func (was State) Revert() (note string, err error) {
 	if was.Network != nil {
 		err = errors.Join(err, setUp(was.Interface, true), d.Conn.Join(was.Index, *was.Network))
 	}
-	return "", err
+	return err
 }
