@@ -200,7 +200,8 @@ func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
 // undo takes back, newest first. What fails is tried once more after the
 // others, for an older undo may bring back what it needs. But it remembers what
 // the older changes had made: they are undone again after it, now or another time, and
-// not before, for somebody may have made changes of his own meanwhile.
+// not before, for somebody may have made changes of his own meanwhile. Those that this call has undone are undone
+// again also where it fails again: it may have done a part of its work.
 func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 	report := wire.RestoreReport{Undone: []string{}, Failed: []string{}}
 	now := map[uint64]bool{} // undone by this call
@@ -209,7 +210,7 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 		failed, again := false, false
 		for i := len(k.pending) - 1; i >= 0; i-- {
 			e := k.pending[i]
-			if which(e) && (!e.undone || again || !failed) {
+			if which(e) && (!e.undone || again || !failed || now[e.ID]) {
 				fresh := !e.undone
 				note, err := k.revert(&e)
 				again = again || fresh && err == nil

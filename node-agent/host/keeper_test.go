@@ -459,6 +459,40 @@ func TestWhatIsUndoneIsItsOwners(t *testing.T) {
 	}
 }
 
+// lentMachine has an interface that its owner is given back up, and the undo of whose radio sets it down and then fails.
+type lentMachine struct {
+	*machine
+	up bool
+}
+
+func (l *lentMachine) Revert(u change.Undo) (string, error) {
+	note, err := l.machine.Revert(u)
+	switch recall(u).Target {
+	case lent().Target():
+		l.up = true
+	case linkUp().Target():
+		l.up, err = false, errors.New("device is busy")
+	}
+	return note, err
+}
+
+func lent() change.Aside { return change.Aside{Interface: "wlan0"} }
+
+// What an undo that fails again does on its way does not undo the older one, by which the owner has his interface back.
+func TestAnUndoThatFailsTwiceIsNotTheLast(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	if _, err := k.apply(ScopeRun, []change.Change{lent(), linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	l := &lentMachine{machine: m}
+	k.system = l
+	report, err := k.restore("")
+	if err != nil || !slices.Equal(report.Undone, []string{lent().String()}) || len(report.Failed) != 1 || !l.up {
+		t.Errorf("report %+v, %v; the interface is up: %t", report, err, l.up)
+	}
+}
+
 // A trial says what it has made and undone, and not what an earlier one has.
 func TestATrialUndoesWhatItMade(t *testing.T) {
 	_, _, k := stuck(t, ScopeTrial, sysctl(sack, "0"))

@@ -3,7 +3,6 @@ package change
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func (a Aside) prepare(k *Kernel, _ uint64) (*asideUndo, error) {
 		return nil, err
 	}
 	attrs := link.Attrs()
-	held, err := k.managers.Find(&net.Interface{Index: attrs.Index, Name: attrs.Name, HardwareAddr: attrs.HardwareAddr})
+	held, err := k.heldBy(link)
 	if errors.Is(err, manager.ErrByHand) {
 		return nil, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
 	}

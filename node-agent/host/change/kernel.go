@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 
 	"github.com/vishvananda/netlink"
 
@@ -98,6 +99,32 @@ func (k *Kernel) Revert(u Undo) (string, error) {
 		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, %s", how))
 	}
 	return "its namespace or boot is gone", err
+}
+
+// heldBy tells which managers of the machine's Wi-Fi hold an interface.
+func (k *Kernel) heldBy(link netlink.Link) ([]manager.Held, error) {
+	a := link.Attrs()
+	return k.managers.Find(&net.Interface{Index: a.Index, Name: a.Name, HardwareAddr: a.HardwareAddr})
+}
+
+// unlessHeld is how an undo puts an interface back: as it was. But where a manager of Wi-Fi has it, again or by now, it
+// stays up, with the addresses that the manager gives it: its owner uses it.
+func (k *Kernel) unlessHeld(was netstack.InterfaceState) netstack.InterfaceState {
+	link, err := netstack.SameLink(was.Index)
+	if err != nil || link == nil || !netstack.IsUp(link) {
+		return was
+	}
+	held, err := k.heldBy(link)
+	if err != nil { // it is put back as the change found it
+		return was
+	}
+	for _, h := range held {
+		was.Up = new(true)
+		if h.Addresses() {
+			was.Addresses, was.Routes = nil, nil
+		}
+	}
+	return was
 }
 
 // Void reports whether there is nothing left to take back here.

@@ -77,7 +77,11 @@ type linkUndo struct {
 	Interface netstack.InterfaceState `json:"interface"`
 }
 
-func (u *linkUndo) revert(*Kernel) (string, error) { return u.Interface.Revert() }
-func (u *linkUndo) void(*Kernel) bool              { return u.Interface.Void() }
+func (u *linkUndo) revert(k *Kernel) (string, error) {
+	was := k.unlessHeld(u.Interface)
+	return was.Revert()
+}
+
+func (u *linkUndo) void(*Kernel) bool { return u.Interface.Void() }
 
 func (u *linkUndo) on() (string, int) { return u.Interface.Name, u.Interface.Index }

@@ -157,7 +157,8 @@ func (u *radioUndo) revertLasting(*Kernel) error {
 
 func (u *radioUndo) revert(k *Kernel) (string, error) {
 	stopped := u.revertLasting(k)
-	note, err := inTurn(u.Radio.Revert, u.Interface.Revert)
+	was := k.unlessHeld(u.Interface)
+	note, err := inTurn(u.Radio.Revert, was.Revert)
 	if err = errors.Join(stopped, err); err == nil && u.AccessPoint != nil {
 		err = removeDaemonDir(*u.AccessPoint)
 	}
