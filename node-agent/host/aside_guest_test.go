@@ -234,6 +234,35 @@ func TestGuestARadioThatIsNotPutBackIsItsOwners(t *testing.T) {
 	}
 }
 
+// A NetworkManager that holds the interface only in a run, as it does one that is plugged in again, is set aside at the
+// next arming, and has the interface back at the end.
+func TestGuestNetworkManagerThatComesInARun(t *testing.T) {
+	f := atHome(t)
+	client, host := f.start(t, true)
+	apply(t, client, ScopeRun, trialAside())
+	runNetworkManager(t, f)
+	manages := func() bool {
+		state := nmState(t, f)
+		return len(state) > 2 && state[0] != '0' && !strings.HasPrefix(state, "10 ") && !strings.HasPrefix(state, "Error")
+	}
+	hwsim.Await(t, 2*time.Minute, "NetworkManager to take the interface", manages)
+	apply(t, client, ScopeRun, trialAside())
+	for range 10 {
+		time.Sleep(300 * time.Millisecond)
+		if info := f.radio.IW(t, "dev", device, "info"); !strings.Contains(info, "ssid fieldmesh") || manages() {
+			t.Fatalf("NetworkManager is not aside:\n%s", info)
+		}
+	}
+	restoreAll(t, client)
+	hwsim.Await(t, time.Minute, "NetworkManager to have the interface back", manages)
+	terminate(t, host)
+	link, info := f.ns.Run(t, "ip", "-o", "link", "show", device), f.radio.IW(t, "dev", device, "info")
+	if !strings.Contains(link, ",UP") || !strings.Contains(info, "type managed") ||
+		strings.Contains(f.ns.Run(t, "ip", "addr"), "10.77.0.1") {
+		t.Errorf("afterwards: %s\n%s", link, info)
+	}
+}
+
 // Where wpa_supplicant ends during a run, NetworkManager cannot join the owner's
 // network. That is told, and made good by the next restore.
 func TestGuestNetworkManagerWithoutSupplicant(t *testing.T) {
@@ -284,6 +313,20 @@ func startNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
 	// All that is set on its interfaces is its own.
 	f.ns.Run(t, "ip", "route", "flush", "dev", device)
 	f.ns.Run(t, "ip", "addr", "flush", "dev", device)
+	supplicant = runNetworkManager(t, f)
+	// A guest beside other work has needed 40 s for wpa_supplicant to come, and over 20 s to join.
+	hwsim.Await(t, 5*time.Minute, "NetworkManager to see the network", func() bool {
+		out, err := nmcli(t, f, "--wait", "90", "connection", "up", "home")
+		if err != nil {
+			t.Log(out)
+		}
+		return err == nil
+	})
+	return supplicant
+}
+
+func runNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
+	t.Helper()
 	hwsim.Bus(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nm.conf")
@@ -303,13 +346,5 @@ func startNetworkManager(t *testing.T, f radioField) (supplicant *exec.Cmd) {
 	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
 		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --debug --log-level=INFO --config="+config+
 			" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
-	// A guest beside other work has needed 40 s for wpa_supplicant to come, and over 20 s to join.
-	hwsim.Await(t, 5*time.Minute, "NetworkManager to see the network", func() bool {
-		out, err := nmcli(t, f, "--wait", "90", "connection", "up", "home")
-		if err != nil {
-			t.Log(out)
-		}
-		return err == nil
-	})
 	return supplicant
 }

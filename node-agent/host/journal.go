@@ -165,12 +165,12 @@ func replay(data []byte) replayed {
 
 func (r *replayed) take(e entry) {
 	r.lastID = max(r.lastID, e.ID)
-	if e.State == statePrepared {
-		r.pending = append(r.pending, e)
-		return
-	}
 	at := slices.IndexFunc(r.pending, func(p entry) bool { return p.ID == e.ID })
 	switch {
+	case e.State == statePrepared && at < 0:
+		r.pending = append(r.pending, e)
+	case e.State == statePrepared: // made anew in its place
+		r.pending[at] = e
 	case at < 0:
 	case e.State == stateReverted:
 		r.pending[at].undone = true

@@ -115,7 +115,12 @@ func (k *keeper) find(scope string, c change.Change) int {
 
 func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error) {
 	at := k.find(scope, c)
-	if at >= 0 && k.system.Void(k.pending[at].Undo) {
+	void := at >= 0 && k.system.Void(k.pending[at].Undo)
+	if _, first := c.(change.Aside); void && first {
+		// Whoever has the interface gets it back after all that is made on it: the new undo takes the place of the old one.
+		return true, k.make(at, k.pending[at].ID, scope, c)
+	}
+	if void {
 		// The radio was unplugged and is plugged in again: that it is changed,
 		// and how it was, is to be known of the new one.
 		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone,
@@ -134,17 +139,23 @@ func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error)
 		delete(k.failed, k.pending[at].ID)
 		return false, k.system.Apply(c, k.pending[at].Undo)
 	}
-	u, err := k.system.Prepare(k.nextID, c)
+	return true, k.make(len(k.pending), k.nextID, scope, c)
+}
+
+// make makes a change that has a place among the pending ones.
+func (k *keeper) make(at int, id uint64, scope string, c change.Change) error {
+	u, err := k.system.Prepare(id, c)
 	if err != nil {
-		return false, err
+		return err
 	}
-	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: change.Boxed{Change: c}, Undo: u}
+	e := entry{ID: id, State: statePrepared, Scope: scope, Change: change.Boxed{Change: c}, Undo: u}
 	if err := k.journal.append(e); err != nil {
-		return false, err
+		return err
 	}
-	k.nextID++
-	k.pending = append(k.pending, e)
-	return true, k.system.Apply(c, u)
+	k.nextID = max(k.nextID, id+1)
+	k.pending = slices.Replace(k.pending, at, min(at+1, len(k.pending)), e)
+	delete(k.failed, id)
+	return k.system.Apply(c, u)
 }
 
 // rollBack undoes what a failed call has changed so far.

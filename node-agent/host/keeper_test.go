@@ -493,6 +493,35 @@ func TestAnUndoThatFailsTwiceIsNotTheLast(t *testing.T) {
 	}
 }
 
+// Whoever comes to hold the interface in a run is set aside at the next arming, and has it back after all that was made
+// on it.
+func TestAManagerThatComesInARunHasItsInterfaceLast(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	all := []change.Change{lent(), linkUp()}
+	if _, err := k.apply(ScopeRun, all); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range halves(lent()) {
+		m.state[name] = "the manager's"
+	}
+	m.gone = lent().Target() // void
+	if made, err := k.apply(ScopeRun, all); err != nil || len(made) != 1 {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	m.gone = ""
+	k = wake(t, m, d) // the journal knows it too
+	report, err := k.restore("")
+	if err != nil || !slices.Equal(report.Undone, []string{linkUp().String(), lent().String()}) {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	for _, name := range halves(lent()) {
+		if m.state[name] != "the manager's" {
+			t.Errorf("%s is %q", name, m.state[name])
+		}
+	}
+}
+
 // A trial says what it has made and undone, and not what an earlier one has.
 func TestATrialUndoesWhatItMade(t *testing.T) {
 	_, _, k := stuck(t, ScopeTrial, sysctl(sack, "0"))

@@ -5,12 +5,15 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // Held is how a manager holds an interface: plain data, so that it can lie on
@@ -84,29 +87,28 @@ func (m Managers) Find(iface *net.Interface) ([]Held, error) {
 }
 
 // noticeTime is how long NetworkManager may take to see an interface that has
-// just been made: udev looks at it first.
+// just come: udev looks at it first.
 const noticeTime = 3 * time.Second
 
-// AwaitNotice waits until NetworkManager, where it holds an interface, has taken
-// up another one that has just been made on the same radio: before, nobody seems
-// to hold that. One that it was told to leave alone it never takes up.
-func (m Managers) AwaitNotice(holds, made string) error {
+// FindNew is Find for an interface that may have just come, made or plugged in. Where
+// NetworkManager runs and does not hold it, it may be about to: that is waited for.
+func (m Managers) FindNew(name string) ([]Held, error) {
 	for deadline := time.Now().Add(noticeTime); ; time.Sleep(50 * time.Millisecond) {
-		var held *Held
-		for _, name := range []string{holds, made} {
-			i, err := net.InterfaceByName(name)
-			if err == nil {
-				held, err = m.findNetworkManager(i)
-			}
-			if err != nil {
-				return fmt.Errorf("ask NetworkManager about %q: %w", name, err)
-			}
-			if held == nil && name == holds {
-				return nil
-			}
+		iface, err := net.InterfaceByName(name) // its address may be another one by now
+		if err != nil {
+			return nil, err
 		}
-		if held != nil || time.Now().After(deadline) {
+		held, err := m.Find(iface)
+		if err != nil || len(held) > 0 || time.Now().After(deadline) {
+			return held, err
+		}
+		runs := false
+		err = m.with(name, func(_ context.Context, nm *networkManager, _ dbus.ObjectPath) error {
+			runs = nm != nil
 			return nil
+		})
+		if err != nil || !runs {
+			return nil, err
 		}
 	}
 }

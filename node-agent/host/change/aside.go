@@ -28,7 +28,7 @@ func (a Aside) prepare(k *Kernel, _ uint64) (*asideUndo, error) {
 		return nil, err
 	}
 	attrs := link.Attrs()
-	held, err := k.heldBy(link)
+	held, err := k.managers.FindNew(a.Interface)
 	if errors.Is(err, manager.ErrByHand) {
 		return nil, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
 	}
@@ -36,13 +36,13 @@ func (a Aside) prepare(k *Kernel, _ uint64) (*asideUndo, error) {
 		return &asideUndo{Aside: lentInterface{Interface: attrs.Name, Index: attrs.Index}}, err
 	}
 	// Whoever lets go may set the interface down, and what it bore is lost then.
-	state, err := netstack.ReadInterface(link)
+	link, state, err := netstack.FindInterface(a.Interface)
 	if err != nil {
 		return nil, err
 	}
 	state.Up = new(netstack.IsUp(link))
 	for _, h := range held {
-		if h.Addresses() { // the former ones may be of another network by then
+		if h.Addresses() || k.lent[attrs.Index] { // they may be of another network by then, or are the run's
 			state.Addresses, state.Routes = nil, nil
 		}
 	}
@@ -51,6 +51,7 @@ func (a Aside) prepare(k *Kernel, _ uint64) (*asideUndo, error) {
 }
 
 func (a Aside) apply(k *Kernel, u *asideUndo) error {
+	k.lent[u.Aside.Index] = true
 	for _, h := range u.Aside.Held {
 		if err := k.managers.LetGo(h); err != nil {
 			return err
@@ -117,8 +118,17 @@ type lentInterface struct {
 	Made bool `json:"made,omitempty"`
 }
 
-// void: what a manager was told for good is not void without the interface.
-func (u *asideUndo) void(*Kernel) bool {
+// void: what a manager was told for good is not void without the interface. Where nobody held it
+// and somebody does now, that one is to be set aside.
+func (u *asideUndo) void(k *Kernel) bool {
+	if len(u.Aside.Held) == 0 {
+		link, err := netstack.SameLink(u.Aside.Index)
+		if err != nil || link == nil {
+			return err == nil
+		}
+		held, err := k.heldBy(link)
+		return err == nil && len(held) > 0
+	}
 	lasting := func(h manager.Held) bool { return h.Lasting }
 	return !slices.ContainsFunc(u.Aside.Held, lasting) && netstack.Vanished(u.Aside.Index)
 }
@@ -130,6 +140,7 @@ func (u *asideUndo) revertLasting(k *Kernel) error { return u.giveBack(k, true) 
 // up. What NetworkManager takes off when it begins to manage is put back after
 // that.
 func (u *asideUndo) revert(k *Kernel) (string, error) {
+	delete(k.lent, u.Aside.Index)
 	lasting := u.revertLasting(k)
 	note, err := inTurn(func() (string, error) { return u.revertHeld(k) }, u.Interface.Revert)
 	return note, errors.Join(lasting, err)

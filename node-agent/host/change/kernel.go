@@ -23,6 +23,7 @@ type Kernel struct {
 	log       *slog.Logger
 	loaded    map[string]io.Closer // what hangs on this process in the kernel, by the changes' targets
 	managers  manager.Managers     // of the machine's Wi-Fi
+	lent      map[int]bool         // interfaces, by index, of which managers were set aside in this process's life
 }
 
 // NewKernel is for a state directory. What is put into binaries later, changes may
@@ -34,7 +35,7 @@ func NewKernel(dir string, binaries map[string]string, socketUID int, feedback s
 		return nil, err
 	}
 	return &Kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, netns: w,
-		loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
+		loaded: map[string]io.Closer{}, managers: manager.Here(), lent: map[int]bool{}}, nil
 }
 
 // Prepare reads what a change would alter. A *Refused says that it cannot be made

@@ -110,7 +110,7 @@ func (k *Kernel) makeVirtual(d *wireless.Device, v Virtual, u madeInterface) err
 		return fmt.Errorf("make interface %q: its driver gives it the address of %s, and a radio that is two "+
 			"stations needs two: name %s itself as `interface`, without `phy_of`", v.Interface, v.Beside, v.Beside)
 	}
-	return k.managers.AwaitNotice(v.Beside, v.Interface)
+	return nil
 }
 
 // made finds the interface that a change made; nil when it has gone, or never
