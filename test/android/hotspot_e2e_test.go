@@ -262,6 +262,28 @@ func (f *field) isKilledAt(t *testing.T, command string, ap bool) {
 	_ = os.Remove(f.phone.path(airHotspot))
 }
 
+// Wi-Fi that its owner switches on while the phone keeps the hotspot, which leaves Wi-Fi alone, stays on.
+func TestE2EWiFiThatTheOwnerSwitchesOnBesideTheHotspotStaysOn(t *testing.T) {
+	_, f := twoPhones(t, hotspotCampaign)
+	w := f.phone.wifi(t)
+	w.Enabled = false
+	f.phone.setWiFi(t, w)
+	agent := f.startHost(t)
+	if err := f.applyHotspot(t, true); err != nil {
+		t.Fatal(err)
+	}
+	if f.phone.wifi(t).Enabled {
+		t.Error("the hotspot has switched Wi-Fi on")
+	}
+	w.Enabled = true
+	f.phone.must(t, nil, "/system/bin/cmd", "wifi", "set-wifi-enabled", "enabled")
+	if err := f.restoreHost(t); err != nil {
+		t.Error(err)
+	}
+	_ = agent.Stop(t, syscall.SIGTERM)
+	f.asHome(t, w)
+}
+
 // Each phone that cannot is refused, with what to do, and is left as it was.
 func TestE2EAPhoneThatCannotIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -219,7 +219,8 @@ func (u *hotspotUndo) revert(k *Kernel) (string, error) {
 }
 
 // end ends the hotspot, also one that a command which was cut short may still begin;
-// another's, which somebody has started since, stays.
+// another's, which somebody has started since, stays. A hotspot switches no Wi-Fi on: what was off
+// and is on, its owner has switched on.
 func (u *hotspotUndo) end(k *Kernel) error {
 	is, err := k.managers.WiFi(true)
 	if err != nil {
@@ -228,7 +229,10 @@ func (u *hotspotUndo) end(k *Kernel) error {
 	if is.Hotspot == nil || is.Hotspot.SSID == u.SSID || is.Hotspot.SSID == "" {
 		err = k.managers.StopHotspot()
 	}
-	return errors.Join(err, k.managers.GiveBackWiFi(u.WasOn))
+	if u.WasOn {
+		err = errors.Join(err, k.managers.GiveBackWiFi(true))
+	}
+	return err
 }
 
 // leave forgets the network, which leaves it, and waits until Android is in the one
