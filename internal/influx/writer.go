@@ -23,6 +23,7 @@ const (
 	longWait   = 30 * time.Second
 	serverWait = 5 * time.Minute // longest Retry-After that is obeyed
 	callTime   = 30 * time.Second
+	leastTime  = 5 * time.Second // for a call, however short the patience
 	// refusedMax bounds how many lines of one batch are looked for one by one:
 	// a server that refuses everything has another reason than the lines.
 	refusedMax = 50
@@ -40,8 +41,8 @@ type Writer struct {
 	Target Target
 	Client *http.Client // nil: one that follows no redirects and gives up on a call after 30 s
 
-	// Patience is how much waiting between tries is borne while the server is
-	// away; 0: until ctx ends.
+	// Patience is how long a server is tried that is away or does not answer, once
+	// at least; 0: until ctx ends.
 	Patience time.Duration
 	// Outage is told the first failure of an outage, and nil when it is over,
 	// once each however many goroutines write. It may be nil.
@@ -144,7 +145,7 @@ func (w *Writer) deliver(ctx context.Context, lines []byte) error {
 	}
 	query := url.Values{"db": {w.Target.Database}, "precision": {"ns"}}
 	created := false
-	return w.persist(ctx, func() error {
+	return w.persist(ctx, func(ctx context.Context) error {
 		err := w.call(ctx, "/write", query, packed)
 		if answer, ok := errors.AsType[*statusError](err); ok && answer.noDatabase() && !created {
 			created = true
@@ -164,7 +165,7 @@ func (w *Writer) Prepare(ctx context.Context) error {
 	if err := w.Target.Validate(); err != nil {
 		return err
 	}
-	return w.persist(ctx, func() error { return w.create(ctx) })
+	return w.persist(ctx, w.create)
 }
 
 // Forget deletes what the database has of a measurement's points with some tags and of one time: others of the same
@@ -178,7 +179,7 @@ func (w *Writer) Forget(ctx context.Context, measurement string, tags map[string
 	// 1.6 deletes nothing where the time is asked for by "=".
 	q := "DELETE FROM " + quoted(measurement, `"`) + " WHERE " + strings.Join(of, " AND ") +
 		fmt.Sprintf(" AND time >= %d AND time <= %[1]d", at.UnixNano())
-	err := w.persist(ctx, func() error {
+	err := w.persist(ctx, func(ctx context.Context) error {
 		return w.call(ctx, "/query", url.Values{"db": {w.Target.Database}, "q": {q}}, nil)
 	})
 	if answer, ok := errors.AsType[*statusError](err); ok && strings.Contains(answer.message, "database not found") {
@@ -202,10 +203,12 @@ func (w *Writer) create(ctx context.Context) error {
 }
 
 // persist repeats a call while the server is away, waiting longer each time.
-func (w *Writer) persist(ctx context.Context, call func() error) error {
-	wait, waited := firstWait, time.Duration(0)
+func (w *Writer) persist(ctx context.Context, call func(context.Context) error) error {
+	wait, spent := firstWait, time.Duration(0)
 	for {
-		err := call()
+		begun := time.Now()
+		err := w.within(ctx, w.Patience-spent, call)
+		spent += time.Since(begun)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -218,15 +221,24 @@ func (w *Writer) persist(ctx context.Context, call func() error) error {
 		if answer, ok := errors.AsType[*statusError](err); ok && answer.retryAfter > pause {
 			pause = min(answer.retryAfter, serverWait)
 		}
-		if w.Patience > 0 && waited+pause > w.Patience {
+		if spent += pause; w.Patience > 0 && spent >= w.Patience {
 			return fmt.Errorf("write to %v: %w: %w", w.Target, ErrAway, err)
 		}
 		if err := w.wait(ctx, pause); err != nil {
 			return err
 		}
-		waited += pause
 		wait = min(2*wait, longWait)
 	}
+}
+
+// within makes a call that takes no longer than what is left of the patience, but a short one's.
+func (w *Writer) within(ctx context.Context, left time.Duration, call func(context.Context) error) error {
+	if w.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(left, leastTime))
+		defer cancel()
+	}
+	return call(ctx)
 }
 
 // explain turns the server's final answer into what a user can act on.
@@ -236,12 +248,12 @@ func (w *Writer) explain(err error) error {
 	case err == nil, !ok, answer.aboutLines():
 		return err
 	case answer.code == http.StatusUnauthorized || answer.code == http.StatusForbidden:
-		who := "without a user"
-		if w.Target.User != "" {
-			who = fmt.Sprintf("user %q", w.Target.User)
+		if w.Target.User == "" {
+			return fmt.Errorf("write to %v without a user: %w: %w; name one by --user, and its password by "+
+				"--password-file (InfluxDB 2.x: any user, and the token is the password)", w.Target, ErrAccess, err)
 		}
-		return fmt.Errorf("write to %v as %s: %w: %w; check user and password (InfluxDB 2.x: the token is "+
-			"the password)", w.Target, who, ErrAccess, err)
+		return fmt.Errorf("write to %v as user %q: %w: %w; check user and password (InfluxDB 2.x: the token is "+
+			"the password)", w.Target, w.Target.User, ErrAccess, err)
 	}
 	if answer.noDatabase() {
 		return fmt.Errorf("write to %v: %w: user %q may not make it; make it as an administrator and grant WRITE "+

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -150,6 +151,32 @@ func TestPatienceEnds(t *testing.T) {
 	}
 	if sum > time.Minute || sum < 20*time.Second {
 		t.Errorf("waited %v in all, patience is a minute", sum)
+	}
+}
+
+// silent is a network that drops what it is given.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// Where nothing refuses a connection, and nothing answers, each try would take its full time.
+func TestPatienceEndsWithoutAnyAnswer(t *testing.T) {
+	for patience, most := range map[time.Duration]time.Duration{time.Nanosecond: leastTime, 5 * time.Second: leastTime,
+		time.Minute: time.Minute + leastTime} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &Writer{Target: Target{URL: "http://192.0.2.1:8086", Database: "field"}, Patience: patience,
+				Client: &http.Client{Transport: silent{}}}
+			begun := time.Now()
+			if err := w.Prepare(t.Context()); !errors.Is(err, ErrAway) {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(begun); took > most || took < patience/2 {
+				t.Errorf("it took %v, patience is %v", took, patience)
+			}
+		})
 	}
 }
 
