@@ -2,14 +2,20 @@ package cmd
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
@@ -196,6 +202,59 @@ func TestCollectRefuses(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(runs, "log", "run.json")); err == nil {
 			t.Errorf("%.40q: left a run behind", data)
+		}
+	}
+}
+
+// A log is published like any run: its node's own clock dates it, and it is found under the run's name.
+func TestACollectedLogIsPublished(t *testing.T) {
+	const wallNs = 1_790_000_000_000_000_000 // when the node was booted
+	record := func(seq uint64, b wire.Body) []byte {
+		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: seq,
+			TBootNs: int64(seq) * 1e9}, Body: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(line, '\n')
+	}
+	log := slices.Concat(record(1, &wire.Clock{Peer: "car", OwnWallOffsetNs: new(int64(wallNs))}),
+		record(2, &wire.GPS{Mode: 3, Connected: true}))
+	// A phone's has no clock but its receiver's.
+	phone := logOf(t, "phone", "e1", 3)
+	runs, _, err := collect(t, map[string][]byte{"car": log, "phone": phone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points bytes.Buffer
+	db := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/write" {
+			return
+		}
+		body, err := gzip.NewReader(r.Body)
+		if err == nil {
+			_, err = io.Copy(&points, body)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer db.Close()
+	var out bytes.Buffer
+	root := Root()
+	root.SetArgs([]string{"publish", filepath.Join(runs, "log"), "--influx", db.URL})
+	root.SetOut(&out)
+	if err := root.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), "5 records") {
+		t.Errorf("%v, and it says\n%s", err, &out)
+	}
+	for _, want := range []string{
+		"fm_clock,node=car,peer=car,run=log seq=1i,t_boot_ns=1000000000i,offset_ns=0i,uncertainty_ns=0i,rtt_ns=0i," +
+			"wall_offset_ns=0i,own_wall_offset_ns=1790000000000000000i,exchanges=0i 1790000001000000001\n",
+		"fm_gps,node=car,run=log seq=2i,t_boot_ns=2000000000i,mode=3i,connected=true 1790000002000000002\n",
+		"fm_gps,node=phone,run=log seq=3i,t_boot_ns=3000000000i,mode=3i,",
+		fmt.Sprintf(" %d\n", time.Date(2026, 5, 1, 10, 0, 2, 3, time.UTC).UnixNano()),
+	} {
+		if !strings.Contains(points.String(), want) {
+			t.Errorf("no point %s in\n%s", want, &points)
 		}
 	}
 }

@@ -27,7 +27,8 @@ const rebootSlack = 10 * time.Minute
 //     attempt that began before it on that node (by the record's number), else
 //     by the next one;
 //   - the controller and the emulated field share one clock, which the first
-//     estimate of the attempt tells.
+//     estimate of the attempt tells;
+//   - a log that nodes kept by themselves has no estimates: see ownClock.
 type dating struct {
 	estimates map[part][]estimate     // in the order in which they were made
 	first     map[part]int64          // the node's boot clock at its first record of the attempt
@@ -35,6 +36,7 @@ type dating struct {
 	ownFirst  *estimate               // the earliest of all
 	began     map[spool][]mark        // in the order of the spool
 	sealed    map[wire.TrialKey]bool
+	logs      map[spool]*ownClock // nil: the run is no log
 }
 
 // estimate dates a node's records: wall time is boot clock + wallNs.
@@ -108,9 +110,24 @@ func (d *dating) begin(k wire.TrialKey, h wire.Header) {
 	})
 }
 
+// learnLog takes in a record of a log.
+func (d *dating) learnLog(h wire.Header, body wire.Body) {
+	s := spool{h.Node, h.Epoch}
+	if d.logs[s] == nil {
+		d.logs[s] = &ownClock{}
+	}
+	d.logs[s].learn(h, body)
+}
+
 // offset is wall time minus boot clock for a record from the file of attempt k.
 // With final nothing more will be learnt.
 func (d *dating) offset(h wire.Header, k wire.TrialKey, final bool) (int64, answer) {
+	if d.logs != nil {
+		if c := d.logs[spool{h.Node, h.Epoch}]; c != nil {
+			return c.offset(h)
+		}
+		return 0, never
+	}
 	if h.Node == controllerNode || h.Node == archive.FieldNode {
 		return d.ownOffset(k, final)
 	}

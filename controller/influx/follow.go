@@ -25,6 +25,7 @@ import (
 // poll belongs to one goroutine, send to another.
 type follower struct {
 	dir     string
+	logOf   string // name of a run that was made of nodes' own logs, whose records bear none
 	writer  Writer
 	cursor  *cursor // nil: everything is sent, and nothing noted
 	log     *slog.Logger
@@ -242,8 +243,14 @@ func (f *follower) study(found []recordFile) error {
 		p := f.files[r.rel]
 		var err error
 		switch {
+		case f.logOf != "":
+			err = f.learn(p, f.dating.learnLog)
 		case r.node == controllerNode && !r.late:
-			err = f.learn(p)
+			err = f.learn(p, func(h wire.Header, body wire.Body) {
+				if c, ok := body.(*wire.Clock); ok {
+					f.dating.learn(p.key, h, c)
+				}
+			})
 		case r.inAttempt() && !p.begun:
 			err = f.begin(p)
 		}
@@ -251,19 +258,20 @@ func (f *follower) study(found []recordFile) error {
 			return fmt.Errorf("read %s: %w", r.rel, err)
 		}
 	}
+	for _, c := range f.dating.logs {
+		c.settle()
+	}
 	return nil
 }
 
-// learn looks through the controller's records for clock estimates.
-func (f *follower) learn(p *progress) error {
+// learn looks through a file's new records for what they tell of clocks.
+func (f *follower) learn(p *progress, take func(wire.Header, wire.Body)) error {
 	end, err := lines(f.dir, p.rel, p.learnt, p.size, func(line []byte, _ int64) error {
 		var r wire.Record
 		if r.UnmarshalJSON(line) != nil {
 			return nil // counted when it is sent
 		}
-		if c, ok := r.Body.(*wire.Clock); ok {
-			f.dating.learn(p.key, r.Header, c)
-		}
+		take(r.Header, r.Body)
 		return nil
 	})
 	p.learnt = end
@@ -313,6 +321,9 @@ func (f *follower) take(p *progress, line []byte, final bool) (stop bool, err er
 	if err != nil {
 		f.miss(func(s *Summary) { s.Damaged++ })
 		return false, nil
+	}
+	if f.logOf != "" {
+		r.Header.Run = f.logOf
 	}
 	offset, when := f.dating.offset(r.Header, p.key, final)
 	switch {

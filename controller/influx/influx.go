@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
@@ -70,6 +71,9 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 		return Summary{}, fmt.Errorf("publish %q: %w", dir, err)
 	}
 	f := newFollower(dir, w, nil)
+	if a, err := archive.Read(dir); err == nil && a.Info().Place == archive.PlaceLog {
+		f.logOf, f.dating.logs = a.Info().Run, map[spool]*ownClock{}
+	}
 	if err := f.run(ctx, publishers, f.send, func(ctx context.Context) error { return f.poll(ctx, true) }); err != nil {
 		return f.summary(), fmt.Errorf("publish %q: %w", dir, err)
 	}
