@@ -64,12 +64,23 @@ type influxSender struct {
 }
 
 // run sends until ctx ends, and then what is left, for a while.
+//
+// It is an error that the database refuses the log when that begins: somebody is there, who can mend it.
 func (s *influxSender) run(ctx context.Context) error {
-	if err := s.writer.Prepare(ctx); err != nil && ctx.Err() == nil {
+	away, tell := false, s.writer.Outage
+	s.writer.Outage = func(err error) {
+		away = true
+		tell(err)
+	}
+	err := s.writer.Prepare(ctx)
+	if err != nil && ctx.Err() == nil && !away {
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+		if err == nil {
+			err = s.pass(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			// The log goes on: what it is for is the disk.
 			fmt.Fprintf(os.Stderr, "no more records go to influxdb; they are on disk, from number %d: %v\n", s.after+1,
 				err)
@@ -79,8 +90,7 @@ func (s *influxSender) run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), influxGrace)
 	defer cancel()
-	err := errors.Join(s.spool.Sync(last), s.pass(last))
-	if err != nil {
+	if err := errors.Join(s.spool.Sync(last), s.pass(last)); err != nil {
 		return fmt.Errorf("send the last records to influxdb (they are on disk, from number %d): %w", s.after+1, err)
 	}
 	return nil

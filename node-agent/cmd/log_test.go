@@ -1,11 +1,16 @@
 package cmd
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
 )
 
@@ -62,5 +67,29 @@ func TestAResumedLogSaysWhatIsLost(t *testing.T) {
 	}
 	if walls == 0 {
 		t.Error("no record tells where the wall clock stands, and so none would of a step")
+	}
+}
+
+// A database that refuses the log when it begins ends it, for somebody is there to read why. One that was away then and
+// refuses it later, on the road, does not.
+func TestALogOutlivesADatabaseThatRefusesIt(t *testing.T) {
+	for away, want := range map[int64]error{0: influx.ErrAccess, 1: nil} {
+		var calls atomic.Int64
+		db := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if calls.Add(1) <= away {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		defer db.Close()
+		c := LogCommand()
+		c.SetArgs([]string{"--node", "car", "--dir", t.TempDir(), "--interface", "lo", "--gpsd", "127.0.0.1:9",
+			"--for-s", "3", "--influx", db.URL})
+		c.SetOut(&strings.Builder{})
+		c.SilenceErrors, c.SilenceUsage = true, true
+		if err := c.ExecuteContext(t.Context()); !errors.Is(err, want) || calls.Load() <= away {
+			t.Errorf("away for %d of %d calls: %v, want %v", away, calls.Load(), err, want)
+		}
 	}
 }
