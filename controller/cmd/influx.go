@@ -55,6 +55,9 @@ func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (f
 		if sent.RefusedN > 0 {
 			log.Warn("influxdb refused records, which its panels lack", "run", dir, "records", sent.RefusedN)
 		}
+		for node, n := range sent.Undated {
+			log.Warn("influxdb lacks records whose time nothing tells", "run", dir, "node", node, "records", n)
+		}
 		if err != nil { // an interrupt is one, too: the run may be complete, and waiting for the database only
 			log.Warn("influxdb does not have everything; `fieldmesh publish` brings the rest", "run", dir, "error", err)
 		}

@@ -65,7 +65,8 @@ type answer int
 const (
 	dated answer = iota
 	notYet
-	never
+	never    // by what is known at the end; a later Tail may know better
+	hopeless // whatever may still come
 )
 
 func newDating() *dating {
@@ -198,8 +199,11 @@ func (d *dating) neighbour(h wire.Header, own wire.TrialKey, final bool) (int64,
 				return e.wallNs, dated
 			}
 		}
-		if len(all) == 0 && !d.settled(m.key, final) {
+		if !d.settled(m.key, final) {
 			return 0, notYet
+		}
+		if len(all) > 0 {
+			return 0, hopeless // it is of a boot before this attempt's, and so before that of any later one
 		}
 	}
 	return 0, unless(final)

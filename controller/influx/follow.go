@@ -300,39 +300,45 @@ func (f *follower) read(ctx context.Context, p *progress, final bool) error {
 		// the attempts that began before it beside it by now.
 		limit = min(limit, p.seen)
 	}
+	held := false
 	_, err := lines(f.dir, p.rel, p.read, limit, func(line []byte, end int64) error {
-		stop, err := f.take(p, line, final)
-		if err != nil {
+		when, err := f.take(p, line, final)
+		switch {
+		case err != nil:
 			return err
-		}
-		if stop {
+		case when == notYet:
 			return errStop
+		case when == never && f.cursor != nil:
+			// A later Tail may know better, so the cursor must not pass the record. What follows is sent all the same,
+			// and again by that Tail.
+			held = true
 		}
-		p.read = end
-		f.pending.ends[p.rel] = end
+		if !held {
+			p.read = end
+			f.pending.ends[p.rel] = end
+		}
 		return f.flushFull(ctx)
 	})
 	return err
 }
 
-// take adds one record to the pending batch; stop says that it has to wait.
-func (f *follower) take(p *progress, line []byte, final bool) (stop bool, err error) {
+// take adds one record to the pending batch, if it can be dated.
+func (f *follower) take(p *progress, line []byte, final bool) (answer, error) {
 	r, err := f.encoder.Parse(line)
 	if err != nil {
 		f.miss(func(s *Summary) { s.Damaged++ })
-		return false, nil
+		return dated, nil
 	}
 	if f.logOf != "" {
 		r.Header.Run = f.logOf
 	}
 	offset, when := f.dating.offset(r.Header, p.key, final)
-	switch {
-	case when == notYet, when == never && f.cursor != nil:
-		// A later Tail may know better, so the cursor must not pass the record.
-		return true, nil
-	case when == never:
+	switch when {
+	case notYet:
+		return notYet, nil
+	case never, hopeless:
 		f.miss(func(s *Summary) { s.Undated[r.Header.Node]++ })
-		return false, nil
+		return when, nil
 	}
 	grown, err := f.encoder.Append(f.pending.lines, r, offset)
 	switch {
@@ -343,9 +349,9 @@ func (f *follower) take(p *progress, line []byte, final bool) (stop bool, err er
 	default:
 		f.pending.lines = grown
 		f.pending.points++
-		return false, f.target(r.Header, offset)
+		return dated, f.target(r.Header, offset)
 	}
-	return false, nil
+	return dated, nil
 }
 
 func (f *follower) miss(note func(*Summary)) {
@@ -356,7 +362,7 @@ func (f *follower) miss(note func(*Summary)) {
 
 // flush hands the pending batch to the sender, and waits while that is behind.
 func (f *follower) flush(ctx context.Context) error {
-	if len(f.pending.ends) == 0 && len(f.pending.resulted) == 0 {
+	if len(f.pending.lines) == 0 && len(f.pending.ends) == 0 && len(f.pending.resulted) == 0 {
 		return nil
 	}
 	select {

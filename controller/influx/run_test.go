@@ -256,6 +256,39 @@ func TestTailSendsWhatPublishSends(t *testing.T) {
 	}
 }
 
+// A record that nothing dates holds back none behind it: not while the run goes where the next attempt shows that it is
+// of an earlier boot, and not at the end where it is of a spool of which there is no attempt.
+func TestATailPassesWhatNothingDates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*wire.Header)
+		final  bool
+	}{
+		"of a boot before the first attempt": {func(h *wire.Header) { h.TBootNs += 7 * 86400 * second }, false},
+		"of a spool without an attempt":      {func(h *wire.Header) { h.Epoch = "another" }, true},
+	} {
+		a := newRun(t, 2)
+		s := &scripted{seq: map[string]uint64{}, nowNs: 1000 * second}
+		h := s.header("car", 0)
+		c.change(&h)
+		appendAll(t, a, "car", []wire.Record{{Header: h, Body: &wire.GPS{Mode: 3}}})
+		for _, step := range []step{s.records("car", 0, 3), s.clocks(1), s.records("car", 1, 2), s.decide(1),
+			s.records("car", 0, 2)} {
+			step(t, a)
+		}
+		d := &database{points: map[string]int{}}
+		session(t, a.Dir(), d, 3, c.final)
+		want, sum := published(t, a.Dir())
+		if sum.Undated["car"] != 1 || sum.Points != 3+2+2+2 {
+			t.Errorf("%s: published %+v", name, sum)
+		}
+		for p := range want {
+			if d.points[p] == 0 {
+				t.Errorf("%s: the tail did not send %s", name, p)
+			}
+		}
+	}
+}
+
 // session is one life of a tail: some polls, ended by a failed write or not.
 func session(t *testing.T, dir string, d *database, polls int, final bool) {
 	t.Helper()
