@@ -122,3 +122,70 @@ func TestALinkToATrialShowsItsCurves(t *testing.T) {
 		}
 	}
 }
+
+// A campaign of several weekends is one: what was accepted before the range of time in view is not left to be driven.
+// Another run of the same name, which would be counted with it, is told.
+func TestACampaignIsCountedWhole(t *testing.T) {
+	const month = int64(30 * 86400e9)
+	first := int64(1_790_000_000e9)
+	d := newInfluxd(t)
+	write := func(format string, args ...any) {
+		t.Helper()
+		if refused, err := d.prepare().Write(t.Context(), fmt.Appendf(nil, format, args...)); err != nil ||
+			len(refused) > 0 {
+			t.Fatal(refused, err)
+		}
+	}
+	const result = "fm_result,run=r,trial=%d,attempt=1,section=A,speed=14,variant=cubic,routing=aodv accepted=1i,counts=1i,planned_trials=3i," +
+		"outcome=\"accepted\",place=\"road\",begun=%q,throughput_bps=%de6,window_ms=10000i %d\n"
+	write(result, 1, "monday", 2, first)
+	write(result, 2, "monday", 4, first+40*month/30)
+	now := first + 41*month/30
+	fill := dashboards.Macros(map[string]string{"run": "r", "other": "r"}, fmt.Sprint(now-month), fmt.Sprint(now), "1h")
+	for panel, want := range map[string]string{
+		"campaign/Accepted A": "sum 2", "campaign/Left A": "max_sum 1", "campaign/Runs of this name A": "count 1",
+		"campaign/Mean throughput by speed and section A": "throughput_bps 3000000",
+		"results/$outcome by $factor A":                   "mean 3000000",
+		"compare/Both runs A":                             "throughput_bps 3000000",
+		"compare/Mean throughput by speed A":              "throughput_bps 3000000",
+	} {
+		column, value, _ := strings.Cut(want, " ")
+		if rows := d.panel(panel, fill); len(rows) != 1 || fmt.Sprint(rows[0][column]) != value {
+			t.Errorf("%s shows %v, want %s", panel, rows, want)
+		}
+	}
+	for panel, want := range map[string]int{"campaign/Attempts A": 2, "results/Attempts A": 2,
+		"campaign/Throughput against speed A": 2, "compare/Throughput against speed A": 2} {
+		if rows := d.panel(panel, fill); len(rows) != want {
+			t.Errorf("%s has %d rows, want %d", panel, len(rows), want)
+		}
+	}
+	write(result, 1, "tuesday", 9, now)
+	if rows := d.panel("campaign/Runs of this name A", fill); len(rows) != 1 || fmt.Sprint(rows[0]["count"]) != "2" {
+		t.Errorf("of two runs of one name it shows %v", rows)
+	}
+}
+
+// A log that nodes kept by themselves has no trials, and can be chosen and drawn all the same.
+func TestALogIsDrawn(t *testing.T) {
+	d := newInfluxd(t)
+	if refused, err := d.prepare().Write(t.Context(), []byte("fm_gps,run=log-1,node=phone "+
+		"seq=1i,lat_deg=52,lon_deg=13,speed_mps=10 1000000001\n")); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	all, err := dashboards.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := dashboards.Macros(map[string]string{"run": "log-1"}, "1000000000", "1999999999", "1s")
+	for _, board := range all {
+		if rows := d.admin(fill.Replace(board.Variables[0].Text)); len(rows) != 1 || rows[0]["value"] != "log-1" {
+			t.Errorf("%s offers the runs %v", board.Name, rows)
+		}
+	}
+	for panel, column := range map[string]string{"live/Speed A": "last", "map/Tracks, coloured by throughput A": "lat_deg"} {
+		if rows := d.panel(panel, fill); len(rows) != 1 || rows[0][column] == nil {
+			t.Errorf("%s has %v", panel, rows)
+		}
+	}
+}

@@ -245,6 +245,9 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		"planned_trials": len(info.Plan.Trials), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 		"window_ms": int(math.Ceil(t.DurationS * 1e3)),
 	}
+	if info.Shard == nil {
+		fields["begun"] = info.CreatedWall.UTC().Format(time.RFC3339Nano)
+	}
 	if s.Verdict.Outcome == wire.Accepted {
 		fields["accepted"] = 1
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -75,6 +76,7 @@ func TestResultsAreTheMetrics(t *testing.T) {
 			",factor_car_unit=" + trial.Factors["car_unit"] + ",",
 			"speed=" + metrics.Number(*trial.SpeedMps),
 			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + string(d.Outcome) + `"`, `place="bench"`, "planned_trials=4i",
+			`,begun="` + a.Info().CreatedWall.UTC().Format(time.RFC3339Nano) + `",`,
 			",window_ms=10000i,",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
 			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
@@ -313,7 +315,7 @@ func TestAShardTellsTheWholeRunsTrials(t *testing.T) {
 			t.Errorf("%d results in a shard of 12 ÷ 3 trials", len(got))
 		}
 		for _, line := range got {
-			if !strings.Contains(line, ",planned_trials=12i") {
+			if !strings.Contains(line, ",planned_trials=12i") || strings.Contains(line, "begun=") {
 				t.Errorf("a shard has %s", line)
 			}
 		}

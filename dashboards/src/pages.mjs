@@ -3,7 +3,7 @@ import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
 import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, toResult, trials, variable } from "./parts.mjs";
-import { attempts, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
+import { attempts, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, results as ofResults, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
 const tested = `"node" =~ /^$node$/`;
@@ -101,14 +101,15 @@ function fleet() {
 function campaign() {
   const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
   const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
-  const d = page(pages.campaign, "Fieldmesh: campaign", "Every judged attempt of a run: throughput against speed, and TCP variant by routing protocol.")
+  const d = page(pages.campaign, "Fieldmesh: campaign", "Every judged attempt of a run, whatever the range of time: throughput against speed, and TCP variant by routing protocol.")
     .refresh("30s").time({ from: "now-30d", to: "now" })
     .withVariable(runs()).withVariable(sections())
-    .withPanel(number("Accepted", "none", [target(tally(`sum("accepted")`))], { w: 5, none: "0", h: 4, steps: [{ value: 0, color: "green" }] }))
+    .withPanel(number("Accepted", "none", [target(tally(`sum("accepted")`))], { none: "0", h: 4, steps: [{ value: 0, color: "green" }] }))
     .withPanel(number("Left", "none", [target(tally(`max("planned_trials") - sum("accepted")`))], { w: 4, h: 4, description: "Trials of the plan without an accepted attempt; those given up among them." }))
-    .withPanel(number("Rejected attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'rejected'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "orange" }] }))
-    .withPanel(number("Failed attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'failed'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "red" }] }))
-    .withPanel(number("Interrupted attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'interrupted'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "orange" }], description: "Ended from outside: they use up none of a trial's attempts." }))
+    .withPanel(number("Rejected attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'rejected'`))], { none: "0", h: 4, steps: [{ value: 1, color: "orange" }] }))
+    .withPanel(number("Failed attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'failed'`))], { none: "0", h: 4, steps: [{ value: 1, color: "red" }] }))
+    .withPanel(number("Interrupted attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'interrupted'`))], { none: "0", h: 4, steps: [{ value: 1, color: "orange" }], description: "Ended from outside: they use up none of a trial's attempts." }))
+    .withPanel(number("Runs of this name", "none", [target(tally(`count(distinct("begun"))`))], { h: 4, steps: [{ value: 2, color: "red" }], description: "By when they were begun. More than one: the database has another run of this name, and every number here is of both." }))
     .withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["section", "unit"], { where: `${counted} AND "section" =~ /^$section$/` }), { format: "table" })], x, y, ["section", "unit"],
       { w: 16, h: 12, description: "One point for each accepted attempt, by section and by the hardware in the car. Speed and distance may go together: the report takes them apart as far as the course allows." }))
     .withPanel(matrix("Mean throughput by speed and section", cells("throughput_bps", "speed", "section"), "throughput_bps", "speed", "section", { w: 8, h: 12, unit: "bps", description: "Of accepted attempts, target speed in m/s down, section across. Intervals and tests are in the report." }));
@@ -136,11 +137,10 @@ function campaign() {
 /** Compare: two runs side by side, a rehearsal and the road for instance. */
 function compare() {
   const of = (query, name) => query.replaceAll("$run$", `$${name}$`);
-  const d = page(pages.compare, "Fieldmesh: compare", "Two runs side by side, a rehearsal and the road for instance. The time range has to hold both.")
-    .withVariable(variable("run", "run", "fm_trial", { multi: false }))
-    .withVariable(variable("other", "with", "fm_trial", { tag: "run", multi: false }))
+  const d = page(pages.compare, "Fieldmesh: compare", "Two runs side by side, a rehearsal and the road for instance. Curves show what lies in the range of time.")
+    .withVariable(runs()).withVariable(runs("other", "with"))
     .withVariable(trials()).withVariable(flows());
-  const both = `("run" =~ /^$run$/ OR "run" =~ /^$other$/) AND $timeFilter`;
+  const both = `("run" =~ /^$run$/ OR "run" =~ /^$other$/)`;
   d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("counts") AS "results", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "run"`, { format: "table" })],
     { w: 24, h: 5, description: "Means over the accepted attempts of each run, calibration passes left out.", units: { throughput_bps: "bps", rtt_mean_ms: "ms", signal_mean_dbm: "suffix: dBm", distance_mean_m: "lengthm" }, transformations: order(["run", "place"], ["Time"]) }));
   const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
@@ -164,10 +164,10 @@ function compare() {
 function results() {
   const spread = (by) =>
     `SELECT count("$outcome") AS "attempts", mean("$outcome") AS "mean", stddev("$outcome") AS "standard_deviation", min("$outcome") AS "least", max("$outcome") AS "greatest" ` +
-    `FROM "fm_result" WHERE ${ofRun} AND ${counted} GROUP BY ${by.map((tag) => `"${tag}"`).join(", ")}`;
+    `FROM "fm_result" WHERE ${ofResults} AND ${counted} GROUP BY ${by.map((tag) => `"${tag}"`).join(", ")}`;
   const description = "Of the attempts that count. A standard deviation is that of single attempts; intervals and tests are in the report.";
   const units = Object.fromEntries(["mean", "standard_deviation", "least", "greatest"].map((name) => [name, "sishort"]));
-  return page(pages.results, "Fieldmesh: results", "The results of a run: any outcome by any factor of the campaign, alone and by a second one.")
+  return page(pages.results, "Fieldmesh: results", "The results of a run, whatever the range of time: any outcome by any factor of the campaign, alone and by a second one.")
     .refresh("30s").time({ from: "now-30d", to: "now" })
     .withVariable(runs()).withVariable(factor("factor", "by", "section")).withVariable(factor("second", "and by", "variant"))
     .withVariable(outcomes([

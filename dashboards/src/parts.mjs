@@ -27,7 +27,8 @@ export function page(uid, title, description) {
 
 /** variable lets the reader choose among a tag's values. */
 export function variable(name, label, measurement, { tag = name, where = "", multi = true, regex = "" } = {}) {
-  const query = `SHOW TAG VALUES FROM "${measurement}" WITH KEY = "${tag}"${where && ` WHERE ${where}`}`;
+  const from = [measurement].flat().map((m) => `"${m}"`).join(", ");
+  const query = `SHOW TAG VALUES FROM ${from} WITH KEY = "${tag}"${where && ` WHERE ${where}`}`;
   const v = new dashboard.QueryVariableBuilder(name)
     .label(label)
     .datasource(source)
@@ -69,7 +70,8 @@ export function outcomes(list) {
     .current({ selected: true, text, value });
 }
 
-export const runs = () => variable("run", "run", "fm_trial", { multi: false });
+/** runs are those with trials, and nodes' own logs, which have none. */
+export const runs = (name = "run", label = "run") => variable(name, label, ["fm_trial", "fm_gps"], { tag: "run", multi: false });
 export const trials = () => variable("trial", "trial", "fm_trial", { where: `"run" =~ /^$run$/` });
 export const nodes = () => variable("node", "node", "fm_trial", { where: `"run" =~ /^$run$/` });
 export const sections = () => variable("section", "section", "fm_result", { where: `"run" =~ /^$run$/` });

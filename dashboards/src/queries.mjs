@@ -9,6 +9,9 @@ export const source = { type: "influxdb", uid: "${source}" };
 const chosen = `"run" =~ /^$run$/ AND "trial" =~ /^$trial$/ AND $timeFilter`;
 const ofRun = `"run" =~ /^$run$/ AND $timeFilter`;
 
+/** Results are of the whole run, one point for each attempt: a range of time that begins after its first day would count what is done as left. */
+const results = `"run" =~ /^$run$/`;
+
 /** target is a query as a builder of the SDK wants it. */
 export function target(query, { alias = "", format = "time_series", refId = "A" } = {}) {
   const built = { refId, datasource: source, rawQuery: true, query, resultFormat: format, ...(alias && { alias }) };
@@ -76,7 +79,7 @@ export const counted = `"counts" = 1`;
 const view = `"window_ms" * 2 + 60000 AS "view_ms"`;
 
 /** attempts are results as rows, each with the tags that are asked for; linked are those with a link to their trial. */
-export function attempts(fields, tags, { where = "", filter = ofRun, linked = false } = {}) {
+export function attempts(fields, tags, { where = "", filter = results, linked = false } = {}) {
   const more = where && ` AND ${where}`;
   const by = tags.length ? ` GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}` : "";
   return `SELECT ${[...fields.map((f) => `"${f}"`), ...(linked ? [view] : [])].join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
@@ -84,12 +87,12 @@ export function attempts(fields, tags, { where = "", filter = ofRun, linked = fa
 
 /** cells are the mean of a field over the attempts that count, or how many have it, by two tags. */
 export function cells(field, row, column, { as = field, of = "mean" } = {}) {
-  return `SELECT ${of}("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND ${counted} AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
+  return `SELECT ${of}("${field}") AS "${as}" FROM "fm_result" WHERE ${results} AND ${counted} AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
 }
 
 /** tally is one number of the campaign. */
 export function tally(what, where = "") {
-  return `SELECT ${what} FROM "fm_result" WHERE ${ofRun}${where && ` AND ${where}`}`;
+  return `SELECT ${what} FROM "fm_result" WHERE ${results}${where && ` AND ${where}`}`;
 }
 
-export { chosen, ofRun };
+export { chosen, ofRun, results };

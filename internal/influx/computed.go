@@ -69,6 +69,8 @@ func result() Measurement {
 			text("outcome", "accepted, rejected, failed or interrupted"),
 			text("reason", "why not accepted; empty for an accepted one"),
 			text("place", "rehearsal, road or bench"),
+			text("begun", "when the run was begun, by the controller's clock, in UTC: tells runs of one name apart; "+
+				"absent for a shard of a run"),
 			text("pass", "calibration; absent for an attempt that answers the campaign's question"),
 			integer("planned_trials", "", "trials of the plan, those of all shards together"),
 			integer("window_ms", "ms", "length of the measuring window by the plan, rounded up"),

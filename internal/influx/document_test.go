@@ -90,6 +90,8 @@ or from ` + "`fieldmesh-agent log`" +
 - The timestamp is UTC in nanoseconds: the node's boot clock, put on the controller's wall clock by the clock estimate of the
   attempt (without one: by that of the attempt before it on the same node). So all nodes of a run stand on one time axis. Its last three digits are
   the record's number modulo 1000: two records of one instant stay two points, and a record that is sent twice stays one.
+- A log that nodes kept by themselves has no such estimates: each node's own wall clock dates it, or GPS, where that
+  shows the wall clock to be wrong and in a phone's log. Its run is the one that ` + "`fieldmesh collect`" + ` made of it.
 - A text is at most 8 KiB; control characters in it become spaces.
 
 ## On every point
