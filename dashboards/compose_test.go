@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 type service struct {
@@ -84,11 +86,19 @@ func TestComposeFile(t *testing.T) {
 }
 
 // The script gives every variable that the file insists on, to its owner only,
-// new ones each time, and leaves those that are there.
+// new ones each time, and leaves those that are there. What it tells to type, as README does, names the database's user
+// and a file with its password alone.
 func TestSecrets(t *testing.T) {
 	raw, err := os.ReadFile("docker-compose.yml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	const publish = "    fieldmesh publish RUN --influx http://127.0.0.1:8086 --user fieldmesh --password-file " +
+		"dashboards/.influx-password\n"
+	page, err := os.ReadFile("README.md")
+	if err != nil || !strings.Contains(string(page), publish) ||
+		!strings.Contains(string(raw), "INFLUXDB_ADMIN_USER: fieldmesh\n") {
+		t.Errorf("README.md does not tell to type%s%v", publish, err)
 	}
 	wanted := map[string]bool{}
 	for _, m := range regexp.MustCompile(`[^$]\$\{([A-Z_]+)`).FindAllStringSubmatch(string(raw), -1) {
@@ -105,7 +115,8 @@ func TestSecrets(t *testing.T) {
 		if err := os.WriteFile(path, script, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("bash", path, generation).CombinedOutput(); err != nil {
+		if out, err := exec.Command("bash", path, generation).CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), publish) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, ".env"))
@@ -121,6 +132,10 @@ func TestSecrets(t *testing.T) {
 			if len(given[name]) < 16 {
 				t.Errorf("%s: %s is %q", generation, name, given[name])
 			}
+		}
+		if password, err := influx.ReadPassword(filepath.Join(dir, ".influx-password")); err != nil ||
+			password != given["INFLUX_SECRET"] {
+			t.Errorf("%s: the password file has another secret than .env (%v)", generation, err)
 		}
 		if seen[given["INFLUX_SECRET"]] || seen[given["GRAFANA_PASSWORD"]] {
 			t.Errorf("%s: a secret came twice", generation)

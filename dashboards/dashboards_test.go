@@ -15,7 +15,7 @@ import (
 
 var (
 	quoted   = regexp.MustCompile(`"([^"]+)"`)
-	from     = regexp.MustCompile(`FROM "(fm_[a-z0-9_]+)"`)
+	from     = regexp.MustCompile(`FROM ((?:(?:, )?"fm_[a-z0-9_]+")+)`)
 	aliases  = regexp.MustCompile(`AS "([^"]+)"`)
 	variable = regexp.MustCompile(`\$([a-z]+)\b`)
 )
@@ -70,13 +70,16 @@ func TestQueriesNameOnlyWhatTheSchemaHas(t *testing.T) {
 				t.Errorf("%s, %s: no measurement in %s", d.Name, q.Name, q.Text)
 				continue
 			}
-			names := known(t, measured[1])
-			for _, a := range aliases.FindAllStringSubmatch(q.Text, -1) {
-				names = append(names, a[1])
-			}
-			for _, n := range quoted.FindAllStringSubmatch(q.Text, -1) {
-				if !slices.Contains(names, n[1]) && !strings.HasPrefix(n[1], "$") {
-					t.Errorf("%s, %s: %s has no %q", d.Name, q.Name, measured[1], n[1])
+			asked := quoted.FindAllStringSubmatch(measured[1], -1)
+			for _, m := range asked {
+				names := known(t, m[1])
+				for _, a := range slices.Concat(asked, aliases.FindAllStringSubmatch(q.Text, -1)) {
+					names = append(names, a[1])
+				}
+				for _, n := range quoted.FindAllStringSubmatch(q.Text, -1) {
+					if !slices.Contains(names, n[1]) && !strings.HasPrefix(n[1], "$") {
+						t.Errorf("%s, %s: %s has no %q", d.Name, q.Name, m[1], n[1])
+					}
 				}
 			}
 			for _, v := range variable.FindAllStringSubmatch(q.Text, -1) {
