@@ -5,6 +5,7 @@ package influx
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +80,8 @@ func TestALinkToATrialShowsItsCurves(t *testing.T) {
 		"counts=1i,throughput_bps=8e6,window_ms=%di %d\n", (closed-opened)/ms, opened)
 	for at := opened; at < closed; at += 100 * ms {
 		points = fmt.Appendf(points, "fm_tcp,run=r,trial=7,attempt=1,node=b,flow=bulk,stream=1 "+
-			"bytes_received=%di,retransmits_total=%di %d\n", (at-opened)/ms*1000, (at-opened)/ms/500, at)
+			"t_boot_ns=%di,bytes_received=%di,retransmits_total=%di %d\n", at-opened, (at-opened)/ms*1000,
+			(at-opened)/ms/500, at)
 	}
 	d := newInfluxd(t)
 	if refused, err := d.prepare().Write(t.Context(), points); err != nil || len(refused) > 0 {
@@ -186,6 +188,64 @@ func TestALogIsDrawn(t *testing.T) {
 	for panel, column := range map[string]string{"live/Speed A": "last", "map/Tracks, coloured by throughput A": "lat_deg"} {
 		if rows := d.panel(panel, fill); len(rows) != 1 || rows[0][column] == nil {
 			t.Errorf("%s has %v", panel, rows)
+		}
+	}
+}
+
+// A rate is that of the time in which the counter was seen to grow, however the panel's intervals lie: two streams of
+// 40 kbit/s each, in windows of 10 s, are 80 kbit/s in every view that shows them.
+func TestRatesAreTheSameInEveryView(t *testing.T) {
+	const ms, begun = int64(1e6), int64(1_790_000_000e9)
+	var points []byte
+	for trial := range int64(6) {
+		opened := begun + trial*14_300*ms // nothing comes for 4.3 s
+		for at := int64(0); at < 10_000; at += 100 {
+			for stream := range 2 {
+				points = fmt.Appendf(points, "fm_tcp,run=r,trial=%d,attempt=1,node=b,flow=bulk,stream=%d "+
+					"t_boot_ns=%di,bytes_received=%di,retransmits_total=%di %d\n", trial+1, stream, opened-begun+at*ms, at*5,
+					at/100, opened+at*ms)
+			}
+			sent := at * 10
+			if at >= 9700 { // the interface came up again
+				sent -= 97_000
+			}
+			points = fmt.Appendf(points, "fm_interface,run=r,trial=%d,attempt=1,node=b,interface=wlan0 "+
+				"t_boot_ns=%di,tx_bytes=%di,rx_bytes=%[3]di %d\n", trial+1, opened-begun+at*ms, sent, opened+at*ms)
+			if at%500 == 400 { // the radio did not answer
+				points = fmt.Appendf(points, "fm_survey,run=r,trial=%d,attempt=1,node=b t_boot_ns=%di,queue_drops=0i %d\n",
+					trial+1, opened-begun+at*ms, opened+at*ms)
+				continue
+			}
+			points = fmt.Appendf(points, "fm_survey,run=r,trial=%d,attempt=1,node=b t_boot_ns=%di,busy_ms=%d %d\n",
+				trial+1, opened-begun+at*ms, at/4, opened+at*ms)
+		}
+		points = fmt.Appendf(points, "fm_tcp,run=r,trial=%d,attempt=1,node=b,flow=bulk,stream=0,edge=open "+
+			"t_boot_ns=%di,bytes_received=0i %d\n", trial+1, opened-begun+ms, opened+ms)
+	}
+	d := newInfluxd(t)
+	if refused, err := d.prepare().Write(t.Context(), points); err != nil || len(refused) > 0 {
+		t.Fatal(refused, err)
+	}
+	want := map[string]float64{"live/Throughput A": 80_000, "compare/Throughput, $run A": 80_000,
+		"live/Retransmissions A": 20, "live/Channel busy A": 25,
+		"fleet/Sent and received on the tested interface A": 10_000}
+	for _, interval := range []int64{100, 250, 1000, 2000, 5000, 10_000, 20_000} {
+		fill := dashboards.Macros(map[string]string{"run": "r", "other": "r"}, fmt.Sprint(begun-30_000*ms),
+			fmt.Sprint(begun+120_000*ms), fmt.Sprintf("%dms", interval))
+		for curve, want := range want {
+			shown := 0
+			for _, row := range d.panel(curve, fill) {
+				if row["sum"] == nil {
+					continue
+				}
+				shown++
+				if got, err := row["sum"].(json.Number).Float64(); err != nil || math.Abs(got-want) > want/1e6 {
+					t.Errorf("%s by %d ms: %v, want %v", curve, interval, row["sum"], want)
+				}
+			}
+			if shown == 0 && interval <= 5000 {
+				t.Errorf("%s by %d ms: nothing is drawn", curve, interval)
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@ import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
 import { cloud, curves, factor, flows, join, list, marks, matrix, nodes, number, order, outcomes, page, pages, runs, sections, toLive, toResult, trials, variable } from "./parts.mjs";
-import { attempts, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, results as ofResults, rows, source, tally, target, throughput } from "./queries.mjs";
+import { attempts, between, cells, chosen, counted, dataOnly, heard, lastOf, mean, newest, ofRun, rate, rateShown, results as ofResults, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
 const tested = `"node" =~ /^$node$/`;
@@ -15,7 +15,7 @@ function live() {
   for (const m of marks()) d.annotation(m);
   return d
     .withPanel(curves("Throughput", "bps", [target(throughput, { alias: "$tag_flow at $tag_node" })],
-      { w: 16, h: 10, min: 0, description: "Unique payload that the receiver's kernel delivered (growth of tcp_info.bytes_received). A sender's curve stays at zero." }))
+      { w: 16, h: 10, min: 0, description: `Unique payload that the receiver's kernel delivered (growth of tcp_info.bytes_received). A sender's curve stays at zero. ${rateShown}` }))
     .withPanel(curves("Speed", "velocityms", [
       target(newest("fm_gps", "speed_mps", ["node"], { where: tested }), { alias: "$tag_node" }),
       target(newest("fm_truth", "speed_mps", ["of"]), { alias: "$tag_of in the emulated field", refId: "B" }),
@@ -24,12 +24,12 @@ function live() {
     ], { w: 8, h: 10, min: 0, band: ["band from", "band to"], description: "Over ground, by GPS; a fix shows once. In a rehearsal the emulated field's truth beside it. Shaded: the band by which the trial is judged." }))
     .withPanel(curves("Round-trip time", "µs", [target(mean("fm_tcp", "rtt_us", ["node", "flow"], { where: `${dataOnly} AND ${tested} AND "rtt_us" > 0` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0, description: "As the kernel smooths it. Before its handshake is over a socket has none." }))
     .withPanel(curves("Congestion window", "segments", [target(newest("fm_tcp", "cwnd_segments", ["node", "flow", "stream"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow/$tag_stream at $tag_node" })], { w: 8, min: 0 }))
-    .withPanel(curves("Retransmissions", "segments/s", [target(rate("fm_tcp", "retransmits_total", ["node", "flow"], ["stream", "trial", "attempt"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
+    .withPanel(curves("Retransmissions", "segments/s", [target(rate("fm_tcp", "retransmits_total", ["node", "flow"], ["stream", "trial", "attempt"], { where: `${between} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0, description: rateShown }))
     .withPanel(curves("Signal", "suffix: dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: `${tested} AND ${heard}` }), { alias: "$tag_peer at $tag_node" })], { w: 8, description: "Of peers that were heard within 300 ms." }))
     .withPanel(curves("Radio bit rate", "Mbits", [target(newest("fm_station", "tx_bitrate_mbps", ["node", "peer"], { where: tested }), { alias: "$tag_node to $tag_peer" })], { w: 8, min: 0 }))
-    .withPanel(curves("Channel busy", "percent", [target(rate("fm_survey", "busy_ms", ["node"], ["trial", "attempt"], { factor: " / 10", where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, max: 100, description: "Share of time in which the radio found the channel busy." }))
+    .withPanel(curves("Channel busy", "percent", [target(rate("fm_survey", "busy_ms", ["node"], ["trial", "attempt"], { times: 0.1, where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, max: 100, description: `Share of time in which the radio found the channel busy. ${rateShown}` }))
     .withPanel(curves("Hops", "hops", [target(newest("fm_route", "hops", ["node", "destination"], { where: tested }), { alias: "$tag_node to $tag_destination" })], { w: 8, min: 0, points: true, description: "Of the kernel's routes, where the routing protocol tells." }))
-    .withPanel(curves("Routing packets", "packets/s", [target(rate("fm_routing", "packets_sent", ["node"], ["protocol", "trial", "attempt"], { where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, description: "What each routing daemon sent, by its own count." }))
+    .withPanel(curves("Routing packets", "packets/s", [target(rate("fm_routing", "packets_sent", ["node"], ["protocol", "trial", "attempt"], { where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, description: `What each routing daemon sent, by its own count. ${rateShown}` }))
     .withPanel(curves("Frames lost", "frames/s", [target(`SELECT count("seq") FROM "fm_loss" WHERE ${chosen} GROUP BY time(1s), "cause" fill(none)`, { alias: "$tag_cause" })], { w: 8, min: 0, points: true, description: "By cause; only an emulated radio tells. On a real one see Retransmissions." }))
     .withPanel(curves("Age of the GPS fix", "ms", [target(newest("fm_gps", "fix_age_ms", ["node"], { where: tested }), { alias: "$tag_node" })], { w: 12, min: 0, limit: 1500, description: "More than 1500 ms: the fix is stale, and the trial will be judged so." }))
     .withPanel(curves("Lateness of timed loops", "percentunit", [target(newest("fm_lateness", "sum_s", ["node", "source"], { factor: ' / last("window_s")' }), { alias: "$tag_source at $tag_node" })], { w: 12, min: 0, points: true, description: "Share of the window in which a loop was behind. A rehearsed trial is rejected when the medium's is above the campaign's lateness_share_max (1 % in those that are shipped)." }));
@@ -38,7 +38,7 @@ function live() {
 /** Map: where the nodes drove, coloured by what the flow got there. */
 function map() {
   const position = `SELECT last("lat_deg") AS "lat_deg", last("lon_deg") AS "lon_deg", last("speed_mps") AS "speed_mps" FROM "fm_gps" WHERE ${chosen} GROUP BY time(1s), "node" fill(none)`;
-  const delivered = throughput.replaceAll("$__interval", "1s").replace('sum("grown") * 8', 'sum("grown") * 8 AS "throughput_bps"').replaceAll(`, "node", "flow" fill(null)`, ` fill(none)`);
+  const delivered = throughput.replaceAll("$__interval", "1s").replace(/(?<=^SELECT )\S+ \* \d+/, '$& AS "throughput_bps"').replaceAll(`, "node", "flow" fill(null)`, ` fill(none)`);
   const layer = new common.MapLayerOptionsBuilder()
     .type("markers").name("nodes")
     .location(new common.FrameGeometrySourceBuilder().mode(common.FrameGeometrySourceMode.Coords).latitude("lat_deg").longitude("lon_deg"))
@@ -88,7 +88,7 @@ function fleet() {
     .withPanel(curves("Sent and received on the tested interface", "Bps", [
       target(rate("fm_interface", "tx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node sent" }),
       target(rate("fm_interface", "rx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node received", refId: "B" }),
-    ], { w: 12, min: 0 }))
+    ], { w: 12, min: 0, description: rateShown }))
     .withPanel(list("Agents", [target(lastOf("fm_provenance", ["agent", "kernel", "arch", "machine", "tested_interface", "driver"]), { format: "table" })], { w: 24, h: 6, transformations: order([], ["Time", "record"]) }))
     .withPanel(curves("Battery", "percent", [target(newest("fm_machine", "battery_percent", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, min: 0, max: 100, description: "Of nodes that have one." }))
     .withPanel(curves("Temperature", "celsius", [target(newest("fm_machine", "temperature_c", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, description: "Of the hottest zone, where the kernel tells one." }))
@@ -148,15 +148,15 @@ function compare() {
   d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: counted }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
   d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
   const signal = newest("fm_station", "signal_dbm", ["node", "peer"], { where: heard });
-  const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: dataOnly });
-  for (const [title, unit, query, alias] of [
-    ["Throughput", "bps", throughput, "$tag_flow at $tag_node"],
+  const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: between });
+  for (const [title, unit, query, alias, description = ""] of [
+    ["Throughput", "bps", throughput, "$tag_flow at $tag_node", rateShown],
     ["Speed", "velocityms", newest("fm_gps", "speed_mps", ["node"]), "$tag_node"],
     ["Signal", "suffix: dBm", signal, "$tag_peer at $tag_node"],
-    ["Retransmissions", "segments/s", retransmitted, "$tag_node"],
+    ["Retransmissions", "segments/s", retransmitted, "$tag_node", rateShown],
   ])
     for (const name of ["run", "other"])
-      d.withPanel(curves(`${title}, $${name}`, unit, [target(of(query, name), { alias })], { w: 12 }));
+      d.withPanel(curves(`${title}, $${name}`, unit, [target(of(query, name), { alias })], { w: 12, description }));
   return d;
 }
 

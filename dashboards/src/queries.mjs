@@ -31,24 +31,32 @@ export function mean(measurement, field, tags, { factor = "", where = "", filter
 }
 
 /**
- * rate is the growth of a counter per second, summed over what lies below the
- * tags: a counter belongs to one socket or radio, and starts anew with it.
+ * rate is the growth of a counter per second of its node's clock, from an interval's last sample to the next one's,
+ * summed over what lies below the tags: a counter belongs to one socket or radio, and starts anew with it. Divided by
+ * the interval's length instead, what a counter grew by in a part of an interval would be too little. A counter's first
+ * interval has no rate, so that of counters which follow each other two are never summed.
  */
-export function rate(measurement, field, tags, below, { factor = "", where = "", filter = chosen } = {}) {
+export function rate(measurement, field, tags, below, { times = 1, where = "", filter = chosen } = {}) {
   const inner = [...tags, ...below].map((t) => `, "${t}"`).join("");
   const outer = tags.map((t) => `, "${t}"`).join("");
   const more = where && ` AND ${where}`;
   return (
-    `SELECT sum("grown")${factor} FROM (SELECT non_negative_derivative(last("${field}"), 1s) AS "grown" FROM "${measurement}" ` +
-    `WHERE ${filter}${more} GROUP BY time($__interval)${inner} fill(none)) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(null)`
+    `SELECT sum("grown") * ${1e9 * times} FROM (SELECT non_negative_derivative(last("${field}"), 1s) / non_negative_derivative(last("t_boot_ns"), 1s) AS "grown" FROM "${measurement}" ` +
+    `WHERE ${filter}${more} AND "${field}" >= 0 GROUP BY time($__interval)${inner} fill(none)) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(null)`
   );
 }
+
+/** rateShown is what a panel of rates says beside what it shows. */
+export const rateShown = "A trial shows little or nothing where an interval of the view is as long as its window: choose a narrower range.";
 
 /** data sockets: iperf3's control connection is not the measured flow. */
 export const dataOnly = `"stream" != 'control' AND "flow" =~ /^$flow$/`;
 
+/** between leaves the samples of a socket's beat: those at the window's edges are series of their own. */
+export const between = `${dataOnly} AND "edge" = ''`;
+
 /** throughput is what the receiving kernel delivered, in bit/s. */
-export const throughput = rate("fm_tcp", "bytes_received", ["node", "flow"], ["stream", "trial", "attempt"], { factor: " * 8", where: dataOnly });
+export const throughput = rate("fm_tcp", "bytes_received", ["node", "flow"], ["stream", "trial", "attempt"], { times: 8, where: between });
 
 /** heard leaves samples of a peer that was heard within 300 ms: a radio tells a silent peer's last signal for as long as it knows the peer. */
 export const heard = `"inactive_ms" <= 300`;
