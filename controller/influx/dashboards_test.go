@@ -185,7 +185,8 @@ func TestALogIsDrawn(t *testing.T) {
 			t.Errorf("%s offers the runs %v", board.Name, rows)
 		}
 	}
-	for panel, column := range map[string]string{"live/Speed A": "last", "map/Tracks, coloured by throughput A": "lat_deg"} {
+	for panel, column := range map[string]string{"live/Speed A": "last",
+		"map/Tracks, coloured by throughput A": "lat_deg"} {
 		if rows := d.panel(panel, fill); len(rows) != 1 || rows[0][column] == nil {
 			t.Errorf("%s has %v", panel, rows)
 		}
@@ -202,8 +203,8 @@ func TestRatesAreTheSameInEveryView(t *testing.T) {
 		for at := int64(0); at < 10_000; at += 100 {
 			for stream := range 2 {
 				points = fmt.Appendf(points, "fm_tcp,run=r,trial=%d,attempt=1,node=b,flow=bulk,stream=%d "+
-					"t_boot_ns=%di,bytes_received=%di,retransmits_total=%di %d\n", trial+1, stream, opened-begun+at*ms, at*5,
-					at/100, opened+at*ms)
+					"t_boot_ns=%di,bytes_received=%di,retransmits_total=%di %d\n", trial+1, stream,
+					opened-begun+at*ms, at*5, at/100, opened+at*ms)
 			}
 			sent := at * 10
 			if at >= 9700 { // the interface came up again
@@ -212,8 +213,8 @@ func TestRatesAreTheSameInEveryView(t *testing.T) {
 			points = fmt.Appendf(points, "fm_interface,run=r,trial=%d,attempt=1,node=b,interface=wlan0 "+
 				"t_boot_ns=%di,tx_bytes=%di,rx_bytes=%[3]di %d\n", trial+1, opened-begun+at*ms, sent, opened+at*ms)
 			if at%500 == 400 { // the radio did not answer
-				points = fmt.Appendf(points, "fm_survey,run=r,trial=%d,attempt=1,node=b t_boot_ns=%di,queue_drops=0i %d\n",
-					trial+1, opened-begun+at*ms, opened+at*ms)
+				points = fmt.Appendf(points, "fm_survey,run=r,trial=%d,attempt=1,node=b "+
+					"t_boot_ns=%di,queue_drops=0i %d\n", trial+1, opened-begun+at*ms, opened+at*ms)
 				continue
 			}
 			points = fmt.Appendf(points, "fm_survey,run=r,trial=%d,attempt=1,node=b t_boot_ns=%di,busy_ms=%d %d\n",

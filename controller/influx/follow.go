@@ -264,7 +264,7 @@ func (f *follower) study(found []recordFile) error {
 	return nil
 }
 
-// learn looks through a file's new records for what they tell of clocks.
+// learn looks through a file's new records for what they say about clocks.
 func (f *follower) learn(p *progress, take func(wire.Header, wire.Body)) error {
 	end, err := lines(f.dir, p.rel, p.learnt, p.size, func(line []byte, _ int64) error {
 		var r wire.Record

@@ -8,16 +8,16 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// ownClock dates the records of a log that a node kept by itself, of one spool: by what the log tells of the node's
-// wall clock, and a phone's, which tells nothing of it, by the times of its receiver's fixes. All of one life of the
-// logging program has one date, so that a step of the wall clock moves no record.
+// ownClock dates the records of one spool of a log that a node kept by itself: by the node's wall clock, which the log
+// records, and a phone's log, which does not, by the times of its receiver's fixes. All records of one life of the
+// logging program have the same offset, so that a step of the wall clock moves none.
 type ownClock struct {
-	told  []telling // in the order of their numbers, once settled
+	told  []reading // in the order of their numbers, once settled
 	fixes []int64   // UTC minus boot clock, by each fix
 }
 
-// telling is what a record says of the wall clock.
-type telling struct {
+// reading is where a record has the wall clock.
+type reading struct {
 	seq    uint64
 	bootNs int64
 	begins bool   // a life of the program
@@ -26,7 +26,7 @@ type telling struct {
 
 // learn takes in a record of the spool.
 func (c *ownClock) learn(h wire.Header, body wire.Body) {
-	t := telling{seq: h.Seq, bootNs: h.TBootNs}
+	t := reading{seq: h.Seq, bootNs: h.TBootNs}
 	switch b := body.(type) {
 	case *wire.Clock:
 		if b.Peer != h.Node || b.OwnWallOffsetNs == nil {
@@ -58,10 +58,10 @@ func wallOf(b *wire.WallClock) *int64 {
 	return &b.OwnWallOffsetNs
 }
 
-// settle gives every telling of a life what the last of it knows: a wall clock is set right, not wrong. The first, of
-// which is not known whether anybody had set the clock, counts where there is no other.
+// settle gives every reading of a life the offset of its last one: who sets a wall clock sets it right. The first does
+// not say whether anybody has set the clock, and counts only where there is no other.
 func (c *ownClock) settle() {
-	slices.SortStableFunc(c.told, func(a, b telling) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortStableFunc(c.told, func(a, b reading) int { return cmp.Compare(a.seq, b.seq) })
 	for i := len(c.told) - 1; i > 0; i-- {
 		before, t := &c.told[i-1], c.told[i]
 		if !t.begins && (before.begins || t.wallNs != nil) {
@@ -71,14 +71,16 @@ func (c *ownClock) settle() {
 	slices.Sort(c.fixes)
 }
 
-// offset is wall time minus boot clock for a record: as the telling before or after it, whichever is nearer by the boot
-// clock, for a life's first records precede its first telling.
+// offset is wall time minus boot clock for a record, by the reading before it or the one after it, whichever is nearer
+// by the boot clock: a life's first records come before its first reading.
 func (c *ownClock) offset(h wire.Header) (int64, answer) {
 	if len(c.told) == 0 && len(c.fixes) > 0 {
 		return c.fixes[len(c.fixes)/2], dated // the median: a fix may be late, or its date wrong
 	}
-	next, _ := slices.BinarySearchFunc(c.told, h.Seq+1, func(t telling, seq uint64) int { return cmp.Compare(t.seq, seq) })
-	var nearest *telling
+	next, _ := slices.BinarySearchFunc(c.told, h.Seq+1, func(t reading, seq uint64) int {
+		return cmp.Compare(t.seq, seq)
+	})
+	var nearest *reading
 	for i := max(next-1, 0); i < min(next+1, len(c.told)); i++ {
 		t := &c.told[i]
 		if nearest == nil || apart(t.bootNs, h.TBootNs) < apart(nearest.bootNs, h.TBootNs) {

@@ -6,7 +6,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What a log tells of its clocks dates all of one life of the program, and no record of another.
+// A log's readings of its clocks date all of one life of the program, and no record of another.
 func TestALogIsDatedByItsOwnClock(t *testing.T) {
 	const gps = 100_000_000 // uncertainty
 	type told struct {
