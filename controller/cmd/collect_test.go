@@ -246,6 +246,15 @@ func TestACollectedLogIsPublished(t *testing.T) {
 	if err := root.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), "5 records") {
 		t.Errorf("%v, and it says\n%s", err, &out)
 	}
+	if runs, _, err = collect(t, map[string][]byte{"log": record(1, &wire.Event{Level: "info", Text: "x"})}); err != nil {
+		t.Fatal(err)
+	}
+	root = Root()
+	root.SetArgs([]string{"publish", filepath.Join(runs, "log"), "--influx", db.URL})
+	root.SetOut(io.Discard)
+	if err := root.ExecuteContext(t.Context()); !errors.Is(err, errUnmet) {
+		t.Errorf("of a log that nothing dates: %v", err)
+	}
 	for _, want := range []string{
 		"fm_clock,node=car,peer=car,run=log seq=1i,t_boot_ns=1000000000i,offset_ns=0i,uncertainty_ns=0i,rtt_ns=0i," +
 			"wall_offset_ns=0i,own_wall_offset_ns=1790000000000000000i,exchanges=0i 1790000001000000001\n",

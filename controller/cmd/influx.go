@@ -14,7 +14,7 @@ import (
 
 // startPatience is how long the start of a run waits for its database. One that
 // is away then may come back: only a wrong password or address ends the start.
-const startPatience = 5 * time.Second
+const startPatience = 10 * time.Second
 
 // influxFlags name an InfluxDB. The password is never on the command line.
 type influxFlags struct {

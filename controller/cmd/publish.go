@@ -52,7 +52,8 @@ func publish(ctx context.Context, runs, given string, db influxFlags, patience t
 	if err = errors.Join(explainRun(runs, given, err), printPublished(out, s, w.Target.String())); err != nil {
 		return err
 	}
-	if s.RefusedN+s.Damaged+s.Unreckoned > 0 || len(s.Undated) > 0 {
+	nothing := s.Points+s.Results == 0 && len(s.Undated) > 0
+	if s.RefusedN+s.Damaged+s.Unreckoned > 0 || nothing {
 		return unmet{fmt.Errorf("publish %s: %s has not all of it; what it lacks is named above", given, w.Target)}
 	}
 	return nil

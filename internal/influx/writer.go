@@ -23,7 +23,9 @@ const (
 	longWait   = 30 * time.Second
 	serverWait = 5 * time.Minute // longest Retry-After that is obeyed
 	callTime   = 30 * time.Second
-	leastTime  = 5 * time.Second // for a call, however short the patience
+	// leastTime is for a call, however short the patience: a name server that does not answer takes 5 s
+	// before the next is asked (resolv.conf(5), timeout).
+	leastTime = 10 * time.Second
 	// refusedMax bounds how many lines of one batch are looked for one by one:
 	// a server that refuses everything has another reason than the lines.
 	refusedMax = 50
