@@ -244,8 +244,7 @@ func (e *Engine) admit(ctx context.Context, k wire.TrialKey) (*attempt, error) {
 func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{engine: e, key: k, trial: t, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		ready: make(chan struct{}), state: wire.StateLoaded, detail: "arming",
-		toStart: t.Gate.AtStart && t.Initiator == e.cfg.Node, start: make(chan goOrder, 1)}
+		ready: make(chan struct{}), state: wire.StateLoaded, detail: "arming", start: make(chan goOrder, 1)}
 	for _, f := range t.Traffic {
 		// Other client ports at every attempt: those of the last one may still be in TIME_WAIT.
 		f.ClientPort += (k.Attempt - 1) * max(f.Streams, 1)

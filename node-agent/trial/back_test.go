@@ -79,7 +79,7 @@ func TestTheDriverIsToldTheWayWhileRoutingIsTried(t *testing.T) {
 		car.gps.northM.Store(at.northM)
 		await(t, at.told, func() bool {
 			v, err := car.View(ctx, plan.Run, 0)
-			return err == nil && v.Detail == at.told
+			return err == nil && v.Detail == at.told && v.ToStart == (at.northM != 10)
 		})
 	}
 	car.route.set("")

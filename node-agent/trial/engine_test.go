@@ -625,6 +625,34 @@ func TestSamePlanMayComeWithOtherControlAddresses(t *testing.T) {
 	wantCode(t, err, wire.CodeConflict)
 }
 
+// Who watches the view learns that nothing more comes, and that the run is taken up again.
+func TestTheViewTellsThatTheRunHasEnded(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	view := func(r *rig) wire.CampaignView {
+		v, err := r.View(ctx, plan.Run, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if view(car).Ended {
+		t.Error("it has ended before it began")
+	}
+	if _, err := car.End(ctx, holder, plan.Run); err != nil {
+		t.Fatal(err)
+	}
+	ended := view(car)
+	if !ended.Ended || !view(newRig(t, "car", car.dir, testnet.FreePort(t))).Ended {
+		t.Errorf("its end is not told, or not after a restart: %+v", ended)
+	}
+	if _, err := car.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	if v := view(car); v.Ended || v.Version == ended.Version {
+		t.Errorf("that it is taken up is not told, or not to who waits for a change: %+v", v)
+	}
+}
+
 // The shards of a run bear one name, and may be driven on the same nodes, one after the other.
 func TestAShardThatIsDoneGivesWayToAnother(t *testing.T) {
 	car, _, plan := pair(t, 2)

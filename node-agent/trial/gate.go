@@ -49,7 +49,7 @@ func (a *attempt) initiate() {
 // comesBack has the initiator arm when its car may have yet to come back.
 func (a *attempt) comesBack() *gate.Back {
 	e := a.engine
-	b := &gate.Back{NowNs: e.deps.Clock.BootNs, Tell: func(detail string) { a.tellWait(detail, true) },
+	b := &gate.Back{NowNs: e.deps.Clock.BootNs, Tell: a.tellWait,
 		Fix: func() wire.GPS { fix, _ := e.deps.GPS.Last(); return fix },
 		Log: e.deps.Log.With("trial", a.key.Trial, "attempt", a.key.Attempt)}
 	if a.trial.Initiator == e.cfg.Node {
@@ -72,8 +72,11 @@ func (a *attempt) tellWait(detail string, toStart bool) {
 	e := a.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.detail != detail && (a.state == wire.StateArmed || a.state == wire.StateLoaded) {
+	if (a.detail != detail || a.toStart != toStart) && a.waits() {
 		a.detail, a.toStart = detail, toStart
 		e.bump()
 	}
 }
+
+// waits reports whether the attempt is not under way yet; its engine's mu is held.
+func (a *attempt) waits() bool { return a.state == wire.StateArmed || a.state == wire.StateLoaded }

@@ -91,7 +91,10 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 			return wire.CampaignView{}, err
 		case same:
 			err = cmp.Or(e.deps.Spool.Reopen(plan.Run), e.readdress(plan))
-			e.ended = e.ended && err != nil
+			if e.ended && err == nil {
+				e.ended = false
+				e.bump()
+			}
 			return e.view(), err
 		case !e.untouched() && !(e.ended && journal.GivesWay(*e.plan, e.verdicts, plan)):
 			return wire.CampaignView{}, refuse(wire.CodeConflict,
@@ -203,14 +206,14 @@ func (e *Engine) holds(run string) error {
 // view is the standing of the run; e.mu is held.
 func (e *Engine) view() wire.CampaignView {
 	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: wire.StateLoaded,
-		Detail: e.holdsOff(), Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
+		Detail: e.holdsOff(), Trials: []wire.TrialView{}, Position: e.deps.Spool.Position(), Ended: e.ended}
 	if e.lastKey != nil {
 		v.State, v.Current = wire.StateKept, e.lastKey
 	}
 	if a := e.current; a != nil {
 		k := a.key
 		v.State, v.Detail, v.Current = a.state, a.detail, &k
-		v.ToStart = a.toStart && a.state == wire.StateArmed
+		v.ToStart = a.toStart && a.waits()
 	}
 	for n, vs := range e.verdicts {
 		v.Trials = append(v.Trials, wire.TrialView{Number: n, Attempts: append([]wire.Verdict{}, vs...)})

@@ -140,7 +140,7 @@ func (a *attempt) awaitRouting(ctx context.Context, returns bool) error {
 		return err
 	}
 	if !returns {
-		a.tellWait("waiting for routing", a.trial.Gate.AtStart)
+		a.tellWait("waiting for routing", false)
 	}
 	within, until := limit, int64(0)
 	ask := func(joins bool, most time.Duration) error {

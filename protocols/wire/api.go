@@ -107,7 +107,8 @@ type CampaignView struct {
 	Position SpoolPosition `json:"position"` // newest durable record
 	Live     *Live         `json:"live,omitempty"`
 	Places   []Place       `json:"places,omitempty"`   // of the other nodes, as the controller told last
-	ToStart  bool          `json:"to_start,omitempty"` // it is armed, and the car has yet to stand at its start
+	ToStart  bool          `json:"to_start,omitempty"` // it is armed or arms, and the car has yet to stand at its start
+	Ended    bool          `json:"ended,omitempty"`    // paused or ended: nothing begins until a controller takes it up
 }
 
 // TrialView is one trial's standing.

@@ -67,7 +67,7 @@ func bodies() map[string]any {
 				{Number: 2, Attempts: []wire.Verdict{}}}, Position: position,
 			Live: &wire.Live{SpeedMps: p(13.9), TrackDeg: p(87.5), FixMode: 3, ThroughputBps: p(18.4e6),
 				RemainingS: p(6.5)},
-			Places: []wire.Place{samplePlace()},
+			Places: []wire.Place{samplePlace()}, Ended: true,
 		},
 		"schedule": p(samplePlan().Schedule()),
 		"wifi_reading": &wire.WiFiReading{AgeMs: 2.5, RenewedWithinMs: 500, SignalDbm: p(-61.0),

@@ -25,8 +25,9 @@ type Back struct {
 	Gate  *Gate // nil: the car is not this node's
 	NowNs func() int64
 	Fix   func() wire.GPS
-	Tell  func(detail string) // where the car is to go, and why the last try failed
-	Log   *slog.Logger
+	// Tell is told where the car is to go, and why the last try failed, and whether it has yet to come to its start.
+	Tell func(detail string, toStart bool)
+	Log  *slog.Logger
 
 	returns  bool   // when it was looked at last
 	why      string // the last try failed
@@ -91,9 +92,9 @@ func (b *Back) look() bool {
 	returns, detail := b.Gate.Returns(b.NowNs(), b.Fix())
 	switch {
 	case returns:
-		b.Tell(detail + b.why)
+		b.Tell(detail+b.why, true)
 	case b.returns && b.Gate.Started():
-		b.Tell("stay at the start until the trial is armed")
+		b.Tell("stay at the start until the trial is armed", false)
 	}
 	b.returns = returns
 	return returns

@@ -24,16 +24,17 @@ type comingBack struct {
 	atM      float64
 	speedMps float64
 	told     string
+	toStart  bool
 }
 
 func comesBack() *comingBack {
 	c := &comingBack{atM: 1000, speedMps: 8}
 	now := func() int64 { return time.Now().UnixNano() }
 	c.Back = Back{Gate: New(outbound("depart", wire.Gate{AtStart: true}), now()), NowNs: now, Fix: c.fix,
-		Log: slog.New(slog.DiscardHandler), Tell: func(detail string) {
+		Log: slog.New(slog.DiscardHandler), Tell: func(detail string, toStart bool) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.told = detail
+			c.told, c.toStart = detail, toStart
 		}}
 	return c
 }
@@ -82,7 +83,10 @@ func TestTheCarIsFollowedWhileArmingIsTried(t *testing.T) {
 		if got := c.goes(30, 5); got != "stop at the start" {
 			t.Errorf("at the start the driver is told %q", got)
 		}
-		if got := c.goes(10, 0); got != "stay at the start until the trial is armed" {
+		if !c.toStart {
+			t.Error("the car is not said to have yet to stand there")
+		}
+		if got := c.goes(10, 0); got != "stay at the start until the trial is armed" || c.toStart {
 			t.Errorf("who stands there is told %q", got)
 		}
 		c.goes(200, 8)

@@ -75,6 +75,7 @@ data class CampaignView(
     val live: Live? = null,
     val places: List<Place> = emptyList(),
     @SerialName("to_start") val toStart: Boolean = false,
+    val ended: Boolean = false,
 )
 
 /** Where a node was, for a person to look at; not a record. */
