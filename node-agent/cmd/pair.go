@@ -30,6 +30,9 @@ func PairCommand() *cobra.Command {
 			return err
 		}
 		node := joins.Node{Name: cfg.Node, Listen: cfg.Listen, KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid}
+		if cfg.AppKey != "" {
+			node.Interface = cfg.Interface
+		}
 		controller, err := pair(c, bundle, node)
 		if err != nil {
 			return err

@@ -34,6 +34,17 @@ func Bind(iface string) func(network, address string, raw syscall.RawConn) error
 	}
 }
 
+// BindToNeighbours binds the sockets of a net.Dialer to an interface where who is called is in one of its networks.
+// Where this program may not bind sockets, the routes have them.
+func BindToNeighbours(iface string) func(network, address string, raw syscall.RawConn) error {
+	return func(network, address string, raw syscall.RawConn) error {
+		if to, err := netip.ParseAddrPort(address); err == nil && isNeighbour(iface, to.Addr().Unmap()) {
+			_ = Bind(iface)(network, address, raw)
+		}
+		return nil
+	}
+}
+
 // UDP is a socket for IPv4 whose datagrams to neighbours on an interface leave by it; others go as the routes have it.
 type UDP struct {
 	*net.UDPConn

@@ -10,16 +10,22 @@ import (
 	"net"
 	"net/http"
 
+	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 )
 
 // dial connects and completes the handshake: whoever is there holds the key
-// whose hash the code carries, or nothing has been said to him.
-func dial(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
-	var dialer net.Dialer
+// whose hash the code carries, or nothing has been said to him. Neighbours on the
+// interface are called over it, where one is named.
+func dial(ctx context.Context, iface, address string, config *tls.Config) (*tls.Conn, error) {
+	dialer := net.Dialer{Control: link.BindToNeighbours(iface)}
 	plain, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w; is the code still shown, and does this node reach that address?", err)
+		hint := ""
+		if iface != "" { // a phone may not let it bind a socket
+			hint = " In a Wi-Fi without internet, switch a phone's mobile data off until it is paired."
+		}
+		return nil, fmt.Errorf("%w; is the code still shown, and does this node reach that address?%s", err, hint)
 	}
 	conn := tls.Client(plain, config)
 	if deadline, ok := ctx.Deadline(); ok {

@@ -28,8 +28,11 @@ type Node struct {
 	Name    string // as in its configuration
 	Listen  string // host:port of its API; the host may be empty
 	KeysDir string
-	UID     int // the user that the network face runs as owns the keys
-	GID     int
+	// The interface by which neighbours are called, whatever the routes say, as Android's lead elsewhere from a Wi-Fi
+	// without internet; empty: none
+	Interface string
+	UID       int // the user that the network face runs as owns the keys
+	GID       int
 }
 
 // Join makes this node's key, shows it to the controller of the code, and keeps
@@ -47,7 +50,7 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 	if err != nil {
 		return "", err
 	}
-	reply, controller, err := ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name,
+	reply, controller, err := n.ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name,
 		Role: wire.RoleNode, Listen: n.Listen})
 	if err != nil {
 		return "", fmt.Errorf("pair with the controller at %s: %w", code.Address, err)
@@ -116,11 +119,11 @@ func (n Node) vacant() error {
 }
 
 // ask makes the one call, and returns the pin of who answered.
-func ask(ctx context.Context, code pairing.Code, own keys.Identity, request pairing.Request) (reply pairing.Reply,
-	controller string, err error) {
+func (n Node) ask(ctx context.Context, code pairing.Code, own keys.Identity,
+	request pairing.Request) (reply pairing.Reply, controller string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	conn, err := dial(ctx, code.Address, pairing.ClientTLS(own, code))
+	conn, err := dial(ctx, n.Interface, code.Address, pairing.ClientTLS(own, code))
 	if err != nil {
 		return reply, "", err
 	}
