@@ -42,6 +42,6 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 		}
 		text += " Agents were " + strings.Join(parts, "; ") + "."
 	}
-	return &Threat{"Several versions of Fieldmesh had a part in it", text + " What they emulate, measure and judge by " +
-		"may differ."}, ""
+	return &Threat{"Several versions of Fieldmesh had a part in it", text +
+		" What they emulate, measure and judge by may differ."}, ""
 }
