@@ -498,7 +498,7 @@ func (c Claim) lacking(of pooled) string {
 	if len(of.trials) == 0 {
 		return ""
 	}
-	missing := Condition{}
+	missing, everywhere := Condition{}, " in every repetition"
 	var several []string
 	for _, fact := range slices.Sorted(maps.Keys(c.Where)) {
 		if slices.Contains(c.Each, fact) {
@@ -508,13 +508,18 @@ func (c Claim) lacking(of pooled) string {
 			several = append(several, fact)
 		}
 		for _, v := range c.Where[fact] {
-			if !slices.ContainsFunc(of.trials, Condition{fact: {v}}.holds) {
-				missing[fact] = append(missing[fact], v)
+			one := Condition{fact: {v}}
+			if slices.ContainsFunc(of.trials, one.holds) {
+				continue
+			}
+			missing[fact] = append(missing[fact], v)
+			if !slices.ContainsFunc(of.asked, one.holds) {
+				everywhere = ""
 			}
 		}
 	}
 	if len(missing) > 0 {
-		return missing.String()
+		return missing.String() + everywhere
 	}
 	all := slices.DeleteFunc(c.Where.each(several), func(one Condition) bool {
 		return c.But != nil && one.within(c.But)

@@ -132,6 +132,16 @@ func TestAMeanIsOfEveryCombination(t *testing.T) {
 			t.Errorf("%q of %v: %s, %s", k.where, k.cells, got.Verdict, got.Parts[0].Test)
 		}
 	}
+	// A value that a repetition lacks is not told as one that nobody asked.
+	part := with("1 50", "5 50")
+	part = slices.DeleteFunc(part, func(t Trial) bool { return t.Repetition == 2 && t.Facts["speed_max_mps"] == "5" })
+	speeds, _, _ := readCondition("speed_max_mps=1|5")
+	left := Decide(Claim{Metric: "m", Where: speeds, A: Condition{"variant": {"vegas"}},
+		B: Condition{"variant": {"reno"}}, Relation: More}, part, interval)
+	if left.Verdict != Undecided || !strings.HasSuffix(left.Parts[0].Test, "; without 1 cell that a repetition lacks; "+
+		"not asked of 5 m/s in every repetition") {
+		t.Errorf("%+v", left)
+	}
 	// Of one that a repetition lacks the mean is without it.
 	all := with("1 50", "1 100", "5 50", "5 100")
 	all = slices.DeleteFunc(all, func(t Trial) bool {
