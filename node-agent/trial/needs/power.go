@@ -9,7 +9,7 @@ import (
 
 // RadioNotes say in what a radio is not as a trial should have it, and yet no reason to refuse the trial.
 func RadioNotes(iface string, want wire.Radio, is wire.Caps) (notes []string) {
-	for _, note := range []string{PowerNote(iface, want, &is), sleepNote(iface, is.PowerSave)} {
+	for _, note := range []string{powerNote(iface, want, &is), sleepNote(iface, is.PowerSave)} {
 		if note != "" {
 			notes = append(notes, note)
 		}
@@ -28,10 +28,10 @@ func sleepNote(iface string, may *bool) string {
 		"the driver does not take that, use another radio", iface, iface)
 }
 
-// PowerNote says that the radio of an interface reports another transmit power than the plan's, "" if it does not.
+// powerNote says that the radio of an interface reports another transmit power than the plan's, "" if it does not.
 // A trial is not refused for it: some drivers report a power that is not the one they send with. A driver that knows
 // none reports 0.
-func PowerNote(iface string, want wire.Radio, is *wire.Caps) string {
+func powerNote(iface string, want wire.Radio, is *wire.Caps) string {
 	if want.TxPowerDbm == nil || is == nil || is.TxPowerDbm == nil {
 		return ""
 	}

@@ -21,7 +21,7 @@ func TestAPowerThatIsNotThePlansIsTold(t *testing.T) {
 		"none told":    {new(20.0), nil, false},
 		"none known":   {new(20.0), new(0.0), false},
 	} {
-		note := PowerNote("wlan0", wire.Radio{TxPowerDbm: c.want}, &wire.Caps{TxPowerDbm: c.told})
+		note := powerNote("wlan0", wire.Radio{TxPowerDbm: c.want}, &wire.Caps{TxPowerDbm: c.told})
 		noted := strings.Contains(note, "wlan0 tells a transmit power of")
 		if noted != c.noted || !noted && note != "" {
 			t.Errorf("%s: %q", name, note)
