@@ -246,7 +246,8 @@ func TestACollectedLogIsPublished(t *testing.T) {
 	if err := root.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), "5 records") {
 		t.Errorf("%v, and it says\n%s", err, &out)
 	}
-	if runs, _, err = collect(t, map[string][]byte{"log": record(1, &wire.Event{Level: "info", Text: "x"})}); err != nil {
+	undated := map[string][]byte{"log": record(1, &wire.Event{Level: "info", Text: "x"})}
+	if runs, _, err = collect(t, undated); err != nil {
 		t.Fatal(err)
 	}
 	root = Root()
