@@ -68,6 +68,8 @@ func (m *machine) Void(u change.Undo) bool {
 	return m.gone != "" && m.gone == recall(u).Target
 }
 
+func (m *machine) Here(change.Undo) bool { return true }
+
 func halves(c change.Change) []string { return []string{c.Target() + "/a", c.Target() + "/b"} }
 
 // memory is what the fake's undo needs. It lies in the kind's own undo, where

@@ -604,3 +604,29 @@ func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	f.restoreByHand(t)
 	mustEqual(t, "after a restore in the right namespace", want, f.snapshot(t))
 }
+
+// A change that is pending from another namespace is in force there. Here it is made, and taken back.
+func TestE2EAChangeOfAnotherNamespaceIsMadeHereToo(t *testing.T) {
+	f, other := newField(t)
+	c, cmd := f.start(t, true)
+	changes := []change.Change{sysctl(sack, "0")}
+	apply(t, c, ScopeRun, changes)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // "signal: killed"
+	want := other.snapshot(t)
+	here := field{ns: other.ns, cfg: f.cfg}
+	c, cmd = here.start(t, true)
+	if made, err := c.Apply(t.Context(), ScopeRun, changes); err != nil || len(made) != 1 {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if is := here.ns.Run(t, "cat", "/proc/sys/net/ipv4/tcp_sack"); is != "0\n" {
+		t.Errorf("tcp_sack is %q", is)
+	}
+	if report, err := c.Restore(t.Context(), ""); err != nil || len(report.Undone) != 1 || len(report.Failed) != 1 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	mustEqual(t, "after the restore", want, other.snapshot(t))
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // "signal: killed"
+	f.restoreByHand(t)
+}

@@ -106,10 +106,10 @@ func (k *keeper) checkNesting(scope string, c change.Change) *change.Refused {
 // inForce reports whether a pending change is not undone, nor was tried to be in this life.
 func (k *keeper) inForce(e entry) bool { return !e.undone && k.failed[e.ID] == "" }
 
-// find gives the place of an identical pending change, -1 when there is none.
+// find gives the place of an identical pending change that is in force here, -1 when there is none.
 func (k *keeper) find(scope string, c change.Change) int {
 	return slices.IndexFunc(k.pending, func(e entry) bool {
-		return e.Scope == scope && !e.undone && reflect.DeepEqual(e.Change.Change, c)
+		return e.Scope == scope && !e.undone && reflect.DeepEqual(e.Change.Change, c) && k.system.Here(e.Undo)
 	})
 }
 
@@ -333,4 +333,5 @@ type system interface {
 	Apply(c change.Change, u change.Undo) error
 	Revert(u change.Undo) (note string, err error)
 	Void(u change.Undo) bool
+	Here(u change.Undo) bool
 }

@@ -91,12 +91,11 @@ func explain(c Change, err error) error {
 // Revert takes back what is left of a change: of another namespace or boot only what did
 // not go with that.
 func (k *Kernel) Revert(u Undo) (string, error) {
-	made := *u.Place()
-	if made == k.netns || !u.bound() {
+	if k.Here(u) {
 		return u.revert(k)
 	}
 	err := u.revertLasting(k)
-	if how := made.lives(k.netns); how != "" {
+	if how := u.Place().lives(k.netns); how != "" {
 		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, %s", how))
 	}
 	return "its namespace or boot is gone", err
@@ -127,6 +126,9 @@ func (k *Kernel) unlessHeld(was netstack.InterfaceState) netstack.InterfaceState
 	}
 	return was
 }
+
+// Here reports whether a change is in force in this boot and namespace: it was made in them, or is bound to none.
+func (k *Kernel) Here(u Undo) bool { return *u.Place() == k.netns || !u.bound() }
 
 // Void reports whether there is nothing left to take back here.
 func (k *Kernel) Void(u Undo) bool { return *u.Place() == k.netns && u.void(k) }
