@@ -44,7 +44,7 @@ import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
-/** A Wi-Fi as Android tells of it. */
+/** A Wi-Fi as Android reports it. */
 internal fun linkOf(name: String) = LinkProperties().apply {
     interfaceName = name
     setLinkAddresses(listOf(linkAddress("fe80::1/64"), linkAddress("192.168.43.5/24")))
