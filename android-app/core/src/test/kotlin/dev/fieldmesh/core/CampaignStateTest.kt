@@ -99,6 +99,26 @@ class CampaignStateTest {
     }
 
     @Test
+    fun `a run that was paused or ended has no next trial, unless all are done it is stopped`() {
+        val view = CampaignView(
+            1uL,
+            "run",
+            "c",
+            "loaded",
+            trials = listOf(TrialView(1, listOf(attempt("1 rejected"), attempt("2 rejected")))),
+            position = SpoolPosition("e", 1),
+            ended = true,
+        )
+        fun of(vararg trials: Int) = CampaignState.of(Schedule("run", "c", 2, trials.map(::trial)), view)
+        of(1, 2).run {
+            assertEquals(Triple(true, null, false), Triple(isStopped, next, isOver))
+            val standings = rows.map { it.standing to it.isOpen }
+            assertEquals(listOf(Standing.REJECTED to false, Standing.OPEN to true), standings)
+        }
+        of(1).run { assertEquals(Triple(false, null, true), Triple(isStopped, next, isOver)) }
+    }
+
+    @Test
     fun `a factor is of speeds if its level is the car's speed in every trial`() {
         fun found(vararg trials: Trial): Set<String> {
             val view = CampaignView(1uL, "run", "c", "loaded", trials = emptyList(), position = SpoolPosition("e", 1))

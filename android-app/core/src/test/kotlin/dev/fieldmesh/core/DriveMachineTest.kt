@@ -3,6 +3,7 @@ package dev.fieldmesh.core
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveMachine
+import dev.fieldmesh.core.drive.Goal
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.SignalSource
@@ -86,6 +87,72 @@ class DriveMachineTest {
         machine.onFix(fix(second, 10.0))
         assertEquals(Zone.BELOW, machine.state(second).zone)
         assertEquals(listOf(Cue.TARGET), machine.takeEvents(), "told again when the car is at its start")
+    }
+
+    @Test
+    fun `a car that has to go back to its start is told once, and hears its target there`() {
+        machine.onView(view("armed"), 0)
+        for (s in 1L..2L) machine.onView(view("armed").copy(toStart = true), s * second)
+        assertEquals(Goal.START, machine.state(2 * second).goTo)
+        assertEquals(listOf(Cue.TO_START), machine.takeEvents())
+        machine.onView(view("armed"), 3 * second)
+        assertNull(machine.state(3 * second).goTo)
+        assertEquals(listOf(Cue.TARGET), machine.takeEvents())
+    }
+
+    @Test
+    fun `a trial that begins far from its start sends the car there, while it is being armed too`() {
+        val done = listOf(verdict("accepted"))
+        val next = TrialKey(2, 1)
+        machine.onView(view("kept", verdicts = done), 0)
+        for ((i, state) in listOf("loaded", "armed").withIndex()) {
+            machine.onView(view(state, next, done).copy(toStart = true), i * second)
+            assertEquals(Goal.START, machine.state(i * second).goTo, state)
+        }
+        assertEquals(listOf(Cue.TO_START), machine.takeEvents())
+        machine.onView(view("armed", next, done), 2 * second)
+        assertEquals(listOf(Cue.TARGET), machine.takeEvents())
+    }
+
+    @Test
+    fun `a car that is parked is sent to its mark`() {
+        val parked = trial(1).let { it.copy(course = it.course.copy(kind = "parked")) }
+        machine.onSchedule(schedule(trials = listOf(parked)))
+        machine.onView(view("armed").copy(toStart = true), 0)
+        assertEquals(Goal.MARK, machine.state(0).goTo)
+    }
+
+    @Test
+    fun `a run that is stopped in a trial is told, and no node is missed, until it is taken up`() {
+        val over = listOf(verdict("interrupted", reason = "aborted: the node was told to restore"))
+        machine.onView(view("running"), 0)
+        machine.onView(view("running").copy(ended = true), second)
+        machine.onView(view("kept", verdicts = over).copy(ended = true), 2 * second)
+        assertEquals(listOf(Cue.STOPPED, Cue.INTERRUPTED), machine.takeEvents())
+        machine.state(2 * second).let { assertEquals(true to TrialKey(1, 1), it.isStopped to it.over) }
+        machine.onLink(LinkState.LOST, 3 * second)
+        assertEquals(emptyList(), machine.takeEvents())
+        machine.onLink(LinkState.UP, 4 * second)
+        machine.onView(view("kept", verdicts = over), 4 * second)
+        assertEquals(false, machine.state(4 * second).isStopped)
+        machine.onLink(LinkState.LOST, 5 * second)
+        assertEquals(listOf(Cue.NODE_LOST), machine.takeEvents())
+    }
+
+    @Test
+    fun `a run that ends after its last trial is not stopped`() {
+        val done = listOf(verdict("accepted"), verdict("accepted", trial = 2))
+        machine.onView(view("kept", TrialKey(2, 1), done), 0)
+        machine.onView(view("kept", TrialKey(2, 1), done).copy(ended = true), second)
+        assertEquals(false, machine.state(second).isStopped)
+        assertEquals(emptyList(), machine.takeEvents())
+    }
+
+    @Test
+    fun `why a node begins nothing more is told after an attempt too`() {
+        val why = "waiting for a controller: the run has ended at node bravo"
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted"))).copy(detail = why), 0)
+        machine.state(0).let { assertEquals(Phase.DONE to why, it.phase to it.detail) }
     }
 
     /** A trial whose gate waits for the car at its start and at a place, as the course `segment` has it. */
@@ -379,6 +446,7 @@ class DriveMachineTest {
             if (s.zone != Zone.UNKNOWN) assertNotNull(s.band, where)
             if (s.nodeIsSlow) assertNull(s.speedMps, where)
             if (s.band != null) assertTrue(s.phase == Phase.ARMED || s.phase == Phase.RUNNING, where)
+            if (s.goTo != null) assertTrue(s.band == null && s.phase in listOf(Phase.ARMED, Phase.IDLE), where)
             if (s.staleSinceNs != null) assertTrue(s.link != LinkState.UP, where)
             m.takeEvents()
         }
@@ -417,8 +485,8 @@ class DriveMachineTest {
                 where,
             )
             assertEquals(
-                listOf(was.verdict, was.toGateM, was.trialsTotal),
-                listOf(shown.verdict, shown.toGateM, shown.trialsTotal),
+                listOf(was.verdict, was.toGateM, was.trialsTotal, was.goTo, was.isStopped),
+                listOf(shown.verdict, shown.toGateM, shown.trialsTotal, shown.goTo, shown.isStopped),
                 where,
             )
             assertTrue(
@@ -444,5 +512,5 @@ class DriveMachineTest {
         },
         live = Live(remainingS = random.nextDouble(0.0, 10.0)).takeIf { random.nextBoolean() },
         run = "run-${random.nextInt(2)}",
-    )
+    ).copy(toStart = random.nextInt(4) == 0, ended = random.nextInt(4) == 0)
 }

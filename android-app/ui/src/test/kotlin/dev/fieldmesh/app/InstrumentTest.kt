@@ -115,6 +115,10 @@ class InstrumentTest {
         assertFalse(isAwake(), "the node is not there any more")
         hear(Heard.View(at("armed")))
         assertTrue(isAwake())
+        hear(Heard.View(at("kept").copy(ended = true)))
+        assertFalse(isAwake(), "the run was paused or ended")
+        hear(Heard.View(at("armed")))
+        assertTrue(isAwake())
         hear(Heard.NoRun)
         assertFalse(isAwake())
     }
@@ -339,7 +343,7 @@ class InstrumentTest {
         hear(plan, Heard.View(at("armed", Live(speedMps = 13.4112))))
         assertEquals("30", text(R.id.speed))
         assertEquals("mph", text(R.id.unit))
-        assertEquals("faster: 20.6 of 31.1 mph", text(R.id.detail))
+        assertEquals("faster: 20.6 of 31.1 mph", text(R.id.detail).plain())
         assertEquals(app.getString(R.string.speed_of_node), text(R.id.source))
         activity.findViewById<View>(R.id.tab_campaign).performClick()
         assertContains(text(R.id.next), "mph")
@@ -348,7 +352,7 @@ class InstrumentTest {
 
     @Test
     fun `a throughput that is small is not shown as none`() {
-        val view = at("kept")
+        val view = at("kept").copy(detail = null)
         val result = { bps: Double ->
             val over = Verdict(5, 2, "accepted", isFinal = true, throughputBps = bps)
             hear(plan, Heard.View(view.copy(trials = listOf(TrialView(5, listOf(over))))))

@@ -40,6 +40,7 @@ import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.app.Standing
 import dev.fieldmesh.core.cue.Zone
+import dev.fieldmesh.core.drive.Goal
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.SignalSource
@@ -138,6 +139,7 @@ class ScreensTest {
         every(LinkState.entries, drives.map { it.link })
         every(Phase.entries, drives.map { it.phase })
         every(Zone.entries, drives.map { it.zone })
+        every(Goal.entries, drives.map { it.goTo })
         every(SpeedSource.entries, drives.map { it.speedSource })
         every(SignalSource.entries, drives.map { it.signalSource })
         every(Standing.entries, scenes.flatMap { it.state.campaign?.rows.orEmpty() }.map { it.standing })
@@ -349,6 +351,10 @@ class ScreensTest {
         ),
         "campaign-some-light" to listOf("Now: 5\nsection A, speed 10.1 km/h"),
         "campaign-stopped-light" to listOf("Next: 1\nsection A, speed 10.1 km/h"),
+        "campaign-ended-light" to listOf(
+            "0 of 24 accepted",
+            "The run was paused or ended. Nothing more is driven until a controller resumes it.",
+        ),
         "campaign-alone-light" to listOf("1 of 24 accepted, 1 not final yet"),
         "drive-done-alone-light" to listOf("Accepted by the node alone: the controller has not judged it yet."),
         "drive-bad-answer-light" to listOf("Use an app and an agent of the same version."),
@@ -376,6 +382,13 @@ class ScreensTest {
         "drive-running-phone-light" to listOf("Access point by Android, last 30 s: -48 dBm"),
         "drive-rejected-light" to listOf("The speed was not held.\nIn band: 62 %, limit 80 %"),
         "drive-no-fix-light" to listOf("No GPS"),
+        "drive-to-start-light" to listOf("To the start", "too late: drive back to the start, 430 m from here"),
+        "drive-to-mark-light" to listOf("To the mark"),
+        "drive-stopped-light" to listOf(
+            "Run stopped",
+            "The run was paused or ended. Nothing more is driven until a controller resumes it.",
+        ),
+        "drive-held-off-light" to listOf("waiting for a controller: the run has ended at node bravo"),
         "drive-node-slow-light" to listOf("Node lost"),
         "node-rough-light" to listOf(
             "3-D, 0.0 s old, 10 Hz\nThe receiver does not tell how accurate its speed is; the report assumes a usual " +

@@ -15,6 +15,7 @@ import dev.fieldmesh.core.app.TrackState
 import dev.fieldmesh.core.cue.Band
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.Goal
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.drive.Point
@@ -233,6 +234,8 @@ private val serves = Pairing("192.168.50.2", 7448, Pin("cd".repeat(32)))
 private val known =
     ExperimentState(serves, ControllerLink.UP, campaigns = offered, runs = emptyList())
 
+private const val WAY_BACK = "too late: drive back to the start, 430 m from here"
+private const val HOLDS_OFF = "waiting for a controller: the run has ended at node bravo"
 private const val DUE = "bravo is out of reach: it goes on by itself. Go near, and put the nodes back."
 
 private fun runOf(phase: String) = Run(
@@ -453,7 +456,13 @@ object States {
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
     private fun over(speedMps: Double, outcome: String, reason: String, check: Check? = null) = drive {
-        copy(phase = Phase.DONE, band = null, speedMps = speedMps, verdict = verdict(5, 2, outcome, reason, check))
+        copy(
+            phase = Phase.DONE,
+            band = null,
+            speedMps = speedMps,
+            detail = null,
+            verdict = verdict(5, 2, outcome, reason, check),
+        )
     }
 
     private val drive: Map<String, AppState> = mapOf(
@@ -468,6 +477,10 @@ object States {
         "armed-standing" to drive {
             copy(band = null, zone = Zone.UNKNOWN, speedMps = 0.0, toGateM = null, detail = "open")
         },
+        "to-start" to drive {
+            copy(band = null, speedMps = 8.1, toGateM = null, goTo = Goal.START, detail = WAY_BACK)
+        },
+        "to-mark" to drive { copy(phase = Phase.IDLE, band = null, toGateM = null, goTo = Goal.MARK, detail = null) },
         "armed-by-phone" to drive { copy(speedSource = SpeedSource.PHONE, detail = "waiting for the mark at 20 m") },
         "no-fix" to drive {
             copy(
@@ -571,6 +584,10 @@ object States {
             )
         },
         "done-alone" to drive { copy(phase = Phase.DONE, band = null, detail = null, verdict = provisional) },
+        "stopped" to drive {
+            copy(phase = Phase.DONE, band = null, isStopped = true, detail = null, verdict = provisional)
+        },
+        "held-off" to drive { copy(phase = Phase.DONE, band = null, detail = HOLDS_OFF, verdict = provisional) },
         "rejected" to over(3.2, "rejected", "speed: in_band_share_min is 0.62, limit 0.8", outOfBand),
         "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
         "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
@@ -656,6 +673,7 @@ object States {
         "waiting" to Scene(drive.getValue("no-run")),
         "some" to Scene(ready),
         "stopped" to Scene(ready.copy(campaign = CampaignState.of(trials("speed_mps"), stopped))),
+        "ended" to Scene(ready.copy(campaign = CampaignState.of(trials, stopped.copy(ended = true)))),
         "done" to Scene(ready.copy(campaign = CampaignState.of(trials, allDone))),
         "alone" to stopped.copy(trials = listOf(TrialView(1, listOf(provisional)))).let {
             Scene(ready.copy(campaign = CampaignState.of(trials, it)))

@@ -1,14 +1,24 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.app.screen.Speeds
+import dev.fieldmesh.app.screen.cueText
 import dev.fieldmesh.app.screen.word
+import dev.fieldmesh.core.agent.Heard
+import dev.fieldmesh.core.app.Instrument
 import dev.fieldmesh.core.app.SpeedUnit
 import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.cue.CueLogic
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.Goal
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.schedule
+import dev.fieldmesh.core.trial
+import dev.fieldmesh.core.verdict
+import dev.fieldmesh.core.view
 import dev.fieldmesh.core.wire.Check
+import dev.fieldmesh.core.wire.TrialKey
 import dev.fieldmesh.core.wire.Verdict
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
@@ -84,6 +94,57 @@ class WordsTest {
     fun `a car that is to turn is not told to hold its speed`() {
         val turned = DriveState(LinkState.UP, Phase.ARMED, band = Band(13.9, 0.5), speedMps = 13.9, zone = Zone.TURNED)
         assertEquals(R.string.word_turn, turned.word().text)
+    }
+
+    @Test
+    fun `a car that has yet to stand at its start is told so, and not that all is ready`() {
+        fun word(goal: Goal, phase: Phase) = DriveState(LinkState.UP, phase, goTo = goal).word().text
+        for (phase in listOf(Phase.IDLE, Phase.ARMED)) {
+            assertEquals(R.string.word_to_start, word(Goal.START, phase))
+            assertEquals(R.string.word_to_mark, word(Goal.MARK, phase))
+        }
+    }
+
+    /** What is said of the first trial's [attempt] when it is over, in a campaign of so many [trials]. */
+    private fun said(outcome: String, attempt: Int, trials: Int, ended: Boolean = false): List<String> {
+        var nowNs = 0L
+        val said = mutableListOf<String>()
+        val instrument = Instrument({ nowNs }) { cue, state ->
+            RuntimeEnvironment.getApplication().cueText(cue, state, SpeedUnit.KMH)?.let(said::add)
+        }
+        instrument.heard(Heard.Plan(schedule(trials = List(trials) { trial(it + 1, speed = 10.0 * (it + 1)) })))
+        val before = List(attempt - 1) { verdict("rejected", attempt = it + 1) }
+        instrument.heard(Heard.View(view("running", TrialKey(1, attempt), before)))
+        if (ended) instrument.heard(Heard.View(view("running", TrialKey(1, attempt), before).copy(ended = true)))
+        val verdicts = before + verdict(outcome, attempt = attempt)
+        instrument.heard(Heard.View(view("kept", TrialKey(1, attempt), verdicts).copy(ended = ended)))
+        repeat(5) {
+            nowNs += CueLogic.MIN_GAP_NS
+            instrument.refresh()
+        }
+        return said
+    }
+
+    @Test
+    fun `a trial is said to be driven again while it may be`() {
+        val first = "next, 36 kilometres per hour, away from the roadside"
+        assertEquals(listOf("trial rejected, again, $first"), said("rejected", 1, trials = 2))
+        assertEquals(listOf("trial failed, again, $first"), said("failed", 2, trials = 2))
+        assertEquals(listOf("trial interrupted, again, $first"), said("interrupted", 3, trials = 2))
+        val second = "next, 72 kilometres per hour, away from the roadside"
+        assertEquals(listOf("trial rejected, given up, $second"), said("rejected", 3, trials = 2))
+        assertEquals(listOf("trial failed, given up, nothing is left to drive"), said("failed", 3, trials = 1))
+        assertEquals(listOf("trial done, $second"), said("accepted", 3, trials = 2))
+        assertEquals(listOf("trial done, nothing is left to drive"), said("accepted", 1, trials = 1))
+    }
+
+    @Test
+    fun `of a run that was stopped nothing is said to be next`() {
+        val said = said("interrupted", 1, trials = 2, ended = true)
+        assertEquals(listOf("the run is stopped", "trial interrupted"), said)
+        for (phase in listOf(Phase.IDLE, Phase.DONE)) {
+            assertEquals(R.string.word_stopped, DriveState(LinkState.UP, phase, isStopped = true).word().text)
+        }
     }
 
     @Test

@@ -21,6 +21,8 @@ data class TrialRow(
     val attempt: Int?,
     val attempts: Int,
     val newest: Verdict?,
+    /** Whether it may have another attempt. */
+    val isOpen: Boolean,
 )
 
 /** What is done, what comes next and what was rejected, and why. */
@@ -31,12 +33,17 @@ data class CampaignState(
     /** Rough: driving there and back in all trials that are open. */
     val leftS: Double,
     val leftM: Double,
+    /** The run was paused or ended with trials open: no trial is the next until a controller takes it up. */
+    val isStopped: Boolean,
 ) {
     val accepted get() = rows.count { it.standing == Standing.ACCEPTED }
 
     /** How many of [accepted] a node has judged by itself: the controller may find otherwise. */
     val provisional get() = rows.count { it.standing == Standing.ACCEPTED && it.newest?.isFinal == false }
     val next get() = rows.find { it.standing == Standing.PRESENT } ?: rows.find { it.standing == Standing.NEXT }
+
+    /** Nothing is left to drive. */
+    val isOver get() = next == null && !isStopped
 
     companion object {
         fun of(schedule: Schedule, view: CampaignView): CampaignState {
@@ -45,7 +52,9 @@ data class CampaignState(
             val closed = schedule.trials.filter { t ->
                 isClosed(verdicts[t.number].orEmpty(), schedule.attemptsMax)
             }.map { it.number }.toSet()
-            val next = schedule.trials.firstOrNull { it.number !in closed && it.number != underWay }?.number
+            val open = schedule.trials.filter { it.number !in closed }
+            val isStopped = view.ended && open.isNotEmpty()
+            val next = open.firstOrNull { it.number != underWay }?.number.takeIf { !isStopped }
             val speedFactors = speedFactors(schedule.trials)
             val rows = schedule.trials.map { t ->
                 val attempts = verdicts[t.number].orEmpty()
@@ -57,9 +66,9 @@ data class CampaignState(
                 }
                 val present = view.current?.takeIf { it.trial == t.number }?.attempt
                 val attempt = listOfNotNull(present, newest?.attempt).maxOrNull()
-                TrialRow(t.number, t.factors, speedFactors, standing, attempt, attempts.size, newest)
+                val isOpen = t.number !in closed
+                TrialRow(t.number, t.factors, speedFactors, standing, attempt, attempts.size, newest, isOpen)
             }
-            val open = schedule.trials.filter { it.number !in closed }
             return CampaignState(
                 schedule.campaign,
                 schedule.run,
@@ -68,6 +77,7 @@ data class CampaignState(
                     it.driveS()
                 },
                 open.sumOf { it.driveM() },
+                isStopped,
             )
         }
 

@@ -22,6 +22,12 @@ enum class Cue {
 
     /** So long until the window closes. */
     COUNTDOWN,
+
+    /** The car must stand at its start before the window may open. */
+    TO_START,
+
+    /** Trials are open, and the run was paused or ended. */
+    STOPPED,
     ;
 
     /** Said once when it happens; the others follow the speed. */

@@ -30,6 +30,7 @@ class DriveMachine {
     private val filter = SpeedFilter()
     private var inBandSinceNs: Long? = null
     private var lastKey: TrialKey? = null // of the newest attempt that was seen
+    private var over: TrialKey? = null // whose end was told last
     private val throughput = History()
     private val signal = History()
     private var signalSource: SignalSource? = null
@@ -137,8 +138,11 @@ class DriveMachine {
             holdS = trial?.gate?.holdS,
             remainingS = remainingS,
             durationS = trial?.durationS,
-            detail = view?.detail.takeIf { phase == Phase.ARMED || phase == Phase.IDLE },
+            detail = view?.detail.takeIf { phase == Phase.ARMED || phase == Phase.IDLE || phase == Phase.DONE },
             verdict = lastKey?.let { view?.verdictOf(it) }.takeIf { phase == Phase.DONE },
+            goTo = goTo(phase),
+            isStopped = view?.let(::isStopped) == true,
+            over = over,
             throughput = throughput.points(nowNs),
             signal = signal.points(nowNs),
             signalSource = signalSource,
@@ -150,6 +154,7 @@ class DriveMachine {
         view = null
         schedule = null
         lastKey = null
+        over = null
         inBandSinceNs = null
         lastSource = null
         throughput.clear()
@@ -202,6 +207,11 @@ class DriveMachine {
      */
     private fun tell(old: CampaignView, newest: CampaignView) {
         tellEnd(old, newest)
+        if (!old.ended && isStopped(newest)) events += Cue.STOPPED
+        if (newest.toStart) { // its target is told there
+            if (!old.toStart || old.current != newest.current) events += Cue.TO_START
+            return
+        }
         val step = newest.current?.let { BEGINNINGS[newest.state] }
         if (step != null && isBegun(old, newest)) events += step
     }
@@ -213,6 +223,7 @@ class DriveMachine {
         val verdict = newest.verdictOf(watched)
         // The controller judges again what a node has judged by itself.
         if (verdict == null || verdict.outcome == old.verdictOf(watched)?.outcome) return
+        over = watched
         events += when (verdict.outcome) {
             "accepted" -> Cue.DONE
             "rejected" -> Cue.REJECTED
@@ -238,9 +249,14 @@ class DriveMachine {
 
     /** Whether a trial is under way, or may begin while the node is not heard. */
     private fun isAwaited(): Boolean {
-        val now = view ?: return false
-        return phase().isUnderWay || schedule?.let { CampaignState.of(it, now).next } != null
+        val now = view?.takeIf { !it.ended } ?: return false
+        return phase().isUnderWay || campaign(now)?.next != null
     }
+
+    /** Whether it was ended before the last trial was done. */
+    private fun isStopped(now: CampaignView) = now.ended && campaign(now)?.isStopped == true
+
+    private fun campaign(now: CampaignView) = schedule?.takeIf { it.run == now.run }?.let { CampaignState.of(it, now) }
 
     private fun phase(): Phase {
         val v = view ?: return Phase.NO_RUN
@@ -265,6 +281,12 @@ class DriveMachine {
         val trial = trial(view?.current) ?: return null
         val target = trial.speedMps?.takeIf { it > 0 } ?: return null
         return Band(target, trial.acceptance.speedBandMps ?: return null)
+    }
+
+    /** While a trial is being armed, too: out of the others' reach that may end at the start alone. */
+    private fun goTo(phase: Phase): Goal? {
+        val now = view?.takeIf { it.toStart && (phase == Phase.IDLE || phase == Phase.ARMED) } ?: return null
+        return if (trial(now.current)?.course?.kind == "parked") Goal.MARK else Goal.START
     }
 
     /** Whether the car is to drive to the gate: it is not on its way back to the start. */

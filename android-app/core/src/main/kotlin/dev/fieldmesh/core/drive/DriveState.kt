@@ -39,6 +39,9 @@ enum class Phase {
     val isUnderWay get() = this == ARMED || this == RUNNING || this == RESTORING
 }
 
+/** Where a car is to stand before its window may open: at its course's start, or parked at a mark. */
+enum class Goal { START, MARK }
+
 /** A value at a moment of the phone's boot clock, for a small chart. */
 data class Point(val bootNs: Long, val value: Double)
 
@@ -69,6 +72,12 @@ data class DriveState(
     /** What the node waits for, in its own words. */
     val detail: String? = null,
     val verdict: Verdict? = null,
+    /** Null when the car has stood there, or need not. */
+    val goTo: Goal? = null,
+    /** Trials are open, and the run was paused or ended: none is driven until a controller takes it up. */
+    val isStopped: Boolean = false,
+    /** The attempt whose end was told last. */
+    val over: TrialKey? = null,
     val throughput: List<Point> = emptyList(),
     val signal: List<Point> = emptyList(),
     /** Of all of [signal]. */

@@ -45,10 +45,10 @@ class CampaignScreen(override val view: View, private val unit: () -> SpeedUnit,
         return context.getString(R.string.campaign_done_alone, c.accepted, c.rows.size, c.provisional)
     }
 
-    private fun leftText(c: CampaignState): String = if (c.next == null) {
-        context.getString(R.string.campaign_over)
-    } else {
-        context.getString(R.string.campaign_left, duration(c.leftS), "%.1f".format(c.leftM / 1000))
+    private fun leftText(c: CampaignState): String = when {
+        c.isStopped -> context.getString(R.string.campaign_stopped)
+        c.isOver -> context.getString(R.string.campaign_over)
+        else -> context.getString(R.string.campaign_left, duration(c.leftS), "%.1f".format(c.leftM / 1000))
     }
 
     private fun nextText(row: TrialRow): String {

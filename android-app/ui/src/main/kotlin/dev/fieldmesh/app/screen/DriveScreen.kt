@@ -76,15 +76,16 @@ class DriveScreen(override val view: View, private val setting: DriveSetting, on
         visibility = if (what.isNullOrEmpty()) View.GONE else View.VISIBLE
     }
 
-    /** What the last attempt came to, what the node waits for, or what to do next. */
+    /** What to do next, what the node waits for, or what the last attempt came to. */
     private fun detail(d: DriveState, speeds: Speeds): String? {
         val over = d.verdict
         return when {
             d.staleSinceNs != null || d.phase == Phase.NO_RUN -> context.nextStep(d.link)
+            d.isStopped && !d.phase.isUnderWay -> context.getString(R.string.campaign_stopped)
+            !d.detail.isNullOrEmpty() -> speeds.inWords(d.detail.orEmpty()).unbroken()
             over?.reason != null -> speeds.reason(over)
             over?.isFinal == false && over.outcome == "accepted" -> context.getString(R.string.done_alone)
-            over != null -> over.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
-            else -> d.detail?.let(speeds::inWords)
+            else -> over?.throughputBps?.let { context.getString(R.string.result, context.bitRate(it)) }
         }
     }
 

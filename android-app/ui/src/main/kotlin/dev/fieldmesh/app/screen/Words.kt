@@ -4,10 +4,12 @@ import android.content.Context
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.SpeedUnit
+import dev.fieldmesh.core.app.Standing
 import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.cue.Cue
 import dev.fieldmesh.core.cue.Zone
 import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.Goal
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.core.wire.Check
@@ -24,9 +26,17 @@ internal class Word(val text: Int, val color: Int)
 internal fun DriveState.word(): Word = when {
     staleSinceNs != null -> Word(R.string.word_stale, R.color.bad)
     phase == Phase.NO_RUN -> Word(R.string.word_no_run, R.color.text_soft)
+    isStopped && !phase.isUnderWay -> Word(R.string.word_stopped, R.color.text_soft)
+    goTo == Goal.START -> Word(R.string.word_to_start, R.color.warn)
+    goTo == Goal.MARK -> Word(R.string.word_to_mark, R.color.warn)
     phase == Phase.IDLE -> Word(R.string.word_idle, R.color.text_soft)
     phase == Phase.RESTORING -> Word(R.string.word_restoring, R.color.text_soft)
     phase == Phase.DONE -> outcomeWord()
+    else -> speedWord()
+}
+
+/** What to do with the speed, where one is asked for. */
+private fun DriveState.speedWord() = when {
     band != null && zone == Zone.UNKNOWN -> speedlessWord()
     zone == Zone.TURNED -> Word(R.string.word_turn, R.color.bad)
     zone == Zone.BELOW -> Word(R.string.word_faster, R.color.warn)
@@ -234,6 +244,7 @@ fun Context.cueText(cue: Cue, state: AppState, unit: SpeedUnit): String? {
         Cue.TARGET -> state.trial?.let { getString(R.string.cue_target, it.number, manner(it, unit)) }
         Cue.DISTANCE -> d.toGateM?.takeIf { it > 0 }?.let { getString(R.string.cue_distance, it.roundToInt()) }
         Cue.COUNTDOWN -> d.remainingS?.takeIf { it >= 1 }?.let { getString(R.string.cue_countdown, it.roundToInt()) }
+        Cue.TO_START -> d.goTo?.let { getString(if (it == Goal.MARK) R.string.cue_to_mark else R.string.cue_to_start) }
         Cue.DONE, Cue.REJECTED, Cue.FAILED, Cue.INTERRUPTED -> ended(plainCues.getValue(cue), state, unit)
         else -> getString(plainCues.getValue(cue))
     }
@@ -251,13 +262,21 @@ private val plainCues = mapOf(
     Cue.INTERRUPTED to R.string.cue_interrupted,
     Cue.NO_GPS to R.string.cue_no_gps,
     Cue.NODE_LOST to R.string.cue_node_lost,
+    Cue.STOPPED to R.string.cue_stopped,
 )
 
-/** That a trial is over, and what comes next. */
-private fun Context.ended(how: Int, state: AppState, unit: SpeedUnit): String = listOfNotNull(
-    getString(how),
-    state.next?.let { getString(R.string.cue_next, manner(it, unit)) },
-).joinToString(", ")
+/** That a trial is over, whether it is driven again, and what comes next. */
+private fun Context.ended(how: Int, state: AppState, unit: SpeedUnit): String {
+    val trial = state.campaign?.rows?.find { it.number == state.drive.over?.trial }
+    val again = when {
+        trial == null || trial.standing == Standing.ACCEPTED -> null
+        !trial.isOpen -> getString(R.string.cue_given_up)
+        else -> getString(R.string.cue_again).takeIf { trial.number == state.next?.number }
+    }
+    val then = state.next?.let { getString(R.string.cue_next, manner(it, unit)) }
+        ?: getString(R.string.cue_nothing_left).takeIf { state.campaign?.isOver == true }
+    return listOfNotNull(getString(how), again, then).joinToString(", ")
+}
 
 /** Whether its car drives as it likes. */
 private val Trial.mayDrive get() = car != null && course.kind == "none"
