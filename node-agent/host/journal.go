@@ -169,7 +169,7 @@ func (r *replayed) take(e entry) {
 	switch {
 	case e.State == statePrepared && at < 0:
 		r.pending = append(r.pending, e)
-	case e.State == statePrepared: // made anew in its place
+	case e.State == statePrepared: // made again, in its old place
 		r.pending[at] = e
 	case at < 0:
 	case e.State == stateReverted:

@@ -117,7 +117,7 @@ func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error)
 	at := k.find(scope, c)
 	void := at >= 0 && k.system.Void(k.pending[at].Undo)
 	if _, first := c.(change.Aside); void && first {
-		// Whoever has the interface gets it back after all that is made on it: the new undo takes the place of the old one.
+		// Whoever has the interface gets it back after all that is made on it: the new undo takes the old one's place.
 		return true, k.make(at, k.pending[at].ID, scope, c)
 	}
 	if void {

@@ -459,7 +459,7 @@ func TestWhatIsUndoneIsItsOwners(t *testing.T) {
 	}
 }
 
-// lentMachine has an interface that its owner is given back up, and the undo of whose radio sets it down and then fails.
+// lentMachine has an interface that its owner gets back up, and the undo of whose radio sets it down and then fails.
 type lentMachine struct {
 	*machine
 	up bool
