@@ -22,12 +22,9 @@ func LiveCommand() *cobra.Command {
 		if err := flags.Address("listen", listen, "127.0.0.1:7480"); err != nil {
 			return misuse{err}
 		}
-		token := ""
-		if !live.Loopback(listen) {
-			var err error
-			if token, err = live.Token(filepath.Dir(a.Dir())); err != nil {
-				slog.Warn(err.Error())
-			}
+		token, err := live.Token(listen, filepath.Dir(a.Dir()))
+		if err != nil {
+			slog.Warn(err.Error())
 		}
 		l, err := net.Listen("tcp", listen)
 		if errors.Is(err, unix.EADDRNOTAVAIL) {

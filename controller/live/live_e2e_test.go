@@ -113,7 +113,7 @@ func leave(ctx context.Context, whole *archive.Archive, dir, left string) error 
 // own is served again: testdata/back.cjs says what must be seen. The files of the script's steps are its arguments.
 func TestE2EThePageComesBack(t *testing.T) {
 	dir := halfwayOf(t, synthetic.Run(t, synthetic.Options{Seed: 43, Speeds: []float64{8.3}, Repetitions: 4}), underway)
-	token, err := Token(filepath.Dir(dir))
+	token, err := Token(":1", filepath.Dir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -495,7 +495,7 @@ func TestTheTokenStaysBesideTheRuns(t *testing.T) {
 	file := filepath.Join(runs, ".keys", "live.token")
 	token := func(runs string) string {
 		t.Helper()
-		token, err := Token(runs)
+		token, err := Token(":1", runs)
 		if err != nil || !tokens.MatchString(token) {
 			t.Fatalf("token %q, error %v", token, err)
 		}
@@ -517,7 +517,7 @@ func TestTheTokenStaysBesideTheRuns(t *testing.T) {
 	if after := token(runs); after == first || after == "short" {
 		t.Errorf("of a damaged file: %q", after)
 	}
-	if token, err := Token(file); err == nil || !tokens.MatchString(token) {
+	if token, err := Token(":1", file); err == nil || !tokens.MatchString(token) {
 		t.Errorf("where none can be kept: %q, %v", token, err)
 	}
 }

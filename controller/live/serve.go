@@ -48,9 +48,13 @@ const tokenBytes = 16
 // tokens are as Token writes them.
 var tokens = regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
 
-// Token returns the secret that viewers beyond this machine need, 128 bits. It is kept beside the runs, so that a page
-// that is open somewhere goes on when a run of theirs is served again. With an error it is a token that is not kept.
-func Token(runs string) (string, error) {
+// Token returns the secret that viewers beyond this machine need, 128 bits; "" where an address is for this machine
+// only. It is kept beside the runs, so that a page that is open somewhere goes on when a run of theirs is served again.
+// With an error it is a token that is not kept.
+func Token(listen, runs string) (string, error) {
+	if Loopback(listen) {
+		return "", nil
+	}
 	file := filepath.Join(runs, ".keys", "live.token")
 	held, err := os.ReadFile(file)
 	if token := strings.TrimSpace(string(held)); err == nil && tokens.MatchString(token) {

@@ -129,10 +129,12 @@ func (h heard) failed() (n uint64) {
 
 // Untold reports whether nothing is known of what a node's radio heard of another: its
 // address is not known, or the radio lists it, but never with both its signal and when
-// it was heard: not every driver tells them.
+// it was heard: not every driver tells them. Of a peer's first frame mac80211 does not tell
+// the signal either, so that one frame, which is told of for HeardMs, shows nothing.
 func (at Attempt) Untold(node, of string) bool {
 	signal, _, untold := at.signalOf(node, of, wire.Window{})
-	return at.macs()[of] == "" || len(signal.S) == 0 && len(untold.S) > 0
+	n := len(untold.S)
+	return at.macs()[of] == "" || len(signal.S) == 0 && n > 0 && untold.S[n-1]-untold.S[0] > heardS+0.01
 }
 
 // signalOf is a node's signal of another by the moments at which it was heard; the

@@ -103,6 +103,14 @@ func TestWhatARadioDoesNotTellIsNoSilence(t *testing.T) {
 		}
 	}
 	at := besideEachOther()
+	for i := range 10 { // one frame, of which mac80211 tells no signal, and none after it
+		at.records = append(at.records, told("roadside", 0.1*float64(i),
+			&wire.Station{Peer: "a", InactiveMs: new(100 * float64(i))}))
+	}
+	if got := at.Hears("roadside", "car", Origin{50, 8}); at.Untold("roadside", "car") || len(got) == 0 {
+		t.Errorf("one frame, and then a silence: untold %v, %d moments", at.Untold("roadside", "car"), len(got))
+	}
+	at = besideEachOther()
 	at.records = append(at.records, told("roadside", 0, &wire.Provenance{MAC: "b", Radio: &wire.Caps{}}))
 	for i := range 10 {
 		at.records = append(at.records, told("roadside", 0.1*float64(i), &wire.Station{Peer: "a"}))
