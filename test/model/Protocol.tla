@@ -471,7 +471,7 @@ OnlyRises == [][\A k \in Keys :
        /\ verdict[n][k] # "none" => verdict'[n][k] # "none"
        /\ k \in final[n] => k \in final'[n] /\ verdict'[n][k] = verdict[n][k]]_vars
 
-\* Whatever became of the calls, what all nodes measured to its end is judged.
+\* Whether calls were lost or not, what all nodes measured to its end is judged.
 MeasuredIsJudged == [][\A k \in Keys : decided[k] = "none" /\ decided'[k] = "off" => ~Measured(k)]_vars
 
 \* A run that has ended on a node is taken up by who has its lease, and by nobody else.

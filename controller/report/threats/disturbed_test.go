@@ -58,7 +58,7 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		"standstills": {[]evidence.Attempt{quiet, flooded, failed}, standstills, "",
 			"longer than 180 ms in the window"},
 		"a relay's standstill": {[]evidence.Attempt{quiet, still}, standstills,
-			"In 1 accepted trial an agent did not run for longer than one at an end of a flow may: at most for 4000 ms", ""},
+			"1 accepted trial an agent did not run for longer than one at an end of a flow may: at most for 4000", ""},
 	} {
 		got, clear := c.check(&evidence.Run{Attempts: c.attempts})
 		if (got != nil) != (c.threat != "") || got != nil && !strings.Contains(got.Text, c.threat) ||

@@ -145,8 +145,8 @@ func (w *worker) notBegun(t wire.Trial, k wire.TrialKey, faults []*Fault, late [
 	})
 }
 
-// notArmed is the verdict on an attempt that could not be armed everywhere. The nodes that are late knew of it, and were
-// not armed when they were asked.
+// notArmed is the verdict on an attempt that could not be armed everywhere. The nodes that are late knew of it, and
+// were not armed when they were asked.
 func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, late []string) wire.Verdict {
 	var texts []string
 	away := true // none of them was reached

@@ -60,9 +60,9 @@ func (w *worker) catchUpAt(views map[string]wire.CampaignView, t wire.Trial, k w
 	})
 }
 
-// whoKnows tells which nodes of a trial know of an attempt. One that all of them know is not ended, whatever became of
-// the calls to arm. Those that do not know it are asked again, after the others have answered: no window opens before
-// all know of it, so that by then they do where it was measured.
+// whoKnows tells which nodes of a trial know of an attempt: one that all of them know need not be ended. Those that do
+// not know it are asked again, after the others have answered. No window opens before all know of it, so that by then
+// they do where it was measured.
 func (w *worker) whoKnows(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey,
 	then func(views map[string]wire.CampaignView, names []string, all bool)) {
 	know := takingPart(views, t, k)

@@ -18,8 +18,8 @@ type armedBadly struct {
 	views []map[string]wire.State // one after the other, the last of them from then on; "": the node knows nothing
 }
 
-// decided has the run drive until its first decision, and tells what it asked for on the way. The nodes keep the attempt
-// as accepted, unless one is told to end it.
+// decided has the run drive until its first decision, and tells what it asked for on the way. The nodes keep the
+// attempt as accepted, unless one is told to end it.
 func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 	t.Helper()
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
