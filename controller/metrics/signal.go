@@ -130,7 +130,7 @@ func (h heard) failed() (n uint64) {
 // Untold reports whether nothing is known of what a node's radio heard of another: its
 // address is not known, or the radio lists it, but never with both its signal and when
 // it was heard: not every driver tells them. Of a peer's first frame mac80211 does not tell
-// the signal either, so that one frame, which is told of for HeardMs, shows nothing.
+// the signal either, so that one frame, which counts as heard for HeardMs, shows nothing.
 func (at Attempt) Untold(node, of string) bool {
 	signal, _, untold := at.signalOf(node, of, wire.Window{})
 	n := len(untold.S)
