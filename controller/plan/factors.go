@@ -115,6 +115,9 @@ func (p *parse) keyRule(root *tree.Node, path string, key *tree.Node) rule {
 		switch r := here.(type) {
 		case object:
 			known, next = r.keys(), r.field(word)
+			if next == nil && p.archived && renamed.Gone(walked, word) {
+				next = anything{}
+			}
 		case table:
 			// A level may change a flow, and must not invent one by a slip.
 			known = base.Lookup(walked).Keys()

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -126,5 +127,22 @@ func TestTheKeyOfLegacyRatesIsNoMore(t *testing.T) {
 		"[true, false]}\n", 1)), "radio.legacy_rates_only")
 	if _, err := ParseArchived("f", old, FullScale); err != nil {
 		t.Errorf("of a run: %v", err)
+	}
+	for factor, levels := range map[string][]string{
+		"{key: radio.legacy_rates_only, levels: [true, false]}":                         {"true", "false"},
+		"{key: radio.legacy_rates_only, levels: {old: true, all: false}}":               {"old", "all"},
+		"{key: radio, levels: {old: {legacy_rates_only: true}, all: {retry_limit: 4}}}": {"old", "all"},
+		"{levels: {old: {radio: {legacy_rates_only: true}}, all: {}}}":                  {"old", "all"},
+	} {
+		text := strings.Replace(fine, "factors:\n", "factors:\n  ht: "+factor+"\n", 1)
+		c, err := ParseArchived("f", []byte(text), FullScale)
+		if err != nil {
+			t.Errorf("of a run with %s: %v", factor, err)
+			continue
+		}
+		if i := slices.IndexFunc(c.Factors, func(f Factor) bool { return f.Name == "ht" }); i < 0 ||
+			!slices.Equal(c.Factors[i].Levels, levels) {
+			t.Errorf("%s: %+v, want levels %q", factor, c.Factors, levels)
+		}
 	}
 }

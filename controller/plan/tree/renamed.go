@@ -26,12 +26,17 @@ func (r Renamed) Says(path, key string) string {
 	return ""
 }
 
-// Modernise gives keys and words of former names their present ones, and takes out keys that are no more.
+// Gone reports whether a key of a section is no more.
+func (r Renamed) Gone(path, key string) bool {
+	now, known := r.of(path)[key]
+	return known && now == ""
+}
+
+// Modernise gives keys and words of former names their present ones, and takes out keys that are no more. The levels of
+// a factor with a key are of the section that the key names; a factor whose key is no more keeps it, for its levels are
+// in the run's plan.
 func (r Renamed) Modernise(n *Node, section string) {
-	n.Entries = slices.DeleteFunc(n.Entries, func(e Entry) bool {
-		now, known := r.of(section)[e.Key]
-		return known && now == ""
-	})
+	n.Entries = slices.DeleteFunc(n.Entries, func(e Entry) bool { return r.Gone(section, e.Key) })
 	for i := range n.Entries {
 		e := &n.Entries[i]
 		if now := r.Now(section, e.Key); now != "" {
@@ -39,6 +44,12 @@ func (r Renamed) Modernise(n *Node, section string) {
 		}
 		if now := r.Now(e.Key, e.Value.Text); now != "" {
 			e.Value.Text = now
+		}
+		if levels := e.Value.Child("levels"); levels != nil && section == "factors" {
+			for _, l := range levels.Entries {
+				r.Modernise(l.Value, e.Value.TextAt("key"))
+			}
+			continue
 		}
 		r.Modernise(e.Value, e.Key)
 	}
