@@ -364,8 +364,8 @@ func (s *session) announce(shown *progress.Display, lanes int) {
 // drive runs the schedule over the lanes, and has each step watched.
 func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watch func(run.Progress)) error {
 	waiting := func(u run.Unmet) {
-		if u.Need == wire.NeedJournal {
-			s.log.Warn("resumed all the same", "node", u.Node, "need", u.Need, "found", u.Found)
+		if u.Passed {
+			s.log.Warn("the run goes on all the same", "node", u.Node, "need", u.Need, "found", u.Found)
 			return
 		}
 		s.log.Warn("waiting, at most "+f.patience.String(), "node", u.Node, "need", u.Need, "found", u.Found)

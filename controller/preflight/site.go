@@ -22,6 +22,10 @@ const (
 	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured: that of
 	// a receiver without corrections at an HDOP of 2, for gpsd reckons with 15 m at one of 1 (libgpsd_core.c, UERE).
 	siteErrM = 30.0
+	// startM is how far from its start a car may stand when its window opens (node-agent/trial/gate, AtStartM).
+	startM = 25.0
+	// leftCure is for a run of which nothing is left but to collect it.
+	leftCure = "where nothing is left to drive, `fieldmesh pull RUN` collects and judges without it; "
 )
 
 // Swapped says why no road run finds out where the roadside node of a campaign stands: nodes swap their places, and the
@@ -132,16 +136,20 @@ func (j *judge) site() {
 
 // stands is of a roadside node whose place the plan has: whether it stands there, as far as both errors let that be
 // told. A run that is resumed has the place of the day on which it was begun. Of several places one will do, for such
-// a node is moved meanwhile; one that is in the car in some trials may be in it now.
+// a node is moved meanwhile; one that is in the car in some trials may be in it now, and one without a receiver is
+// believed to stand there.
 func (j *judge) stands() {
 	fix, known := siteOf(j.st)
-	offM, lat, lon := math.Inf(1), 0.0, 0.0
+	has, offM, lat, lon := false, math.Inf(1), 0.0, 0.0
 	for _, t := range j.trials {
 		c := t.Course
 		switch {
-		case t.Car == j.name || !known:
+		case t.Car == j.name:
 			return
 		case t.Roadside != j.name || !t.Gate.AtStart || c.SiteLatDeg == nil || c.SiteLonDeg == nil:
+			continue
+		}
+		if has = true; !known {
 			continue
 		}
 		x, y := earth.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}.XY(*fix.SiteLatDeg, *fix.SiteLonDeg)
@@ -149,18 +157,26 @@ func (j *judge) stands() {
 			offM, lat, lon = m, *c.SiteLatDeg, *c.SiteLonDeg
 		}
 	}
-	errM := siteErrM
-	if e := j.st.GPS.HorizErrM; e != nil {
-		errM = *e
+	g, errM := j.st.GPS, siteErrM
+	if !has || g == nil || !g.Connected {
+		return
 	}
+	if g.HorizErrM != nil {
+		errM = *g.HorizErrM
+	}
+	stands := fmt.Sprintf("by its receiver it stands %.0f m from the place that the car's start is measured from, "+
+		"%.5f, %.5f", offM, lat, lon)
 	switch {
-	case math.IsInf(offM, 1):
-	case offM <= siteErrM+errM:
-		j.met("site", "by its receiver it stands %.0f m from the place that the car's start is measured "+
-			"from, %.5f, %.5f", offM, lat, lon)
+	case !known:
+		j.unmet("site", "whether it stands where the car's start is measured from is not known: "+siteWords(j.st),
+			leftCure+"give the receiver a view of the sky and wait")
+	case offM <= errM+startM:
+		j.met("site", "%s", stands)
+	case offM <= errM+siteErrM:
+		j.put("site", Unknown, stands+": the error of the fix by which the place was found may explain it", "look "+
+			"whether it stands where it stood when the run was begun, for the car's start would be off as far")
 	default:
-		j.unmet("site", fmt.Sprintf("the car's start is measured from %.5f, %.5f, and by its receiver this node "+
-			"stands %.0f m from there", lat, lon, offM), "put it where it stood when the run was begun, or begin "+
-			"another run; where the campaign says the place, correct course.site_lat_deg and course.site_lon_deg")
+		j.unmet("site", stands, leftCure+"to drive on, put it where it stood when the run was begun, or begin another "+
+			"run; where the campaign says the place, correct course.site_lat_deg and course.site_lon_deg")
 	}
 }

@@ -64,15 +64,32 @@ func TestARoadsideNodeStandsWhereStartsAreMeasuredFrom(t *testing.T) {
 		want  []string
 	}{
 		"there":              {at(0), []string{Met}},
-		"within both errors": {at(33), []string{Met}},
+		"at the same tree":   {at(28), []string{Met}},
+		"within both errors": {at(33), []string{Unknown}}, // 4 m now, and 25 m that a gate allows
 		"along the road":     {at(36), []string{Unmet}},
 		"on another road":    {at(-12400), []string{Unmet}},
 		"with a worse fix now": {func(p *wire.RunPlan, g *wire.GPS) {
 			at(36)(p, g)
 			g.HorizErrM = new(20.0)
 		}, []string{Met}},
-		"without an estimate": {func(p *wire.RunPlan, g *wire.GPS) { at(59)(p, g); g.HorizErrM = nil }, []string{Met}},
-		"without a fix":       {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); g.Mode = 1 }, nil},
+		"without an estimate": {func(p *wire.RunPlan, g *wire.GPS) { at(54)(p, g); g.HorizErrM = nil }, []string{Met}},
+		"far, without one": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(59)(p, g)
+			g.HorizErrM = nil
+		}, []string{Unknown}},
+		"in its cold start": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(12400)(p, g)
+			g.Mode, g.FixAgeMs = 1, nil
+		}, []string{Unmet}},
+		"with a rough fix": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(0)(p, g)
+			g.HorizErrM = new(60.0)
+		}, []string{Unmet}},
+		"without a receiver": {func(p *wire.RunPlan, g *wire.GPS) { at(100)(p, g); *g = wire.GPS{} }, nil},
+		"cold where nobody must stand": {func(p *wire.RunPlan, g *wire.GPS) {
+			at(100)(p, g)
+			p.Trials[0].Gate.AtStart, g.Mode = false, 1
+		}, nil},
 		"nobody must stand": {func(p *wire.RunPlan, g *wire.GPS) {
 			at(100)(p, g)
 			p.Trials[0].Gate.AtStart = false
@@ -90,8 +107,13 @@ func TestARoadsideNodeStandsWhereStartsAreMeasuredFrom(t *testing.T) {
 	} {
 		p, n := starts(), roadside()
 		c.spoil(&p, n.Status.GPS)
-		if states, words := told(Judge(p, "road", 3600, n), "site"); !slices.Equal(states, c.want) {
+		states, words := told(Judge(p, "road", 3600, n), "site")
+		if !slices.Equal(states, c.want) {
 			t.Errorf("%s: %v %s", name, states, words)
+		}
+		if slices.Contains(states, Unmet) && !strings.Contains(words, "; where nothing is left to drive, "+
+			"`fieldmesh pull RUN` collects and judges without it; ") {
+			t.Errorf("%s: the cure begins with something else: %s", name, words)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type fakeNode struct {
 	shard       *wire.Shard
 	restored    wire.RestoreReport
 	problems    []wire.Problem
+	gps         *wire.GPS
 	photo       []byte // of its note; nil: it has none
 	askedPhoto  int
 	away        bool
@@ -136,7 +137,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = n.lease
 	case "GET /v1/node":
 		answer = wire.NodeStatus{Node: n.name, Run: cmp.Or(n.holds, "today"), Shard: n.shard,
-			Problems: n.problems}
+			Problems: n.problems, AtStart: true, GPS: n.gps}
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":

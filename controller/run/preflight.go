@@ -14,10 +14,11 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Unmet is a need of the plan that a node does not meet.
+// Unmet is a need of the plan that a node does not meet, or of which nobody can tell it.
 type Unmet struct {
 	Node string
 	wire.Problem
+	Passed bool // the run goes on all the same
 }
 
 // UnmetError refuses a plan before anything moves.
@@ -37,7 +38,8 @@ func (e *UnmetError) Error() string {
 // everything is met or patience is over: a GPS receiver may still be looking
 // for satellites, and a busy node's iperf3 be slow. Each need that it waits for
 // is passed to tell once, when that takes a while. A damaged journal keeps no run that is resumed from its node: tell
-// has it. What it has lost is lost to the trials that are done, too.
+// has it. What it has lost is lost to the trials that are done, too. A roadside node that may stand elsewhere is told,
+// too.
 func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, resumed bool, patience time.Duration,
 	tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
@@ -45,16 +47,13 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, resumed bool,
 	}
 	began, told := time.Now(), map[string]bool{}
 	for {
-		unmet, err := preflightOnce(ctx, plan, lane)
+		found, err := preflightOnce(ctx, plan, lane)
 		if err != nil {
 			return err
 		}
-		var damaged []Unmet
-		if resumed {
-			damaged, unmet = apart(unmet)
-		}
+		passed, unmet := apart(found, resumed)
 		if len(unmet) == 0 {
-			for _, u := range damaged {
+			for _, u := range passed {
 				tell(u)
 			}
 			return nil
@@ -72,16 +71,16 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, resumed bool,
 	}
 }
 
-// apart keeps damage of a journal apart from the other needs.
-func apart(unmet []Unmet) (damaged, others []Unmet) {
-	for _, u := range unmet {
-		if u.Need == wire.NeedJournal {
-			damaged = append(damaged, u)
+// apart keeps what no run waits for apart from the needs that must be met: no resumed one does for a damaged journal.
+func apart(found []Unmet, resumed bool) (passed, unmet []Unmet) {
+	for _, u := range found {
+		if u.Passed = u.Passed || resumed && u.Need == wire.NeedJournal; u.Passed {
+			passed = append(passed, u)
 		} else {
-			others = append(others, u)
+			unmet = append(unmet, u)
 		}
 	}
-	return damaged, others
+	return passed, unmet
 }
 
 // tellAfter is how long a need stays unmet before it is reported: one that is met
@@ -112,13 +111,14 @@ func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var unmet []Unmet
+	var found []Unmet
 	for _, i := range items {
-		if i.State == preflight.Unmet {
-			unmet = append(unmet, Unmet{i.Node, wire.Problem{Need: i.Need, Found: i.Found, Cure: i.Cure}})
+		doubt := i.Need == "site" && i.State == preflight.Unknown
+		if i.State == preflight.Unmet || doubt {
+			found = append(found, Unmet{i.Node, wire.Problem{Need: i.Need, Found: i.Found, Cure: i.Cure}, doubt})
 		}
 	}
-	return unmet, nil
+	return found, nil
 }
 
 func names(nodes map[string]*fleet.Client) []string {
