@@ -104,9 +104,7 @@ func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 			case failed || !all:
 				armed := at(views, k, wire.StateArmed, wire.StateRunning)
 				late := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(armed, n) })
-				again := func() { w.lookAfter(t, k, faults) }
-				r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
-				w.callOff(t, r, names, again, func() { w.notBegun(t, k, faults, late) })
+				w.giveUp(t, k, names, func() { w.notBegun(t, k, faults, late) })
 			case len(arming) > 0: // the call is made again, and waits
 				w.begin(t, k)
 			default:
@@ -114,6 +112,16 @@ func (w *worker) lookAfter(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 			}
 		})
 	})
+}
+
+// giveUp calls an attempt off that could not be armed everywhere. Where an answer is lost, those are asked that know of
+// it by then: one may have been armed late, and a node that ended it knows of it too.
+func (w *worker) giveUp(t wire.Trial, k wire.TrialKey, know []string, then func()) {
+	again := func() {
+		w.views(func(views map[string]wire.CampaignView) { w.giveUp(t, k, takingPart(views, t, k), then) })
+	}
+	r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
+	w.callOff(t, r, know, again, then)
 }
 
 // callOff ends an attempt on the nodes that know of it, and waits until they have kept it. Where one of them does not

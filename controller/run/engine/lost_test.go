@@ -16,6 +16,8 @@ import (
 type armedBadly struct {
 	fault *Fault
 	views []map[string]wire.State // one after the other, the last of them from then on; "": the node knows nothing
+	// The first answer to ending the attempt is lost, and the last view is what is found then.
+	unheard bool
 }
 
 // decided has the run drive until its first decision, and tells what it asked for on the way. The nodes keep the
@@ -55,6 +57,10 @@ func (c armedBadly) decided(t *testing.T) (v wire.Verdict, asked []Op) {
 			if s := state(a.Node); s != "" && s != wire.StateKept && !ended[a.Node] {
 				ended[a.Node] = true
 				kept(a.Node, wire.Failed)
+			}
+			if c.unheard {
+				c.unheard, c.views = false, c.views[len(c.views)-1:]
+				return Answer{Fault: &Fault{Err: errAway}}
 			}
 		case Judge:
 			if whole < 2 {
@@ -116,30 +122,38 @@ func TestALostAnswerToArmingEndsNoAttempt(t *testing.T) {
 		code    wire.ReasonCode
 		aborted bool
 	}{
-		"armed": {armedBadly{away, []map[string]wire.State{both(wire.StateArmed)}}, wire.Accepted, "", false},
-		"armed, by the end of the call": {armedBadly{late, []map[string]wire.State{both(wire.StateArmed)}},
+		"armed": {armedBadly{fault: away, views: []map[string]wire.State{both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"in the window": {armedBadly{away, []map[string]wire.State{both(wire.StateRunning)}},
+		"armed, by the end of the call": {armedBadly{fault: late,
+			views: []map[string]wire.State{both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"measured meanwhile": {armedBadly{late, []map[string]wire.State{both(wire.StateKept)}},
+		"in the window": {armedBadly{fault: away, views: []map[string]wire.State{both(wire.StateRunning)}},
 			wire.Accepted, "", false},
-		"begun alone, and not yet known to the peer when it was asked": {armedBadly{away, []map[string]wire.State{
-			{"car": wire.StateArmed}, both(wire.StateArmed)}}, wire.Accepted, "", false},
+		"measured meanwhile": {armedBadly{fault: late, views: []map[string]wire.State{both(wire.StateKept)}},
+			wire.Accepted, "", false},
+		"begun alone, and not yet known to the peer when it was asked": {armedBadly{fault: away,
+			views: []map[string]wire.State{{"car": wire.StateArmed}, both(wire.StateArmed)}}, wire.Accepted, "", false},
 		"the lease had run out, and it began alone": {armedBadly{
-			&Fault{Err: errHeld, Code: wire.CodeLeaseNeeded}, []map[string]wire.State{both(wire.StateArmed)}},
+			fault: &Fault{Err: errHeld, Code: wire.CodeLeaseNeeded},
+			views: []map[string]wire.State{both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"still arming": {armedBadly{away, []map[string]wire.State{car(wire.StateLoaded), both(wire.StateArmed)}},
+		"still arming": {armedBadly{fault: away,
+			views: []map[string]wire.State{car(wire.StateLoaded), both(wire.StateArmed)}},
 			wire.Accepted, "", false},
-		"still arming, and too late": {armedBadly{late, []map[string]wire.State{car(wire.StateLoaded)}},
+		"still arming, and too late": {armedBadly{fault: late, views: []map[string]wire.State{car(wire.StateLoaded)}},
 			wire.Failed, wire.ReasonArmFailed, true},
-		"not asked": {armedBadly{away, []map[string]wire.State{car("")}}, wire.Interrupted,
+		"not asked": {armedBadly{fault: away, views: []map[string]wire.State{car("")}}, wire.Interrupted,
 			wire.ReasonNodeAway, true},
-		"refused": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeNotReady},
-			[]map[string]wire.State{both(wire.StateArmed)}}, wire.Failed, wire.ReasonArmFailed, true},
-		"refused, and measured all the same": {armedBadly{&Fault{Err: errBusy, Code: wire.CodeLeaseHeld},
-			[]map[string]wire.State{both(wire.StateKept)}}, wire.Accepted, "", true},
-		"found half armed, and measured before it could be ended": {armedBadly{nil, []map[string]wire.State{
-			{"car": wire.StateArmed}, both(wire.StateRunning)}}, wire.Accepted, "", true},
+		"refused": {armedBadly{fault: &Fault{Err: errBusy, Code: wire.CodeNotReady},
+			views: []map[string]wire.State{both(wire.StateArmed)}}, wire.Failed, wire.ReasonArmFailed, true},
+		"refused, and measured all the same": {armedBadly{fault: &Fault{Err: errBusy, Code: wire.CodeLeaseHeld},
+			views: []map[string]wire.State{both(wire.StateKept)}}, wire.Accepted, "", true},
+		"called off, and known to the other when that is asked for again": {armedBadly{fault: away,
+			views:   []map[string]wire.State{car(""), car(""), {"car": wire.StateArmed, "roadside": wire.StateKept}},
+			unheard: true}, wire.Interrupted, wire.ReasonNodeAway, true},
+		"found half armed, and measured before it could be ended": {armedBadly{
+			views: []map[string]wire.State{{"car": wire.StateArmed}, both(wire.StateRunning)}},
+			wire.Accepted, "", true},
 	} {
 		v, asked := c.decided(t)
 		if v.Outcome != c.want || v.Reason.Code != c.code || asksFor[Abort](asked) != c.aborted ||
