@@ -182,7 +182,7 @@ const rule = "A claim is a statement of the paper or what its tables show, and e
 	"n is the number of repetitions. A cell that a repetition lacks is left out of that mean; where no cell is in " +
 	"all, the largest group of repetitions with the same cells counts. " +
 	"A mean over values that the claim names cannot be decided where one of them, or a combination of them, is " +
-	"not asked. " +
+	"not in it. " +
 	"That one has more (or less) is supported when the %[1]s t interval of the mean difference lies " +
 	"wholly on that side of zero, " +
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
@@ -492,13 +492,23 @@ func (c Claim) unvarying(as, bs []float64) string {
 	return ""
 }
 
-// lacking says of which values that a claim has a mean over no pair is or, where there are pairs
-// of each, which combinations of them no repetition has.
+// lacking says which values that a claim has a mean over are not in it or, where each of them is,
+// which combinations of them are not.
 func (c Claim) lacking(of pooled) string {
 	if len(of.trials) == 0 {
 		return ""
 	}
-	missing, everywhere := Condition{}, " in every repetition"
+	everywhere := " in every repetition" // "" where no repetition has one of what lacks
+	in := func(one Condition) bool {
+		if slices.ContainsFunc(of.trials, one.holds) {
+			return true
+		}
+		if !slices.ContainsFunc(of.asked, one.holds) {
+			everywhere = ""
+		}
+		return false
+	}
+	missing := Condition{}
 	var several []string
 	for _, fact := range slices.Sorted(maps.Keys(c.Where)) {
 		if slices.Contains(c.Each, fact) {
@@ -508,13 +518,8 @@ func (c Claim) lacking(of pooled) string {
 			several = append(several, fact)
 		}
 		for _, v := range c.Where[fact] {
-			one := Condition{fact: {v}}
-			if slices.ContainsFunc(of.trials, one.holds) {
-				continue
-			}
-			missing[fact] = append(missing[fact], v)
-			if !slices.ContainsFunc(of.asked, one.holds) {
-				everywhere = ""
+			if !in(Condition{fact: {v}}) {
+				missing[fact] = append(missing[fact], v)
 			}
 		}
 	}
@@ -524,16 +529,12 @@ func (c Claim) lacking(of pooled) string {
 	all := slices.DeleteFunc(c.Where.each(several), func(one Condition) bool {
 		return c.But != nil && one.within(c.But)
 	})
-	var without []Condition
-	for _, one := range all {
-		if !slices.ContainsFunc(of.asked, one.holds) {
-			without = append(without, one)
-		}
-	}
+	n := len(all)
+	without := slices.DeleteFunc(all, in)
 	if len(without) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d combinations, such as %s", len(without), len(all), without[0])
+	return fmt.Sprintf("%d of %d combinations%s, such as %s", len(without), n, everywhere, without[0])
 }
 
 // within reports whether a combination, of one value of each fact, is of another condition.

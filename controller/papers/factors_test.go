@@ -85,8 +85,8 @@ func TestATablesMeansOverUnlikeTrialsHaveNoInterval(t *testing.T) {
 	}
 }
 
-// A mean over the values of several facts is of every combination of them: of one that no repetition
-// was asked it says so, and decides nothing.
+// A mean over the values of several facts is of every combination of them: of one that is not in
+// it, it says so, and decides nothing.
 func TestAMeanIsOfEveryCombination(t *testing.T) {
 	with := func(cells ...string) (all []Trial) {
 		for rep := 1; rep <= 3; rep++ {
@@ -142,16 +142,25 @@ func TestAMeanIsOfEveryCombination(t *testing.T) {
 		"not asked of 5 m/s in every repetition") {
 		t.Errorf("%+v", left)
 	}
-	// Of one that a repetition lacks the mean is without it.
-	all := with("1 50", "1 100", "5 50", "5 100")
-	all = slices.DeleteFunc(all, func(t Trial) bool {
-		return t.Repetition == 2 && t.Facts["nodes"] == "100" && t.Facts["speed_max_mps"] == "5"
-	})
+	// Nor is a combination: without it the mean is not of them all, even where each value is still in it.
 	where, _, _ := readCondition("speed_max_mps=1|5;nodes=50|100")
-	got := Decide(Claim{Metric: "m", Where: where, A: Condition{"variant": {"vegas"}},
-		B: Condition{"variant": {"reno"}}, Relation: More}, all, interval)
-	if got.Verdict != Supported || !strings.HasSuffix(got.Parts[0].Test, "; without 1 cell that a repetition lacks") {
-		t.Errorf("%+v", got)
+	for _, k := range []struct {
+		lost map[int]string // by repetition
+		ends string
+	}{
+		{map[int]string{2: "5 100"}, "; without 1 cell that a repetition lacks; not asked of 1 of 4 combinations in every " +
+			"repetition, such as 100 nodes, 5 m/s"},
+		{map[int]string{1: "1 50", 2: "5 100"}, "; without 2 cells that a repetition lacks; not asked of 2 of 4 " +
+			"combinations in every repetition, such as 50 nodes, 1 m/s"},
+	} {
+		all := slices.DeleteFunc(with("1 50", "1 100", "5 50", "5 100"), func(t Trial) bool {
+			return t.Facts["speed_max_mps"]+" "+t.Facts["nodes"] == k.lost[t.Repetition]
+		})
+		got := Decide(Claim{Metric: "m", Where: where, A: Condition{"variant": {"vegas"}},
+			B: Condition{"variant": {"reno"}}, Relation: More}, all, interval)
+		if got.Verdict != Undecided || !strings.HasSuffix(got.Parts[0].Test, k.ends) {
+			t.Errorf("without %v: %s, %s", k.lost, got.Verdict, got.Parts[0].Test)
+		}
 	}
 }
 
