@@ -79,6 +79,12 @@ func (a *Archive) Answer(noteID, text string) error {
 // continued begins the note of a version of the controller that continues a run.
 const continued = "continued by "
 
+// ContinuedBy is the version of the controller of which an entry notes that it continued the run.
+func (e JournalEntry) ContinuedBy() (version string, is bool) {
+	version, is = strings.CutPrefix(e.Text, continued)
+	return version, is && e.Type == "note"
+}
+
 // ContinuedBy notes which version of the controller continues a run that is not
 // finished, where another drove it before.
 func (a *Archive) ContinuedBy(version string) error {
@@ -145,7 +151,7 @@ func (a *Archive) readJournal() (err error) {
 		if e.Stop != nil {
 			a.stop = e.Stop
 		}
-		if v, is := strings.CutPrefix(e.Text, continued); is && e.Type == "note" {
+		if v, is := e.ContinuedBy(); is {
 			a.drivenBy(v)
 		}
 		return nil

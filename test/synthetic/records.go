@@ -371,7 +371,7 @@ func (m *maker) field(t wire.Trial, c Conditions) {
 
 func provenance(node string) *wire.Provenance {
 	return &wire.Provenance{
-		Agent: "0.1.0 (abc1234)", Kernel: "6.12.9", Arch: "amd64", Machine: "Test laptop <one>", Interface: "wlan0",
+		Agent: software, Kernel: "6.12.9", Arch: "amd64", Machine: "Test laptop <one>", Interface: "wlan0",
 		Driver:    "medium",
 		MAC:       "02:00:00:00:00:0" + map[string]string{"car": "1", "roadside": "2"}[node],
 		Tools:     map[string]string{"iperf3": "3.12", "gpsd": "3.22"},

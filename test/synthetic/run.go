@@ -14,13 +14,16 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// software is what controller and agents say they are.
+const software = "0.1.0 (commit abc1234)"
+
 // Info is what the archive of the options is created with.
 func Info(o Options) archive.RunInfo {
 	o = o.withDefaults()
 	p := Plan(o)
 	info := archive.RunInfo{
 		Run: p.Run, Campaign: p.Campaign, CreatedWall: o.Begun, Seed: o.Seed,
-		Version: "0.1.0", Place: o.Place, CampaignRaw: o.Raw, Plan: p, Scale: o.Scale,
+		Version: software, Place: o.Place, CampaignRaw: o.Raw, Plan: p, Scale: o.Scale,
 		ChannelDraws: o.Draws, Enough: o.StopWhen,
 		Site: map[string]string{"weather": "dry, 12 °C", "antenna": "internal <5 dBi>"},
 	}

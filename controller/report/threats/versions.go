@@ -1,11 +1,12 @@
 package threats
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/report/evidence"
 )
 
@@ -23,23 +24,27 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 	}
 	delete(agents, "")
 	names := slices.Sorted(maps.Keys(agents))
-	several := strings.Contains(d.Info.Version, " and ") // of a run that another continued, or whose shards differ
-	if !several && len(names) < 2 {
+	// Of a run that another version continued, and of shards that differ, they are joined.
+	versions := map[string]bool{}
+	for _, v := range append(strings.Split(d.Info.Version, " and "), names...) {
+		versions[v] = true
+	}
+	delete(versions, "")
+	if len(versions) < 2 {
 		if d.Info.Version == "" || len(names) == 0 {
 			return nil, ""
 		}
-		return nil, fmt.Sprintf("One version of Fieldmesh drove the run (%s), and one ran on its nodes (%s).",
-			d.Info.Version, names[0])
+		return nil, "One version of Fieldmesh drove the run and ran on its nodes: " + d.Info.Version + "."
 	}
-	text := "It was driven by " + d.Info.Version + "."
-	if several {
-		text += " The run's notes say which drove what."
+	text := "It was driven by " + cmp.Or(d.Info.Version, "an unknown version") + "."
+	if slices.ContainsFunc(d.Notes, func(e archive.JournalEntry) bool { _, is := e.ContinuedBy(); return is }) {
+		text += " The run's notes say from when on another one drove it."
 	}
-	if len(names) > 1 {
-		var parts []string
-		for _, name := range names {
-			parts = append(parts, name+" on "+shortList(slices.Sorted(maps.Keys(agents[name]))))
-		}
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, name+" on "+shortList(slices.Sorted(maps.Keys(agents[name]))))
+	}
+	if len(parts) > 0 {
 		text += " Agents were " + strings.Join(parts, "; ") + "."
 	}
 	return &Threat{"Several versions of Fieldmesh had a part in it", text +

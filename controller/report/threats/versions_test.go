@@ -31,16 +31,29 @@ func TestSeveralVersionsAreAThreat(t *testing.T) {
 	if strings.Contains(found, title) {
 		t.Fatalf("%s", found)
 	}
-	says(t, clear, "One version of Fieldmesh drove the run (0.1.0), and one ran on its nodes (0.1.0 (abc1234)).")
-	d.Info.Version = "0.1.0 and 0.2.0"
+	says(t, clear, "One version of Fieldmesh drove the run and ran on its nodes: 0.1.0 (commit abc1234).")
+	const notes = "The run's notes"
+	for _, by := range []string{"0.3.0 (commit def5678)", "0.1.0 (commit def5678)",
+		"0.1.0 (commit abc1234) and 0.3.0 (commit def5678)"} { // the last as of shards
+		d.Info.Version = by
+		found, clear = viewed(t, d)
+		says(t, found, title, "It was driven by "+by+". Agents were 0.1.0 (commit abc1234) on car, roadside.")
+		if strings.Contains(found, notes) || strings.Contains(clear, "One version of Fieldmesh") {
+			t.Errorf("%s\n%s", found, clear)
+		}
+	}
+	d.Notes = []archive.JournalEntry{{Type: "note", Text: "continued by 0.3.0 (commit def5678)"}}
 	found, _ = viewed(t, d)
-	says(t, found, title, "It was driven by 0.1.0 and 0.2.0.")
-	d.Info.Version = "0.1.0"
+	says(t, found, title, notes+" say from when on another one drove it.")
+	d.Info.Version, d.Notes = "0.1.0 (commit abc1234)", nil
 	p := d.Attempts[0].Node["roadside"]
 	p.Agent = "0.2.0"
 	d.Attempts[0].Node["roadside"] = p
 	found, _ = viewed(t, d)
-	says(t, found, title, "Agents were 0.1.0 (abc1234) on car, roadside; 0.2.0 on roadside.")
+	says(t, found, title, "Agents were 0.1.0 (commit abc1234) on car, roadside; 0.2.0 on roadside.")
+	if strings.Contains(found, notes) {
+		t.Error(found)
+	}
 }
 
 // A calibration pass is of no block: that one is missing makes no block less whole.
