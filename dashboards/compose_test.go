@@ -154,5 +154,20 @@ func TestSecrets(t *testing.T) {
 			!strings.Contains(string(out), "is there already") {
 			t.Errorf("%s: a second time: %v, %s", generation, err, out)
 		}
+		// An .env of a version that wrote no password file.
+		file := filepath.Join(dir, ".influx-password")
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("bash", path, generation).CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), publish) {
+			t.Errorf("%s: with an .env only: %v, %s", generation, err, out)
+		}
+		if password, err := influx.ReadPassword(file); err != nil || password != given["INFLUX_SECRET"] {
+			t.Errorf("%s: the password file is not of the .env that was there (%v)", generation, err)
+		}
+		if now, err := os.ReadFile(filepath.Join(dir, ".env")); err != nil || string(now) != string(text) {
+			t.Errorf("%s: .env did not stay (%v)", generation, err)
+		}
 	}
 }
