@@ -45,8 +45,8 @@ func (d *Device) Former() (State, error) {
 	return u, nil
 }
 
-// untune puts power, thresholds, rates and sleep back.
-func (d *Device) untune(was State) error {
+// untune puts power, thresholds, rates and sleep back. It notes rates that may stay.
+func (d *Device) untune(was State) (note string, _ error) {
 	var rates, power error
 	// Rates can be given back on an interface that is up only.
 	if f := d.Phy.At(was.Rates); f != nil && d.Interface.Mode != "monitor" && setUp(was.Interface, true) == nil {
@@ -62,12 +62,17 @@ func (d *Device) untune(was State) error {
 		sleep = d.sleep(true)
 	}
 	err := errors.Join(power, sleep, d.SetLimits(was.RTS, was.RetryShort, was.RetryLong))
-	if rates != nil && d.Interface.MHz == 0 {
-		// ath10k, ath11k and mwifiex set rates in a network only. With the first two an interface that goes down and up
-		// has all rates again.
+	// ath10k and ath11k (EPERM) and mwifiex (EINVAL) set rates in a network only. With the first two an interface that
+	// goes down and up has all rates again; mwifiex's are its firmware's.
+	switch {
+	case d.Interface.MHz != 0:
+	case errors.Is(rates, unix.EPERM):
 		rates = setUp(was.Interface, false)
+	case errors.Is(rates, unix.EINVAL):
+		rates = nil
+		note = was.Interface + " may keep its limited rates until a reboot: its driver sets them in a network only"
 	}
-	return errors.Join(rates, err)
+	return note, errors.Join(rates, err)
 }
 
 // SetLimits sets what all interfaces of a radio share.

@@ -38,16 +38,18 @@ func (was State) Revert() (note string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return "", errors.Join(was.revert(d), d.Conn.Close())
+	note, err = was.revert(d)
+	return note, errors.Join(err, d.Conn.Close())
 }
 
-func (was State) revert(d *Device) error {
+func (was State) revert(d *Device) (note string, err error) {
 	if was.Network != nil {
 		if in, err := d.In(*was.Network); err == nil && in {
 			return d.untune(was)
 		}
 	}
-	err := errors.Join(d.untune(was), d.quit())
+	note, err = d.untune(was)
+	err = errors.Join(err, d.quit())
 	if d.Interface.Mode == ModeStation && was.Joins != "" && d.Interface.SSID == was.Joins {
 		err = errors.Join(err, d.Conn.Leave(was.Index, ModeStation))
 	}
@@ -60,5 +62,5 @@ func (was State) revert(d *Device) error {
 	if was.Network != nil {
 		err = errors.Join(err, setUp(was.Interface, true), d.Conn.Join(was.Index, *was.Network))
 	}
-	return err
+	return note, err
 }

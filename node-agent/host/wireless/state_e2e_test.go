@@ -37,8 +37,8 @@ func fakeKernel(t *testing.T, refused map[uint8]unix.Errno, told *[]uint8) *nl80
 }
 
 // Drivers that set rates for the channel or the peer of an interface refuse it in no network: ath10k and ath11k
-// with EPERM, mwifiex with EINVAL. A station that has lost its access point is put back all the same, by way of its
-// interface being down.
+// with EPERM, mwifiex with EINVAL. A station that has lost its access point is put back all the same: by way of its
+// interface being down, or with a note where that may not help. Any other error stays one.
 func TestE2ERatesOfAStationWithoutItsAccessPoint(t *testing.T) {
 	testnet.Need(t, "ip")
 	ns := testnet.NewNS(t, "rates")
@@ -48,12 +48,14 @@ func TestE2ERatesOfAStationWithoutItsAccessPoint(t *testing.T) {
 		mhz     int
 		fails   bool
 		down    bool
+		noted   bool
 	}{
-		"refused in no network, as by ath10k":  {unix.EPERM, 0, false, true},
-		"refused in no network, as by mwifiex": {unix.EINVAL, 0, false, true},
-		"not known to the driver":              {unix.EOPNOTSUPP, 0, false, false},
-		"refused in a network":                 {unix.EPERM, 2437, true, false},
-		"taken in no network":                  {0, 0, false, false},
+		"refused in no network, as by ath10k":  {unix.EPERM, 0, false, true, false},
+		"refused in no network, as by mwifiex": {unix.EINVAL, 0, false, false, true},
+		"not known to the driver":              {unix.EOPNOTSUPP, 0, false, false, false},
+		"refused for another reason":           {unix.EBUSY, 0, true, false, false},
+		"refused in a network":                 {unix.EPERM, 2437, true, false, false},
+		"taken in no network":                  {0, 0, false, false, false},
 	} {
 		ns.Run(t, "ip", "link", "set", "wlan0", "up")
 		ns.Do(t, func() error {
@@ -70,8 +72,8 @@ func TestE2ERatesOfAStationWithoutItsAccessPoint(t *testing.T) {
 			}
 			was := State{Interface: "wlan0", Index: index, Mode: ModeStation, PowerStays: true, Rates: 2437,
 				Joins: "fieldmesh"}
-			if err := was.revert(d); (err != nil) != c.fails {
-				t.Errorf("%s: %v", name, err)
+			if note, err := was.revert(d); (err != nil) != c.fails || (note != "") != c.noted {
+				t.Errorf("%s: %q, %v", name, note, err)
 			}
 			if !slices.Contains(told, unix.NL80211_CMD_SET_TX_BITRATE_MASK) {
 				t.Errorf("%s: the rates were not given back: %v", name, told)
