@@ -76,14 +76,8 @@ func (a *Archive) Answer(noteID, text string) error {
 	return a.note(noteID, text)
 }
 
-// continued begins the note of a version of the controller that continues a run.
-const continued = "continued by "
-
-// ContinuedBy is the version of the controller of which an entry notes that it continued the run.
-func (e JournalEntry) ContinuedBy() (version string, is bool) {
-	version, is = strings.CutPrefix(e.Text, continued)
-	return version, is && e.Type == "note"
-}
+// Continued begins the note of a version of the controller that continues a run.
+const Continued = "continued by "
 
 // ContinuedBy notes which version of the controller continues a run that is not
 // finished, where another drove it before.
@@ -91,7 +85,7 @@ func (a *Archive) ContinuedBy(version string) error {
 	if a.Finished() || cmp.Or(a.driver, a.info.Version) == version {
 		return nil
 	}
-	err := a.Note(continued + version)
+	err := a.Note(Continued + version)
 	if err == nil {
 		a.drivenBy(version)
 	}
@@ -151,7 +145,7 @@ func (a *Archive) readJournal() (err error) {
 		if e.Stop != nil {
 			a.stop = e.Stop
 		}
-		if v, is := e.ContinuedBy(); is {
+		if v, is := strings.CutPrefix(e.Text, Continued); is && e.Type == "note" {
 			a.drivenBy(v)
 		}
 		return nil

@@ -148,8 +148,8 @@ func TestAMeanIsOfEveryCombination(t *testing.T) {
 		lost map[int]string // by repetition
 		ends string
 	}{
-		{map[int]string{2: "5 100"}, "; without 1 cell that a repetition lacks; not asked of 1 of 4 combinations in every " +
-			"repetition, such as 100 nodes, 5 m/s"},
+		{map[int]string{2: "5 100"}, "; without 1 cell that a repetition lacks; not asked of 1 of 4 " +
+			"combinations in every repetition, such as 100 nodes, 5 m/s"},
 		{map[int]string{1: "1 50", 2: "5 100"}, "; without 2 cells that a repetition lacks; not asked of 2 of 4 " +
 			"combinations in every repetition, such as 50 nodes, 1 m/s"},
 	} {

@@ -37,7 +37,9 @@ func severalVersions(d *evidence.Run) (*Threat, string) {
 		return nil, "One version of Fieldmesh drove the run and ran on its nodes: " + d.Info.Version + "."
 	}
 	text := "It was driven by " + cmp.Or(d.Info.Version, "an unknown version") + "."
-	if slices.ContainsFunc(d.Notes, func(e archive.JournalEntry) bool { _, is := e.ContinuedBy(); return is }) {
+	if slices.ContainsFunc(d.Notes, func(e archive.JournalEntry) bool {
+		return strings.HasPrefix(e.Text, archive.Continued)
+	}) {
 		text += " The run's notes say from when on another one drove it."
 	}
 	var parts []string
