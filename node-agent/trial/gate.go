@@ -17,9 +17,12 @@ const errGateTimeout = coded(wire.ReasonGateTimeout)
 func (a *attempt) initiate() {
 	e := a.engine
 	g := gate.New(a.trial, e.deps.Clock.BootNs())
+	if fix, _ := e.deps.GPS.Last(); a.trial.Gate.AtStart {
+		g.Open(e.deps.Clock.BootNs(), fix) // a car that stands there may set off while the others are made ready
+	}
 	peers, err := a.peers()
 	if err == nil {
-		err = a.readyPeers(peers, e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
+		err = a.readyPeers(peers, g.Away(), e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
 	}
 	if err != nil {
 		a.giveUp(err)
@@ -32,7 +35,7 @@ func (a *attempt) initiate() {
 		if open {
 			break
 		}
-		a.tellWait(detail, !g.Started())
+		a.tellWait(detail, g.Away())
 		if now > g.LimitNs() {
 			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", g.WithinS(), detail))
 			return

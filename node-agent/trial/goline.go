@@ -328,12 +328,13 @@ func (a *attempt) peers() ([]*peer, error) {
 
 // readyPeers has every peer arm itself where no controller has done so, before the gate: what it takes would else come
 // between the gate and the window. It asks until they are ready or untilNs. A peer that stays silent interrupts the
-// attempt: nobody has driven for it, and none of the trial's attempts is used up.
-func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
+// attempt: nobody has driven for it, and none of the trial's attempts is used up. Away says whether the car has yet to
+// stand at its start.
+func (a *attempt) readyPeers(peers []*peer, away bool, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
 	}
-	a.tellWait("waiting for the other nodes to be ready", a.trial.Gate.AtStart)
+	a.tellWait("waiting for the other nodes to be ready", away)
 	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
 	for _, p := range peers {
 		p.acked = false

@@ -51,9 +51,38 @@ func TestAPeerThatIsAwayInterruptsTheAttempt(t *testing.T) {
 	r.plan = &wire.RunPlan{Run: "r", Key: []byte("a key of 32 bytes for this test.")}
 	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
 	silent := &peer{name: "road", paths: []*net.UDPAddr{{IP: net.IPv4(127, 0, 0, 1), Port: 9}}}
-	err := a.readyPeers([]*peer{silent}, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
+	err := a.readyPeers([]*peer{silent}, false, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
 	if got := outcomeOf(err); got != wire.Interrupted || !strings.Contains(err.Error(), "road") {
 		t.Errorf("%s: %v", got, err)
+	}
+}
+
+// A car that stands at its start is not sent there while the other nodes are made ready, and may set off meanwhile.
+func TestTheCarAtItsStartIsNotSentThere(t *testing.T) {
+	for northM, away := range map[int64]bool{10: false, 1000: true} {
+		r := newRig(t, "car", t.TempDir(), 0)
+		r.gps.speed = 0
+		r.gps.northM.Store(northM)
+		key := []byte("a key of 32 bytes for this test.")
+		road, heard := answerer(t, "road", key, func(uint64) time.Duration { return time.Hour })
+		plan := twoNodePlan(1, 1, road.paths[0].Port)
+		plan.Key, plan.Nodes[1].ControlAddr = key, "127.0.0.1"
+		r.plan = &plan
+		trial := plan.Trials[0]
+		trial.Course = wire.Course{Kind: "depart", StartM: 10, SiteLatDeg: ptr(50.0), SiteLonDeg: ptr(8.0)}
+		trial.Gate = wire.Gate{AtStart: true, AfterS: ptr(0.0), TimeoutS: 30, LeadS: 0.3}
+		a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, trial)
+		a.state = wire.StateArmed
+		ended := make(chan struct{})
+		go func() { a.initiate(); close(ended) }()
+		<-heard
+		r.mu.Lock()
+		if a.detail != "waiting for the other nodes to be ready" || a.toStart != away {
+			t.Errorf("%d m north: %q, to the start %v", northM, a.detail, a.toStart)
+		}
+		r.mu.Unlock()
+		a.cancel(context.Canceled)
+		<-ended
 	}
 }
 

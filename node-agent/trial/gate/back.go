@@ -92,7 +92,7 @@ func (b *Back) look() bool {
 	returns, detail := b.Gate.Returns(b.NowNs(), b.Fix())
 	switch {
 	case returns:
-		b.Tell(detail+b.why, true)
+		b.Tell(detail+b.why, b.Gate.Away())
 	case b.returns && b.Gate.Started():
 		b.Tell("stay at the start until the trial is armed", false)
 	}

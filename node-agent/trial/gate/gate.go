@@ -106,6 +106,9 @@ func (g *Gate) WithinS() float64 {
 // Started reports whether the car has stood at its start, where it must.
 func (g *Gate) Started() bool { return g.startedNs != 0 }
 
+// Away reports whether the car has yet to stand at its start, and where that is is known.
+func (g *Gate) Away() bool { return !g.Started() && g.site != nil }
+
 // Returns reports whether the car has yet to come to its start, and may take longer, and what the gate waits for.
 func (g *Gate) Returns(nowNs int64, fix wire.GPS) (yet bool, detail string) {
 	_, detail = g.Open(nowNs, fix)

@@ -98,10 +98,12 @@ class WordsTest {
 
     @Test
     fun `a car that has yet to stand at its start is told so, and not that all is ready`() {
-        fun word(goal: Goal, phase: Phase) = DriveState(LinkState.UP, phase, goTo = goal).word().text
+        fun word(goal: Goal, phase: Phase, hasFix: Boolean = true) =
+            DriveState(LinkState.UP, phase, goTo = goal, hasFix = hasFix).word().text
         for (phase in listOf(Phase.IDLE, Phase.ARMED)) {
             assertEquals(R.string.word_to_start, word(Goal.START, phase))
             assertEquals(R.string.word_to_mark, word(Goal.MARK, phase))
+            assertEquals(R.string.word_no_fix, word(Goal.START, phase, hasFix = false), "it is not known where it is")
         }
     }
 

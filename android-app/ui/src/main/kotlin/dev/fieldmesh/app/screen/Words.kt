@@ -27,6 +27,7 @@ internal fun DriveState.word(): Word = when {
     staleSinceNs != null -> Word(R.string.word_stale, R.color.bad)
     phase == Phase.NO_RUN -> Word(R.string.word_no_run, R.color.text_soft)
     isStopped && !phase.isUnderWay -> Word(R.string.word_stopped, R.color.text_soft)
+    goTo != null && !hasFix -> speedlessWord()
     goTo == Goal.START -> Word(R.string.word_to_start, R.color.warn)
     goTo == Goal.MARK -> Word(R.string.word_to_mark, R.color.warn)
     phase == Phase.IDLE -> Word(R.string.word_idle, R.color.text_soft)
