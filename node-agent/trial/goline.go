@@ -328,8 +328,8 @@ func (a *attempt) peers() ([]*peer, error) {
 
 // readyPeers has every peer arm itself where no controller has done so, before the gate: what it takes would else come
 // between the gate and the window. It asks until they are ready or untilNs. A peer that stays silent interrupts the
-// attempt: nobody has driven for it, and none of the trial's attempts is used up. Away says whether the car has yet to
-// stand at its start.
+// attempt: nobody has driven for it, and none of the trial's attempts is used up. Away reports whether the car has yet
+// to stand at its start.
 func (a *attempt) readyPeers(peers []*peer, away bool, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil

@@ -353,7 +353,8 @@ class ScreensTest {
         "campaign-stopped-light" to listOf("Next: 1\nsection A, speed 10.1 km/h"),
         "campaign-ended-light" to listOf(
             "0 of 24 accepted",
-            "The run was paused or ended, or needs no more trials here. Nothing more is driven until a controller resumes it.",
+            "The run was paused or ended, or needs no more trials here. " +
+                "Nothing more is driven until a controller resumes it.",
         ),
         "campaign-alone-light" to listOf("1 of 24 accepted, 1 not final yet"),
         "drive-done-alone-light" to listOf("Accepted by the node alone: the controller has not judged it yet."),
@@ -386,7 +387,8 @@ class ScreensTest {
         "drive-to-mark-light" to listOf("To the mark"),
         "drive-stopped-light" to listOf(
             "Run stopped",
-            "The run was paused or ended, or needs no more trials here. Nothing more is driven until a controller resumes it.",
+            "The run was paused or ended, or needs no more trials here. " +
+                "Nothing more is driven until a controller resumes it.",
         ),
         "drive-held-off-light" to listOf("waiting for a controller: the run has ended at node bravo"),
         "drive-node-slow-light" to listOf("Node lost"),
