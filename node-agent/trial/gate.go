@@ -17,12 +17,9 @@ const errGateTimeout = coded(wire.ReasonGateTimeout)
 func (a *attempt) initiate() {
 	e := a.engine
 	g := gate.New(a.trial, e.deps.Clock.BootNs())
-	if fix, _ := e.deps.GPS.Last(); a.trial.Gate.AtStart {
-		g.Open(e.deps.Clock.BootNs(), fix) // a car that stands there may set off while the others are made ready
-	}
 	peers, err := a.peers()
 	if err == nil {
-		err = a.readyPeers(peers, g.Away(), e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
+		err = a.readyPeers(peers, e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
 	}
 	if err != nil {
 		a.giveUp(err)

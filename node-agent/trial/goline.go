@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/link"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/challenge"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -328,13 +329,17 @@ func (a *attempt) peers() ([]*peer, error) {
 
 // readyPeers has every peer arm itself where no controller has done so, before the gate: what it takes would else come
 // between the gate and the window. It asks until they are ready or untilNs. A peer that stays silent interrupts the
-// attempt: nobody has driven for it, and none of the trial's attempts is used up. Away reports whether the car has yet
-// to stand at its start.
-func (a *attempt) readyPeers(peers []*peer, away bool, untilNs int64) error {
+// attempt: nobody has driven for it, and none of the trial's attempts is used up.
+func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
 	}
-	a.tellWait("waiting for the other nodes to be ready", away)
+	fix, _ := a.engine.deps.GPS.Last()
+	detail, away := "waiting for the other nodes to be ready", gate.Away(a.trial, a.engine.deps.Clock.BootNs(), fix)
+	if a.trial.Gate.AtStart && !away {
+		detail = "stay at the start until the other nodes are ready"
+	}
+	a.tellWait(detail, away)
 	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
 	for _, p := range peers {
 		p.acked = false

@@ -51,20 +51,22 @@ func TestAPeerThatIsAwayInterruptsTheAttempt(t *testing.T) {
 	r.plan = &wire.RunPlan{Run: "r", Key: []byte("a key of 32 bytes for this test.")}
 	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
 	silent := &peer{name: "road", paths: []*net.UDPAddr{{IP: net.IPv4(127, 0, 0, 1), Port: 9}}}
-	err := a.readyPeers([]*peer{silent}, false, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
+	err := a.readyPeers([]*peer{silent}, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
 	if got := outcomeOf(err); got != wire.Interrupted || !strings.Contains(err.Error(), "road") {
 		t.Errorf("%s: %v", got, err)
 	}
 }
 
-// A car that stands at its start is not sent there while the other nodes are made ready, and may set off meanwhile.
+// A car that stands at its start is not sent there while the other nodes are made ready. One that has set off by then
+// has to come back.
 func TestTheCarAtItsStartIsNotSentThere(t *testing.T) {
-	for northM, away := range map[int64]bool{10: false, 1000: true} {
+	for northM, want := range map[int64]string{10: "stay at the start until the other nodes are ready",
+		1000: "waiting for the other nodes to be ready"} {
 		r := newRig(t, "car", t.TempDir(), 0)
 		r.gps.speed = 0
 		r.gps.northM.Store(northM)
-		key := []byte("a key of 32 bytes for this test.")
-		road, heard := answerer(t, "road", key, func(uint64) time.Duration { return time.Hour })
+		key, ready := []byte("a key of 32 bytes for this test."), 300*time.Millisecond
+		road, heard := answerer(t, "road", key, func(uint64) time.Duration { return ready })
 		plan := twoNodePlan(1, 1, road.paths[0].Port)
 		plan.Key, plan.Nodes[1].ControlAddr = key, "127.0.0.1"
 		r.plan = &plan
@@ -75,12 +77,16 @@ func TestTheCarAtItsStartIsNotSentThere(t *testing.T) {
 		a.state = wire.StateArmed
 		ended := make(chan struct{})
 		go func() { a.initiate(); close(ended) }()
+		told := func() (string, bool) { r.mu.Lock(); defer r.mu.Unlock(); return a.detail, a.toStart }
 		<-heard
-		r.mu.Lock()
-		if a.detail != "waiting for the other nodes to be ready" || a.toStart != away {
-			t.Errorf("%d m north: %q, to the start %v", northM, a.detail, a.toStart)
+		if got, toStart := told(); got != want || toStart != (northM != 10) {
+			t.Errorf("%d m north: %q, to the start %v", northM, got, toStart)
 		}
-		r.mu.Unlock()
+		r.gps.northM.Store(500)
+		await(t, "the car is sent back", func() bool {
+			got, toStart := told()
+			return got == "drive to the start, 490 m from here" && toStart
+		})
 		a.cancel(context.Canceled)
 		<-ended
 	}

@@ -106,7 +106,15 @@ func (g *Gate) WithinS() float64 {
 // Started reports whether the car has stood at its start, where it must.
 func (g *Gate) Started() bool { return g.startedNs != 0 }
 
-// Away reports whether the car has yet to stand at its start, and where that is is known.
+// Away reports whether the car of a trial is not at its start, where that is known. A gate that is looked at later
+// knows nothing of it: who has set off by then has to come back, or the window could open too far on.
+func Away(t wire.Trial, nowNs int64, fix wire.GPS) bool {
+	g := New(t, nowNs)
+	g.Open(nowNs, fix)
+	return g.Away()
+}
+
+// Away reports whether the car has yet to stand at its start, where that is known.
 func (g *Gate) Away() bool { return !g.Started() && g.site != nil }
 
 // Returns reports whether the car has yet to come to its start, and may take longer, and what the gate waits for.
