@@ -242,9 +242,8 @@ var newer802 = regexp.MustCompile(`^802\.11(ax|be)$`)
 
 func (c choice) allowed() string { return strings.Join(c, ", ") }
 
-// renamed are the present names of keys that had another, by the section that they lie in and their former name, and
-// of what a key may say, by the key; "" is the name of a key that is no more. A file with a former name is refused; the
-// campaign of a run that was begun with it is still read.
+// renamed are the keys and words of campaigns that had another name, or were removed. A file with a former name is
+// refused; the campaign of a run that was begun with it is still read.
 var renamed = tree.Renamed{"design": {"enough": "stop_when"}, "protocol": {"dsr-p3": "dsr-ns2"},
 	"rate_control": {"snr": "genie_snr"}, "radio": {"legacy_rates_only": ""}}
 

@@ -22,8 +22,6 @@ const (
 	// siteErrM is the greatest error, as gpsd estimates it, of a place from which a run's starts are measured: that of
 	// a receiver without corrections at an HDOP of 2, for gpsd reckons with 15 m at one of 1 (libgpsd_core.c, UERE).
 	siteErrM = 30.0
-	// startM is how far from its start a car may stand when its window opens (node-agent/trial/gate, AtStartM).
-	startM = 25.0
 	// leftCure is for a run of which nothing is left but to collect it.
 	leftCure = "where nothing is left to drive, `fieldmesh pull RUN` collects and judges without it; "
 )
@@ -170,7 +168,7 @@ func (j *judge) stands() {
 	case !known:
 		j.unmet("site", "whether it stands where the car's start is measured from is not known: "+siteWords(j.st),
 			leftCure+"give the receiver a view of the sky and wait")
-	case offM <= errM+startM:
+	case offM <= errM+wire.AtStartM:
 		j.met("site", "%s", stands)
 	case offM <= errM+siteErrM:
 		j.put("site", Unknown, stands+": the error of the fix by which the place was found may explain it", "look "+

@@ -16,7 +16,11 @@ const (
 	MaxFlows    = 128
 	MaxLeadS    = 600 // from GO to the window: what warms the network up lies there
 	// ReturnS is how long a car may take from one trial's end to the next one's start, where its gate waits for that.
-	ReturnS    = 1200.0
+	ReturnS = 1200.0
+	// AtStartM is how far from its start a car may stand, along the road and across. A receiver that augments GPS by
+	// nothing is off by 5 m under an open sky (GPS.gov, GPS accuracy), by some times that beside trees and walls, and
+	// the roadside's mark may come from such a receiver too.
+	AtStartM   = 25.0
 	MaxStreams = 128 // iperf3's own limit of parallel streams
 	GoKeyBytes = 32  // RunPlan.Key
 	// MaxWindowPackets is what a window of 1 GiB holds, in segments of 1 KiB.

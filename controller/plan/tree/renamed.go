@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Renamed are the present names of keys that had another, by the section that they lie in
-// and their former name, and of what a key may say, by the key. A key that is no more has the name "".
+// Renamed has, for each section, the present name of each of its keys that had another name. It has words that are
+// values of a key, too, under the key in place of the section. The name of a key that was removed is "".
 type Renamed map[string]map[string]string
 
 // Now is what a key of a section, or a word of a key, is called now; "" when it never had another name.

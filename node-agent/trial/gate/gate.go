@@ -16,12 +16,9 @@ const (
 	// FreshFix is the age beyond which a fix opens no gate: receivers of 1 Hz
 	// are the slowest in use, and one lost fix is forgiven.
 	FreshFix = 1500 * time.Millisecond
-	// AtStartM is how far from its start a car may stand, along the road and across. A receiver that augments GPS by
-	// nothing is off by 5 m under an open sky (GPS.gov, GPS accuracy), by some times that beside trees and walls, and
-	// the roadside's mark may come from such a receiver too. AtMarkM is the same of a parked car, whose marks a person
-	// has measured, and which must not be taken for another's.
-	AtStartM = 25.0
-	AtMarkM  = 12.0
+	// AtMarkM is what wire.AtStartM is, of a parked car, whose marks a person has measured, and which must not be taken
+	// for another's.
+	AtMarkM = 12.0
 	// standingMps is below a walk, and above what a receiver that stands tells.
 	standingMps = 1.0
 	// rollingNs is for how long a parked car may seem to roll, or be without a fix, before it counts as gone; and
@@ -157,7 +154,7 @@ func (g *Gate) stands(nowNs int64, fix wire.GPS, fresh bool) bool {
 	}
 	switch {
 	case !g.parked():
-		g.recall(nowNs, fix, known && still && offM > AtStartM, fresh)
+		g.recall(nowNs, fix, known && still && offM > wire.AtStartM, fresh)
 	case nowNs-g.stoodNs > rollingNs:
 		g.startedNs = 0
 	}
@@ -189,7 +186,7 @@ func (g *Gate) nearM() float64 {
 	if g.parked() {
 		return AtMarkM
 	}
-	return AtStartM
+	return wire.AtStartM
 }
 
 // offStart is how far the car is from its start in m. Where the car departs from the roadside node to either side, and
@@ -289,7 +286,7 @@ func (g *Gate) turned(fix wire.GPS) bool {
 	if g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
 		return false
 	}
-	return along(*g.site, point{*fix.LatDeg, *fix.LonDeg}, *fix.TrackDeg) < min(g.course.StartM, 0)-AtStartM
+	return along(*g.site, point{*fix.LatDeg, *fix.LonDeg}, *fix.TrackDeg) < min(g.course.StartM, 0)-wire.AtStartM
 }
 
 func (g *Gate) bandDetail(fix wire.GPS, fresh bool) string {
@@ -317,7 +314,7 @@ func (g *Gate) missed(fix wire.GPS, fresh bool) bool {
 		return false
 	}
 	pastM, known := g.past(fix, fresh)
-	return known && fix.SpeedMps != nil && g.inBandNs == 0 && pastM > AtStartM
+	return known && fix.SpeedMps != nil && g.inBandNs == 0 && pastM > wire.AtStartM
 }
 
 // passed reports whether the car has crossed the mark in its direction of travel.
