@@ -295,13 +295,13 @@ func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
 	return a.collect(files)
 }
 
-// OfNodes collects an attempt's records of some nodes.
-func (a *Archive) OfNodes(trial, attempt int, nodes []string) ([]wire.Record, error) {
+// OfNode collects an attempt's records of one node.
+func (a *Archive) OfNode(trial, attempt int, node string) ([]wire.Record, error) {
 	files, err := a.bounded(wire.TrialKey{Trial: trial, Attempt: attempt})
 	if err != nil {
 		return nil, err
 	}
-	return a.collect(slices.DeleteFunc(files, func(rel string) bool { return !slices.Contains(nodes, nodeOf(rel)) }))
+	return a.collect(slices.DeleteFunc(files, func(rel string) bool { return nodeOf(rel) != node }))
 }
 
 func (a *Archive) collect(files []string) (out []wire.Record, err error) {

@@ -5,26 +5,36 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Result is what Measured gives of an archive's attempt. It reads and computes no more
-// than that needs: of 200 nodes the records of those that the measured flows end at.
+// Result is what Measured gives of an archive's attempt. It reads the records of those nodes
+// only that receive a measured flow, and holds those of one at a time: where many nodes send
+// to many, all of them are more than a rehearsal's kernel has room for.
 func Result(a *archive.Archive, k wire.TrialKey) (mb, mbps *float64, err error) {
-	at, err := load(a, k, func() ([]wire.Record, error) {
-		t, _ := a.Trial(k.Trial)
-		var ends []string
-		for _, f := range t.Measured() {
-			ends = append(ends, f.From, f.To)
+	t, planned := a.Trial(k.Trial)
+	if !planned {
+		return nil, nil, unplanned(a, k)
+	}
+	var rows []Row
+	for to, flows := range byReceiver(t.Measured()) {
+		at, err := load(a, k, func() ([]wire.Record, error) { return a.OfNode(k.Trial, k.Attempt, to) })
+		if err != nil {
+			return nil, nil, err
 		}
-		return a.OfNodes(k.Trial, k.Attempt, ends)
-	})
-	if err != nil {
-		return nil, nil, err
+		s := &set{at: at}
+		for _, f := range flows {
+			s.delivered(f)
+		}
+		rows = append(rows, s.rows...)
 	}
-	s := &set{at: at}
-	for _, f := range at.trial.Measured() {
-		s.flow(f)
-	}
-	mb, mbps = Measured(at.trial, s.rows)
+	mb, mbps = Measured(t, rows)
 	return mb, mbps, nil
+}
+
+func byReceiver(flows []wire.Flow) map[string][]wire.Flow {
+	out := map[string][]wire.Flow{}
+	for _, f := range flows {
+		out[f.To] = append(out[f.To], f)
+	}
+	return out
 }
 
 // Measured is the result of an attempt, in MB and in Mbit/s: of its measured flows

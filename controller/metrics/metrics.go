@@ -98,13 +98,17 @@ func LoadNew(a *archive.Archive, k wire.TrialKey, tail *archive.Tail) (Attempt, 
 func load(a *archive.Archive, k wire.TrialKey, read func() ([]wire.Record, error)) (Attempt, error) {
 	t, planned := a.Trial(k.Trial)
 	if !planned {
-		return Attempt{}, fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
+		return Attempt{}, unplanned(a, k)
 	}
 	records, err := read()
 	if err != nil {
 		return Attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 	}
 	return Attempt{run: a.Info().Run, key: k, trial: t, plan: a.Info().Plan, records: records}, nil
+}
+
+func unplanned(a *archive.Archive, k wire.TrialKey) error {
+	return fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
 }
 
 // Table computes the rows of every attempt of an archive.

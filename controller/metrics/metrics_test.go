@@ -78,16 +78,19 @@ func TestThroughputIsExactInBothDirections(t *testing.T) {
 }
 
 // A result is that of the whole computation, and needs no record but those of the
-// nodes that the measured flows end at.
-func TestAResultNeedsTheEndsOnly(t *testing.T) {
+// nodes that receive a measured flow.
+func TestAResultNeedsTheReceiversOnly(t *testing.T) {
 	a := run(t, 17.123457, nil)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	bystander := filepath.Join(a.Dir(), "trials", "0001-a1", "records", "relay.ndjson")
-	if err := os.WriteFile(bystander, []byte("no record\n"), 0o600); err != nil {
-		t.Fatal(err)
+	trial, _ := a.Trial(1)
+	for _, other := range []string{"relay", trial.Traffic[0].From} {
+		file := filepath.Join(a.Dir(), "trials", "0001-a1", "records", other+".ndjson")
+		if err := os.WriteFile(file, []byte("no record\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := metrics.Load(a, k); err == nil {
-		t.Fatal("the relay's file can be read")
+		t.Fatal("the others' files can be read")
 	}
 	mb, mbps, err := metrics.Result(a, k)
 	if err != nil || mb == nil || *mb != 17.123457 || math.Abs(*mbps-17.123457*0.8) > 1e-9 {

@@ -216,6 +216,9 @@ func (o Options) arguments() ([]string, error) {
 		"time-travel=inf-cpu", "time-travel-start=" + strconv.FormatInt(o.Start.UnixNano(), 10),
 		"time_travel_call_ns=" + strconv.Itoa(o.CallNs),
 		"random-seed=" + strconv.FormatUint(o.Seed, 10),
+		// Each look at the sockets of TCP, of which a node has ten a second, goes through the whole table: by the
+		// memory it would have 32,768 entries, of which a few hundred are used.
+		"thash_entries=1024",
 		"seccomp=auto",            // where the kernel has it
 		"mac80211_hwsim.radios=0", // a field makes its own
 		// No folder is made for a management console, which this kernel lacks.

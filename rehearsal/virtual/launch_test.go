@@ -42,7 +42,8 @@ func TestLinesComeThroughAndTheConsoleIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"mem=16M", "time-travel=inf-cpu", "time-travel-start=1000000005", "random-seed=7", "time_travel_call_ns=9", `init="/init"`} {
+	for _, want := range []string{"mem=16M", "time-travel=inf-cpu", "time-travel-start=1000000005", "random-seed=7",
+		"time_travel_call_ns=9", "thash_entries=1024", `init="/init"`} {
 		if !strings.Contains(string(console), want) {
 			t.Errorf("the kernel's command line has no %q: %s", want, console)
 		}
