@@ -11,7 +11,7 @@ import (
 type Buffer[T any] struct {
 	PerDestination int
 	Total          int
-	MaxAge         time.Duration
+	MaxAge         time.Duration // 0: none
 
 	held  map[netip.Addr][]heldPacket[T]
 	count int
@@ -63,7 +63,7 @@ func (b *Buffer[T]) Take(destination netip.Addr) []T {
 func (b *Buffer[T]) Expire(now Time) []T {
 	var out []T
 	for destination, queue := range b.held {
-		for len(queue) > 0 && now-queue[0].since > b.MaxAge {
+		for b.MaxAge > 0 && len(queue) > 0 && now-queue[0].since > b.MaxAge {
 			out = append(out, b.pop(destination))
 			queue = b.held[destination]
 		}

@@ -51,6 +51,10 @@ func TestBufferIsBounded(t *testing.T) {
 	if got := buffer.Expire(30*time.Second + 5); !slices.Equal(got, []int{2}) || buffer.Len() != 1 {
 		t.Errorf("expired %v, %d held", got, buffer.Len())
 	}
+	buffer.MaxAge = 0
+	if got := buffer.Expire(time.Hour); got != nil {
+		t.Errorf("without an age %v expired", got)
+	}
 }
 
 // Times that are further apart than an int of 32 bits has nanoseconds keep their order, too.

@@ -8,10 +8,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
-// What data packets may wait in, as ns-2 and the drafts of DSR have it.
+// What data packets may wait in, as ns-2 and the drafts of DSR have it; and how many may in all where a protocol
+// bounds them for a destination (see Protocol.Held).
 const (
 	heldPackets = 64
 	heldFor     = 30 * time.Second
+	heldInAll   = 1024
 )
 
 // links sends over the node's interfaces.
@@ -64,10 +66,13 @@ type recentUse struct {
 // queue of frames takes its time.
 const recentFor = 2 * inUseEvery
 
-func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack,
+func newLoop(node manet.Node, own []netip.Addr, p Protocol, l links, r router, s stack,
 	told func(manet.Time, Notice)) *loop {
-	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
-		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
+	held := manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor)
+	if p.Held > 0 {
+		held = manet.NewBuffer[[]byte](p.Held, heldInAll, 0)
+	}
+	return &loop{node: node, own: own, carrier: p.carrier(), links: l, router: r, stack: s, told: told, held: held,
 		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),
 		recent: map[netip.Addr]recentUse{}}
 }

@@ -60,7 +60,11 @@ func (w *effects) Refuse([]byte) error              { return w.do("refuse") }
 
 func testLoop(s *script, carrier bool) (*loop, *effects) {
 	w := &effects{}
-	return newLoop(s, []netip.Addr{self}, carrier, w, w, w, func(manet.Time, Notice) {}), w
+	var p Protocol
+	if carrier {
+		p.IPProtocol = 48
+	}
+	return newLoop(s, []netip.Addr{self}, p, w, w, w, func(manet.Time, Notice) {}), w
 }
 
 // ip makes an IPv4 packet with a header and eight more bytes.
@@ -201,6 +205,28 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 		if got := strings.Join(w.did, " "); got != c.want || l.held.Len() != 0 || l.counts.Dropped["no route"] != 1 {
 			t.Errorf("%s: did %q, want %q; counts %+v", name, got, c.want, l.counts)
 		}
+	}
+}
+
+// With DSDV the five newest packets for a destination wait for its route, for ever.
+func TestDSDVHoldsFiveForEver(t *testing.T) {
+	p, err := find("dsdv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &effects{}
+	l := newLoop(&script{}, []netip.Addr{self}, p, w, w, w, func(manet.Time, Notice) {})
+	for i := range byte(7) {
+		l.caught(0, ip(self, far, 17, i))
+	}
+	l.caught(0, ip(self, next, 17, 9))
+	l.fire(time.Hour)
+	var kept []byte
+	for _, packet := range l.held.Take(far) {
+		kept = append(kept, packet[20])
+	}
+	if !slices.Equal(kept, []byte{2, 3, 4, 5, 6}) || l.held.Len() != 1 || len(w.did) != 0 || l.counts.HeldTooLong != 2 {
+		t.Errorf("kept %v and %d of another, did %q, counts %+v", kept, l.held.Len(), w.did, l.counts)
 	}
 }
 
@@ -554,7 +580,7 @@ func TestPacketsThatWait(t *testing.T) {
 		l.caught(1, packet)
 		l.caught(2, slices.Clone(packet))
 		want := 2
-		if !p.OnDemand && !p.carrier() { // it has no route, and finds none
+		if !p.OnDemand && !p.carrier() && p.Held == 0 { // it has no route, and finds none
 			want = 0
 		}
 		if got := l.waiting(node.State(3)); got != want {

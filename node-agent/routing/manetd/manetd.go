@@ -257,7 +257,7 @@ func (d *daemon) makeLoop() error {
 	if err != nil {
 		return err
 	}
-	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes,
+	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol, outbound{d}, d.routes,
 		inbound{d.injector, d.tun, d.framer}, d.tell)
 	d.loop.silent = d.silent()
 	return nil

@@ -50,7 +50,9 @@ type Protocol struct {
 	// Silent protocols come from a simulator, where a sender for whose packet no
 	// route is found hears nothing, and TCP tries on: Linux would end connect().
 	Silent bool
-	Make   func(Setup) (manet.Node, error)
+	// Held is how many packets for a destination wait for a route, each until it comes; 0: 64 for all, for 30 s.
+	Held int
+	Make func(Setup) (manet.Node, error)
 }
 
 func (p Protocol) carrier() bool { return p.IPProtocol != 0 }
@@ -114,7 +116,7 @@ func Protocols() []Protocol {
 		{Name: "aodv-ns2", Port: aodv.Port, OnDemand: true, Silent: true, Make: makeAODV(aodv.NS2)},
 		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Silent: true, Make: makeAODV(aodv.P3)},
 		{Name: "aomdv", Port: aomdv.Port, OnDemand: true, Make: makeAOMDV},
-		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},
+		{Name: "dsdv", Port: dsdv.Port, Held: dsdv.Held, Make: makeDSDV},
 		{Name: "adv", Port: adv.Port, OnDemand: true, Silent: true, Make: makeADV},
 		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
 		{Name: "dsr-ns2", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), TakesBack: true,

@@ -18,6 +18,10 @@ import (
 // none is assigned.
 const Port = signalling.PortDSDV
 
+// Held is how many data packets for a destination the runner keeps while there
+// is no route, until there is one: Broch and others' (1998) and ns-2's number.
+const Held = 5
+
 // Config is everything that a node is told. Broch gives a whole set.
 type Config struct {
 	distance.Config

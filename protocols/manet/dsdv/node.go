@@ -53,8 +53,9 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 			n.scheduleFull(now + n.Jitter.Below(n.config.Jitter))
 		}
 	case manet.NeedRoute:
-		// A proactive protocol has a route or knows of none.
-		n.Act(manet.Drop{Destination: e.Destination, Reason: "no route", Unreachable: true})
+		if r := n.Table.Get(e.Destination); r != nil && !r.Broken() {
+			n.Act(manet.Release{Destination: e.Destination})
+		}
 	default:
 		n.Lose(event)
 	}
@@ -135,6 +136,9 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 		n.broke(r)
 	case taken:
 		n.changed(r, &before)
+		if before.Broken() {
+			n.Act(manet.Release{Destination: r.To})
+		}
 	case r == nil || e.Hops != distance.Infinite || r.Broken():
 	case manet.After32(e.Seq, r.Seq):
 		r.Extra.missed = true // who lost it may have ours once it is newer

@@ -2,6 +2,7 @@ package dsdv
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -299,10 +300,34 @@ func TestInterfaceDown(t *testing.T) {
 	if len(l.Sent) == 0 {
 		t.Error("silent on an interface that came up again")
 	}
-	l.Need(far)
-	if len(l.Dropped) != 1 || !l.Dropped[0].Unreachable {
-		t.Errorf("data without a route: %+v", l.Dropped)
+}
+
+// Data waits while there is no route, however long, and goes when there is one.
+func TestDataWaitsForARoute(t *testing.T) {
+	l := newLab(t, nil)
+	want := func(what string, released ...netip.Addr) {
+		t.Helper()
+		if !slices.Equal(l.Released, released) || l.Dropped != nil {
+			t.Errorf("%s: released %v, want %v; dropped %v", what, l.Released, released, l.Dropped)
+		}
+		l.Released = nil
 	}
+	to := netip.MustParseAddr(far)
+	l.Need(far)
+	want("nobody is known")
+	l.Hear(left, simtest.Entry(far, 100, 1))
+	want("the first route", to)
+	l.Need(far)
+	want("a route that came meanwhile", to)
+	l.Handle(manet.LinkFailed{Neighbor: netip.MustParseAddr(left)})
+	l.Need(far)
+	l.Wait(3 * time.Minute)
+	l.Hear(right, simtest.Entry(far, 100, 1))
+	want("a broken route")
+	l.Hear(right, simtest.Entry(far, 102, 1))
+	want("a newer one", to)
+	l.Hear(right, simtest.Entry(far, 104, 1))
+	want("one that there was")
 }
 
 func TestConfigIsChecked(t *testing.T) {
