@@ -28,6 +28,7 @@ type neighbor struct {
 	boot  uint32
 	until manet.Time // heard
 	both  manet.Time // until then it is known to hear us
+	early []Entry    // what it told last while it was not
 }
 
 // NewNeighbors makes an empty list.
@@ -37,10 +38,11 @@ func NewNeighbors(boot uint32, hold manet.Time, maxEntries int) *Neighbors {
 
 // Arrival is what a packet says of its sender.
 type Arrival struct {
-	New       bool // not known before, or rebooted
-	Lost      bool // what was learned of it no longer holds: it rebooted, or ceased to hear us
-	Symmetric bool // it hears us
-	Became    bool // symmetric by this packet
+	New       bool    // not known before, or rebooted
+	Lost      bool    // what was learned of it no longer holds: it rebooted, or ceased to hear us
+	Symmetric bool    // it hears us
+	Became    bool    // symmetric by this packet
+	Early     []Entry // what it told last before it became so
 }
 
 // Heard takes note of a packet. own is the address of the interface that it
@@ -56,7 +58,7 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	}
 	was := nb.both > now
 	if nb.boot != u.Boot {
-		nb.boot, nb.both = u.Boot, 0
+		nb.boot, nb.both, nb.early = u.Boot, 0, nil
 		a.New = true
 	}
 	nb.until = now + n.Hold
@@ -68,6 +70,11 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	a.Symmetric = nb.both > now
 	a.Lost = was && (a.New || !a.Symmetric)
 	a.Became = a.Symmetric && (!was || a.New)
+	if a.Symmetric {
+		a.Early, nb.early = nb.early, nil
+	} else {
+		nb.early = u.Entries
+	}
 	return a
 }
 

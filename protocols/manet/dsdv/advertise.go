@@ -7,87 +7,77 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 )
 
-// route is an entry of the table that packets are forwarded by. What is told to
-// others, the advert, may be behind it while it settles.
+// route is an entry of the table that packets are forwarded by.
 type (
 	base  = distance.Node[advert]
 	route = distance.Route[advert]
 )
 
-// advert is the other of the paper's two tables.
+// advert is the other of the paper's two tables: what is told about a route,
+// and when.
 type advert struct {
-	told     bool // something was told since the route is known
-	seq      uint32
-	hops     int
-	from     manet.Time // until then the route is settling, and what was told before is told
-	best     manet.Time // when the best path with the present number came
+	told     int        // hops that were told last; 0: none were
+	from     manet.Time // until then the route is settling, and nothing is told
+	first    manet.Time // when the present number was first heard
+	best     manet.Time // when its best way was
 	settling time.Duration
-	samples  bool // settling is an average, not yet the start value
-	urgent   bool // belongs into the next incremental dump
-	missed   bool // a neighbour has lost it, and a newer number than ours is news to it
+	known    bool       // there is a number before, and so a settling time
+	number   bool       // is to be told: in the next dump of either kind
+	hops     bool       // are: in each, until a full one
+	due      manet.Time // when there may be something for an incremental dump; 0: no more
 }
 
-// settled takes a number's settling time into the average, once there is a
-// newer number: from its first way to its best.
-func (n *Node) settled(a *advert, first manet.Time) {
-	took := max(a.best-first, 0)
-	if !a.samples {
-		a.samples, a.settling = true, n.config.SettlingStart
-	}
-	w := n.config.SettlingWeight
-	a.settling = min(time.Duration(w*float64(a.settling)+(1-w)*float64(took)), n.config.maxSettling())
-}
-
-// changed decides when a route that was taken is told. A destination that is
-// new or back is told at once, as is a way that is no longer than the last:
-// nothing better is to be expected. A longer one waits for twice the time that
-// it took the destination's routes to settle.
+// changed decides when a route that was taken is told. A destination that is new
+// settles, and so does each newer number and each nearer way: for twice the time
+// that it took the numbers before, on average, from their first way to their
+// best. One that was broken, or now is, does not. A newer number alone waits for
+// the next dump.
 func (n *Node) changed(r, before *route) {
 	a := &r.Extra
-	a.from = n.Now
-	if before.Broken() {
-		a.best = n.Now
-		n.urge(r)
-		return
-	}
-	if r.Seq == before.Seq {
-		a.best = n.Now
-		if a.told && r.Hops > a.hops {
-			a.from = before.Extra.from // still longer than what was told
-		}
-	} else {
-		n.settled(a, before.Since)
-		a.best = n.Now
-		if r.Hops > before.Hops {
-			a.from = n.Now + 2*a.settling
-		}
-	}
+	isNew, newer := !a.known, r.Seq != before.Seq
 	switch {
-	case !a.told || r.Hops != a.hops || a.missed:
-		n.urge(r)
-	case n.config.TriggerSequence:
-		a.urgent = true
-		n.schedule(max(a.from, n.full+n.config.NumberAggregation, n.incremental+n.config.NumberAggregation))
+	case isNew:
+		a.known, a.settling = true, n.config.SettlingStart
+	case newer:
+		w := n.config.SettlingWeight
+		a.settling = min(time.Duration(w*float64(a.settling)+(1-w)*float64(a.best-a.first)), n.config.maxSettling())
+	}
+	if newer {
+		a.first, a.number = n.Now, true
+	}
+	a.best, a.from = n.Now, n.Now
+	if isNew || !r.Broken() && !before.Broken() {
+		a.from += 2 * a.settling
+	}
+	a.hops = r.Hops != a.told
+	if isNew || !newer && a.hops {
+		n.trigger(r)
 	}
 }
 
-// broke reports a broken route at once.
+// broke tells that a route broke here.
 func (n *Node) broke(r *route) {
 	n.Count("broken")
-	r.Extra.from = n.Now
+	r.Extra.number = true
 	n.urge(r)
 }
 
-// urge puts a route into the next incremental dump after it has settled.
+// urge tells a route at once.
 func (n *Node) urge(r *route) {
-	r.Extra.urgent = true
+	r.Extra.from, r.Extra.hops = n.Now, true
+	n.trigger(r)
+}
+
+// trigger has an incremental dump once a route has settled.
+func (n *Node) trigger(r *route) {
+	r.Extra.due = r.Extra.from
 	n.schedule(r.Extra.from)
 }
 
 // schedule makes sure of an incremental dump, not before a time and not too
-// soon after the last.
+// soon after the last dump.
 func (n *Node) schedule(at manet.Time) {
-	at = max(at, n.Now, n.incremental+n.config.Aggregation) + n.Jitter.Below(n.config.Jitter)
+	at = max(at, n.Now, n.dumped+n.config.Aggregation) + n.Jitter.Below(n.config.Jitter)
 	n.WakeBy(at, timerIncremental, &n.incrementalAt)
 }
 
@@ -99,94 +89,53 @@ func (n *Node) scheduleFull(at manet.Time) {
 	}
 }
 
-// dumpFull tells all routes, with a new number of our own.
+// dumpFull tells all routes but those that settle, with a new number of our own.
 func (n *Node) dumpFull() {
 	n.Seq += 2
-	n.full = n.Now
-	entries := n.Own()
-	for r := range n.Table.All {
-		if e, ok := n.tell(r); ok {
-			entries = append(entries, e)
-		}
-	}
-	n.challenged, n.greet = false, false
-	n.send(entries, true)
-	n.replaceIncremental()
+	n.dump(n.Own(), true, func(*advert) bool { return true })
 	n.dueFull = n.Now
-	n.scheduleFull(n.Now + n.config.Period - n.Jitter.Below(n.config.Period/8))
+	n.scheduleFull(n.Now + n.config.Period - n.Jitter.Below(n.config.Period/4))
 }
 
-// replaceIncremental takes a full dump for the incremental one that was due.
-// What is left for another is settling still.
-func (n *Node) replaceIncremental() {
-	if n.incrementalAt == 0 {
-		return
-	}
-	n.incremental, n.incrementalAt = n.Now, 0
-	n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerIncremental}})
-	for r := range n.Table.All {
-		if r.Extra.urgent {
-			n.schedule(r.Extra.from)
-		}
-	}
-}
-
-// dumpIncremental reports what changed. What does not fit one packet is a full
-// dump instead, as the paper has it.
+// dumpIncremental tells what changed. Where that is much of the table, more than
+// three routes and a third, it is a full dump instead.
 func (n *Node) dumpIncremental() {
-	n.incremental = n.Now
-	var entries []distance.Entry
-	if n.challenged {
-		entries = n.Own()
-	}
-	ready, later := 0, manet.Time(0)
+	changed, later := 0, manet.Time(0)
 	for r := range n.Table.All {
 		a := &r.Extra
-		switch {
-		case !a.urgent:
-		case a.from > n.Now:
-			if later == 0 || a.from < later {
-				later = a.from
-			}
-		default:
-			ready++
-			if e, ok := n.tell(r); ok {
-				entries = append(entries, e)
-			}
+		if a.news() && a.from <= n.Now {
+			changed++
+		}
+		if a.due <= n.Now {
+			a.due = 0
+		} else if later == 0 || a.due < later {
+			later = a.due
 		}
 	}
-	if len(entries) > n.room() {
+	if changed > 3 && 3*changed > n.Table.Len()+1 {
 		n.dumpFull()
-	} else if ready > 0 || n.challenged || n.greet {
-		n.challenged, n.greet = false, false
-		n.send(entries, false)
+	} else if changed > 0 {
+		n.dump(nil, false, (*advert).news)
 	}
 	if later > 0 {
 		n.schedule(later)
 	}
 }
 
-// tell makes the entry of a route: what it is, or, while it settles, what was
-// told before, if that was anything.
-func (n *Node) tell(r *route) (distance.Entry, bool) {
-	a := &r.Extra
-	if a.from <= n.Now {
-		a.told, a.seq, a.hops, a.urgent, a.missed = true, r.Seq, r.Hops, false, false
-	}
-	return distance.Entry{To: r.To, Seq: a.seq, Hops: uint8(a.hops)}, a.told
-}
+// news says that the route is to be told in an incremental dump.
+func (a *advert) news() bool { return a.number || a.hops }
 
-// room is how many entries fit a packet of the narrowest link.
-func (n *Node) room() int {
-	room := distance.Room(0, 0)
-	for i := range n.Interfaces {
-		room = min(room, distance.Room(n.Interfaces[i].MTU, 0))
+// dump tells the routes that have settled and are wanted.
+func (n *Node) dump(entries []distance.Entry, full bool, wanted func(*advert) bool) {
+	for r := range n.Table.All {
+		a := &r.Extra
+		if a.from > n.Now || !wanted(a) {
+			continue
+		}
+		a.told, a.number, a.hops = r.Hops, false, a.hops && !full
+		entries = append(entries, distance.Entry{To: r.To, Seq: r.Seq, Hops: uint8(r.Hops)})
 	}
-	return room
-}
-
-// send puts entries on every interface.
-func (n *Node) send(entries []distance.Entry, full bool) {
+	n.dumped = n.Now
 	kind := "INCREMENTAL"
 	if full {
 		kind = "FULL"

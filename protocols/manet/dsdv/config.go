@@ -1,8 +1,8 @@
 // Package dsdv is Destination-Sequenced Distance-Vector routing as Perkins and
 // Bhagwat described it ("Highly Dynamic Destination-Sequenced Distance-Vector
-// Routing (DSDV) for Mobile Computers", SIGCOMM 1994), as a pure state machine.
-// No standard gives a packet format; ours is in README.md. Sockets, clocks and
-// kernel routes stay outside.
+// Routing (DSDV) for Mobile Computers", SIGCOMM 1994), in the reading of CMU's
+// for ns-2, as a pure state machine. No standard gives a packet format; ours is
+// in README.md. Sockets, clocks and kernel routes stay outside.
 package dsdv
 
 import (
@@ -28,15 +28,11 @@ type Config struct {
 
 	Period        time.Duration // between full dumps
 	MissedPeriods int           // without a packet, after which a neighbour is lost
-	Aggregation   time.Duration // between incremental dumps at least
-	// NumberAggregation is between any dump and an incremental one that only
-	// newer numbers are the reason for.
-	NumberAggregation time.Duration
+	Aggregation   time.Duration // between any dump and an incremental one at least
 	// SettlingStart is the settling time of a destination of which nothing is
 	// known yet; SettlingWeight is the share that the past keeps in the average.
-	SettlingStart   time.Duration
-	SettlingWeight  float64
-	TriggerSequence bool // a new number alone is told by an incremental dump too
+	SettlingStart  time.Duration
+	SettlingWeight float64
 
 	Jitter time.Duration // of whatever is sent, against collisions
 }
@@ -46,12 +42,11 @@ type Config struct {
 // Protocols", MobiCom 1998, table 2), which ns-2 took over: the 1994 paper
 // gives no values. Periodic updates every 15 s, three missed break a link,
 // settling time 6 s at first with a weight of 7/8, updates 1 s apart. Of their
-// two readings of what is worth an incremental dump it is the first, DSDV-SQ.
+// two readings of what is worth an incremental dump it is ns-2's, new metrics.
 func Broch(interfaces []manet.Interface, seed uint64) Config {
 	return Config{Config: distance.Config{Interfaces: interfaces, Seed: seed, MaxEntries: 1 << 14},
-		Period: 15 * time.Second, MissedPeriods: 3, Aggregation: time.Second, NumberAggregation: time.Second,
-		SettlingStart: 6 * time.Second, SettlingWeight: 0.875, TriggerSequence: true,
-		Jitter: 50 * time.Millisecond}
+		Period: 15 * time.Second, MissedPeriods: 3, Aggregation: time.Second, SettlingStart: 6 * time.Second,
+		SettlingWeight: 0.875, Jitter: 50 * time.Millisecond}
 }
 
 // Quick has periods of 2 s, as OLSR's HELLOs, and the rest in proportion: for
@@ -61,8 +56,7 @@ func Quick(interfaces []manet.Interface, seed uint64) Config {
 }
 
 // Every is the configuration with another period, and all that goes with it in
-// proportion. But newer numbers alone are not told more often than once a
-// second: where full dumps are as frequent, they go with these.
+// proportion.
 func (c Config) Every(period time.Duration) Config {
 	share := float64(period) / float64(c.Period)
 	c.Aggregation = time.Duration(share * float64(c.Aggregation))
@@ -72,13 +66,11 @@ func (c Config) Every(period time.Duration) Config {
 }
 
 // hold is how long a neighbour that is silent counts.
-func (c *Config) hold() time.Duration {
-	return time.Duration(c.MissedPeriods)*c.Period + 2*c.Jitter + c.Period/8
-}
+func (c *Config) hold() time.Duration { return time.Duration(c.MissedPeriods) * c.Period }
 
-// RouteHold is how long a route is believed without a newer number. Numbers
-// arrive once a period, whatever the distance.
-func (c *Config) RouteHold() time.Duration { return c.hold() + 2*c.maxSettling() + c.Period }
+// RouteHold is how long a route is believed without a newer number: minutes, as
+// one that is put off by the next while it settles may not come for as long.
+func (c *Config) RouteHold() time.Duration { return 8 * c.hold() }
 
 // forget is how long a broken route is remembered, so that what is older is
 // not believed again.
@@ -109,8 +101,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure dsdv: period of %v, want 100ms to 1h", c.Period)
 	case c.MissedPeriods < 1 || c.MissedPeriods > 255:
 		return fmt.Errorf("configure dsdv: %d missed periods, want 1 to 255", c.MissedPeriods)
-	case c.Aggregation < 0 || c.Aggregation > c.Period || c.NumberAggregation < 0 || c.NumberAggregation > c.Period+
-		time.Second || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
+	case c.Aggregation < 0 || c.Aggregation > c.Period || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
 		return fmt.Errorf("configure dsdv: aggregation, settling time and jitter want 0 to the period")
 	case c.SettlingWeight < 0 || c.SettlingWeight >= 1:
 		return fmt.Errorf("configure dsdv: settling weight of %g, want 0 or more and below 1", c.SettlingWeight)

@@ -1,6 +1,8 @@
 package dsdv
 
 import (
+	"slices"
+
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 )
@@ -9,6 +11,7 @@ import (
 const (
 	timerFull = iota + 1
 	timerIncremental
+	timerGreet
 	timerSweep
 )
 
@@ -17,12 +20,11 @@ type Node struct {
 	*base
 	config Config
 
-	challenged    bool // the own number had to grow and is to be told
-	greet         bool // a new neighbour is to learn that it is heard
-	full          manet.Time
-	incremental   manet.Time // when the last one was sent
+	dumped        manet.Time // when the last dump of either kind was sent
 	incrementalAt manet.Time // when one is due; 0: none is
 	dueFull       manet.Time
+	greeted       manet.Time // when a new neighbour last was told that it is heard
+	greetAt       manet.Time // when one is to be; 0: none is
 }
 
 // New makes a node. One that lost its state is a new one with another seed.
@@ -39,8 +41,8 @@ func New(config Config) (*Node, error) {
 func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	n.Begin(now)
 	switch e := event.(type) {
-	case manet.Start:
-		n.scheduleFull(now + n.Jitter.Below(n.config.Jitter))
+	case manet.Start: // what is sent too soon, those who start a moment later do not hear
+		n.scheduleFull(now + n.Jitter.Below(n.config.Period/8))
 		n.wakeToSweep()
 	case manet.Packet:
 		n.Table.Cause = "update"
@@ -69,6 +71,9 @@ func (n *Node) timer(kind uint8) {
 	case timerIncremental:
 		n.incrementalAt = 0
 		n.dumpIncremental()
+	case timerGreet:
+		n.greetAt, n.greeted = 0, n.Now
+		n.Send(distance.Update{}, "INCREMENTAL", false)
 	case timerSweep:
 		n.sweep()
 		n.wakeToSweep()
@@ -104,16 +109,13 @@ func (n *Node) receive(p manet.Packet) {
 	}
 	link, a := n.Hear(p, u)
 	if a.New {
-		n.greet = true
-		n.schedule(n.Now)
-	}
-	if a.Became { // it can use what we know only from now on
-		n.scheduleFull(max(n.Now+n.Jitter.Below(n.config.Jitter), n.full+n.config.Period/4))
+		soon := max(n.Now, n.greeted+n.config.Aggregation/10) + n.Jitter.Below(n.config.Jitter)
+		n.WakeBy(soon, timerGreet, &n.greetAt)
 	}
 	if !a.Symmetric {
 		return
 	}
-	for _, e := range u.Entries {
+	for _, e := range slices.Concat(a.Early, u.Entries) {
 		n.take(link, e)
 	}
 }
@@ -122,9 +124,9 @@ func (n *Node) receive(p manet.Packet) {
 func (n *Node) take(l distance.Link, e distance.Entry) {
 	switch {
 	case n.Interfaces.IsOwn(e.To):
-		if n.Outgrow(e.Seq) {
-			n.challenged = true
-			n.schedule(n.Now)
+		// Who lost the way to us, or knows a number of before a reboot, hears a newer one.
+		if n.Outgrow(e.Seq) || e.Hops == distance.Infinite {
+			n.scheduleFull(n.dumped + n.config.Aggregation)
 		}
 		return
 	case !manet.Unicast(e.To):
@@ -132,17 +134,12 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 	}
 	r, before, taken := n.Table.Take(n.Now, l, e)
 	switch {
-	case taken && r.Broken():
-		n.broke(r)
 	case taken:
 		n.changed(r, &before)
 		if before.Broken() {
 			n.Act(manet.Release{Destination: r.To})
 		}
-	case r == nil || e.Hops != distance.Infinite || r.Broken():
-	case manet.After32(e.Seq, r.Seq):
-		r.Extra.missed = true // who lost it may have ours once it is newer
-	default:
+	case r != nil && e.Hops == distance.Infinite && !r.Broken() && !manet.After32(e.Seq, r.Seq):
 		n.urge(r) // who lost it may have ours
 	}
 }

@@ -82,115 +82,103 @@ func TestDumps(t *testing.T) {
 		if len(s.Entries) != 1 || s.Entries[0] != simtest.Entry(me, uint32(2*i+2), 0) || !s.Full || !s.Complete {
 			t.Fatalf("dump %d is %+v", i, s.Update)
 		}
-		if i > 0 && (s.At-l.Sent[i-1].At > 15*time.Second || s.At-l.Sent[i-1].At < 13*time.Second) {
+		if i > 0 && (s.At-l.Sent[i-1].At > 15*time.Second || s.At-l.Sent[i-1].At < 11250*time.Millisecond) {
 			t.Errorf("dumps at %v and %v", l.Sent[i-1].At, s.At)
 		}
 	}
 	if len(l.Sent) < 5 {
 		t.Fatalf("%d dumps in a minute", len(l.Sent))
 	}
-	// A neighbour that hears us is told everything, and that it is heard; what is
-	// news a moment later is told a second after, together.
+	// A new neighbour is told at once that it is heard, and those of the next tenth of a second together.
 	l.Sent = nil
-	began := l.Now
-	l.Hear(left, simtest.Entry(far, 100, 1))
-	l.Wait(10 * time.Millisecond)
-	if e, at := l.Told(far); e != simtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full ||
-		len(l.Sent[0].Heard) != 1 {
-		t.Errorf("told %+v at %v", e, at-began)
+	for _, from := range []string{left, right, far} {
+		l.Hear(from)
+		l.Wait(10 * time.Millisecond)
 	}
-	l.Hear(left, simtest.Entry("10.0.0.7", 2, 1))
-	l.Wait(500 * time.Millisecond)
-	l.Hear(left, simtest.Entry("10.0.0.8", 2, 1))
-	before := len(l.Sent)
-	l.Wait(600 * time.Millisecond)
-	e, at := l.Told("10.0.0.8")
-	if e != simtest.Entry("10.0.0.8", 2, 2) || at != began+time.Second || len(l.Sent) != before+1 {
-		t.Errorf("told %+v after %v in %d packets", e, at-began, len(l.Sent)-before)
-	}
-}
-
-// Where full dumps are frequent, newer numbers go with them; but one that a
-// neighbour has lost the route for is told at once.
-func TestNumbersGoWithFullDumps(t *testing.T) {
-	l := newLab(t, func(c *Config) { *c = c.Every(time.Second) })
-	l.Hear(left, simtest.Entry(far, 100, 1))
-	l.Wait(3 * time.Second)
-	l.Sent = nil
-	for seq := uint32(102); seq < 120; seq += 2 {
-		l.Hear(right)
-		l.Hear(left, simtest.Entry(far, seq, 1))
-		l.Wait(500 * time.Millisecond)
-	}
-	for _, s := range l.Sent {
-		if !s.Full {
-			t.Errorf("an incremental dump at %v: %+v", s.At, s.Update)
-		}
-	}
-	l.Hear(right, simtest.Entry(far, 201, distance.Infinite))
-	l.Hear(left, simtest.Entry(far, 202, 1))
-	began := l.Now
-	l.Sent = nil
 	l.Wait(100 * time.Millisecond)
-	if e, at := l.Told(far); e != simtest.Entry(far, 202, 2) || at-began > 70*time.Millisecond {
-		t.Errorf("told %+v after %v", e, at-began)
+	if len(l.Sent) != 2 || len(l.Sent[0].Heard) != 1 || len(l.Sent[1].Heard) != 3 || len(l.Sent[1].Entries) != 0 {
+		t.Errorf("told %+v", l.Sent)
 	}
 }
 
-func TestALongIncrementIsAFullDump(t *testing.T) {
-	l := newLab(t, nil)
-	l.Hear(left)
-	l.Wait(2 * time.Second)
-	l.Sent = nil
-	var many []distance.Entry
-	for i := range 200 {
-		many = append(many, distance.Entry{To: netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}), Seq: 2, Hops: 1})
-	}
-	l.Hear(left, many[:100]...)
-	l.Hear(left, many[100:]...)
-	l.Wait(time.Second)
-	total := 0
-	for _, s := range l.Sent {
-		total += len(s.Entries)
-		if !s.Full || len(s.Send.Data) > 1500-28 {
-			t.Errorf("a packet of %d bytes, full %v", len(s.Send.Data), s.Full)
+// What is news is told once it has settled, and much news is a full dump: more than three routes and a third of all.
+func TestMuchNewsIsAFullDump(t *testing.T) {
+	for _, c := range []struct {
+		old, news int
+		full      bool
+	}{{0, 3, false}, {0, 4, true}, {7, 4, false}, {6, 4, true}, {0, 200, true}} {
+		l := newLab(t, func(c *Config) { c.Period = time.Hour })
+		l.Hear(left)
+		l.Wait(time.Minute)
+		seq := uint32(2)
+		some := func(of, count int) {
+			for i := range count {
+				l.Hear(left, distance.Entry{To: netip.AddrFrom4([4]byte{10, byte(of), 0, byte(i)}), Seq: seq, Hops: 1})
+			}
 		}
-	}
-	if total != 201 || len(l.Sent) != 2 {
-		t.Errorf("%d entries in %d packets, want 201 in 2", total, len(l.Sent))
+		some(1, c.old)
+		l.Wait(12 * time.Second)
+		l.Node.dumpFull() // of what is told in a full dump nothing is news
+		l.Wait(time.Minute)
+		l.Sent = nil
+		some(2, c.news)
+		l.Wait(11 * time.Second)
+		if len(l.Sent) != 0 {
+			t.Errorf("%+v: told %+v before it has settled", c, l.Sent)
+		}
+		l.Wait(2 * time.Second)
+		total := 0
+		for _, s := range l.Sent {
+			total += len(s.Entries)
+			if s.Full != c.full || len(s.Send.Data) > 1500-28 {
+				t.Errorf("%+v: a packet of %d bytes, full %v", c, len(s.Send.Data), s.Full)
+			}
+		}
+		if want := map[bool]int{false: c.news, true: c.old + c.news + 1}[c.full]; total != want {
+			t.Errorf("%+v: %d entries, want %d", c, total, want)
+		}
 	}
 }
 
 func TestSettling(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.SettlingStart = 4 * time.Second })
 	l.Hear(right)
-	l.Hear(left, simtest.Entry(far, 100, 2))
 	l.Wait(2 * time.Second)
-	// A newer number over a longer path: the shorter is likely to follow, and
-	// packets go the newer way while the older is told.
-	l.Hear(right, simtest.Entry(far, 102, 6))
-	began := l.Now
-	l.Wait(time.Second)
-	if e, _ := l.Told(far); l.Route(far) != right || e != simtest.Entry(far, 100, 3) {
-		t.Errorf("while it settles the route goes over %q and %+v is told", l.Route(far), e)
+	// settles asks that nothing is told about the destination for a time, and then in a dump of a kind.
+	settles := func(what string, hold time.Duration, full bool, want distance.Entry) {
+		t.Helper()
+		began := l.Now
+		if got := l.Node.Table.Get(netip.MustParseAddr(far)).Extra.from - began; got != hold {
+			t.Errorf("%s: settles for %v, want %v", what, got, hold)
+		}
+		l.Sent = nil
+		for l.Wait(0); l.Now < began+30*time.Second; l.Wait(100 * time.Millisecond) {
+			if e, at := l.Told(far); e.To.IsValid() {
+				if e != want || at < began+hold || l.Sent[len(l.Sent)-1].Full != full {
+					t.Errorf("%s: told %+v after %v, full %v", what, e, at-began, l.Sent[len(l.Sent)-1].Full)
+				}
+				return
+			}
+		}
+		t.Errorf("%s: not told", what)
 	}
+	l.Hear(left, simtest.Entry(far, 100, 2))
+	settles("a new destination", 8*time.Second, false, simtest.Entry(far, 100, 3))
 	l.Hear(left, simtest.Entry(far, 102, 2))
-	l.Wait(time.Second)
-	if e, at := l.Told(far); e != simtest.Entry(far, 102, 3) || at-began > 2*time.Second {
-		t.Errorf("the better way is told as %+v after %v", e, at-began)
-	}
-	// The next longer path waits for twice the average: (7·(7/8·4 s + 0) + 1 s)/8 twice, about 6.4
-	// s.
+	settles("a newer number", 7*time.Second, true, simtest.Entry(far, 102, 3)) // 2 · 7/8 · 4 s
 	l.Hear(right, simtest.Entry(far, 104, 6))
-	began = l.Now
-	l.Wait(5 * time.Second)
-	if e, at := l.Told(far); at > began && e.Seq == 104 {
-		t.Errorf("told %+v after %v", e, at-began)
+	l.Wait(time.Second)
+	if l.Route(far) != right {
+		t.Errorf("while it settles the route goes over %q", l.Route(far))
 	}
-	l.Wait(3 * time.Second)
-	if e, _ := l.Told(far); e != simtest.Entry(far, 104, 7) {
-		t.Errorf("what has settled is told as %+v", e)
-	}
+	l.Hear(left, simtest.Entry(far, 104, 1)) // 2 · (7/8)² · 4 s
+	settles("a nearer way", 6125*time.Millisecond, false, simtest.Entry(far, 104, 2))
+	l.Hear(left, simtest.Entry(far, 106, 1)) // 2 · ((7/8)³ · 4 s + 1/8 · 1 s)
+	settles("the next number", 5609375*time.Microsecond, true, simtest.Entry(far, 106, 2))
+	l.Hear(left, simtest.Entry(far, 107, distance.Infinite))
+	settles("a broken route", 0, true, simtest.Entry(far, 107, distance.Infinite))
+	l.Hear(left, simtest.Entry(far, 108, 1))
+	settles("one that is back", 0, true, simtest.Entry(far, 108, 2))
 }
 
 func TestBrokenLink(t *testing.T) {
@@ -204,7 +192,7 @@ func TestBrokenLink(t *testing.T) {
 		t.Error("routes over a broken link")
 	}
 	l.Wait(time.Second)
-	if e, at := l.Told(far); e != simtest.Entry(far, 101, distance.Infinite) || at != began {
+	if e, at := l.Told(far); e != simtest.Entry(far, 101, distance.Infinite) || at-began > time.Second {
 		t.Errorf("told %+v after %v, want an odd number at once", e, at-began)
 	}
 	// Who lost a route of which we have one as new is told about ours.
@@ -251,7 +239,7 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 	if l.Route(far) != "" {
 		t.Error("learned of one that heard us before our reboot only")
 	}
-	l.Hear(left, simtest.Entry(far, 100, 1))
+	l.Hear(left) // what it told before counts now
 	if l.Route(far) != left {
 		t.Fatal("not learned of one that hears us")
 	}
@@ -275,14 +263,14 @@ func TestOwnNumber(t *testing.T) {
 	l := newLab(t, nil)
 	l.Hear(left)
 	l.Wait(5 * time.Second)
-	for _, c := range [][2]uint32{{501, 502}, {777, 778}} {
+	for _, c := range [][2]uint32{{501, 504}, {777, 780}, {3, 782}} {
 		l.Hear(left, simtest.Entry(me, c[0], distance.Infinite)) // someone lost the route to us
 		l.Wait(2 * time.Second)
 		l.WantTold(simtest.Entry(me, c[1], 0))
 	}
 	l.Hear(left, simtest.Entry(me, 1000, 3)) // as we were before a reboot
 	l.Wait(2 * time.Second)
-	l.WantTold(simtest.Entry(me, 1002, 0))
+	l.WantTold(simtest.Entry(me, 1004, 0))
 }
 
 func TestInterfaceDown(t *testing.T) {

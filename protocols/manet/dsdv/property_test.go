@@ -17,7 +17,7 @@ func variant(seed uint64, interfaces []manet.Interface) (c dsdv.Config, feedback
 	case 1:
 		c = dsdv.Broch(interfaces, seed)
 	case 2:
-		c.TriggerSequence = false
+		c.SettlingStart = 0
 	case 3:
 		feedback = false
 	case 4:
