@@ -202,7 +202,8 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 			continue
 		}
 		n.lose(r, r.seq)
-		if len(r.precursors) > 0 {
+		// ns-2 reports every route; it has none to a neighbour that was only heard.
+		if n.config.NS2 && r.known || !n.config.NS2 && len(r.precursors) > 0 {
 			tell = append(tell, r)
 		}
 	}

@@ -168,3 +168,36 @@ func TestNS2RepairsInTheSecondHalf(t *testing.T) {
 		})
 	}
 }
+
+// A link that breaks is told to all, with every route that went over it, the way back to who asked among them, which no
+// precursor list has (handle_link_failure). A neighbour that was only heard has no route in ns-2.
+func TestNS2TellsAllOfABrokenLink(t *testing.T) {
+	told := func(l *lab, want ...Unreachable) {
+		t.Helper()
+		s := l.take()
+		if len(s) != 1 || s[0].to.IsValid() || !slices.Equal(s[0].m.(RERR).Destinations, want) {
+			t.Fatalf("sent %+v, want an RERR with %v to all", s, want)
+		}
+	}
+	relay := func() *lab {
+		l := newNS2Lab(t)
+		l.hear(left, rreq(1, 10), 5, false)
+		l.hear(right, rrep(20, 1, src), 30, true)
+		l.take()
+		return l
+	}
+	l := relay()
+	l.Handle(manet.LinkFailed{Neighbor: addr(left), Destination: addr(src)})
+	told(l, Unreachable{addr(src), 11})
+	l.Handle(manet.NeedRoute{Destination: addr(src), Source: addr(far), Previous: addr(right)})
+	told(l, Unreachable{addr(src), 11})
+	// Another's RERR goes on to all, too, but only where there are precursors (recvError).
+	l = relay()
+	l.hear(right, RERR{Destinations: []Unreachable{{addr(far), 21}}}, 1, false)
+	told(l, Unreachable{addr(far), 21})
+	l = relay()
+	l.hear(left, RERR{Destinations: []Unreachable{{addr(src), 11}}}, 1, false)
+	if s := l.take(); l.Route(src) != "" || len(s) != 0 {
+		t.Errorf("route over %q, sent %+v; want no route, told to nobody", l.Route(src), s)
+	}
+}

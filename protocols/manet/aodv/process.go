@@ -290,7 +290,7 @@ func (n *Node) sendRERR(routes []*route, keep bool) {
 			r.precursors = nil
 		}
 	}
-	if len(to) == 0 {
+	if len(to) == 0 && !n.config.NS2 {
 		return
 	}
 	var only netip.Addr
@@ -315,16 +315,11 @@ func (n *Node) emitRERR(m RERR, only netip.Addr, iface int) {
 		k := min(len(list), rerrDestinations)
 		part := RERR{NoDelete: m.NoDelete, Destinations: list[:k]}
 		list = list[k:]
-		if only.IsValid() {
+		if only.IsValid() && !n.config.NS2 { // ns-2's go to all, and another's wait a little
 			n.Act(n.send(iface, only, 1, part, false))
 			continue
 		}
-		for i := range n.ifaces {
-			if n.ifaces[i].Up {
-				n.Act(n.send(i, netip.Addr{}, 1, part, false))
-			}
-		}
-		n.broadcastAt = n.Now
+		n.toAll(part, 1, n.config.NS2 && n.cause == "rerr")
 	}
 }
 
