@@ -87,13 +87,18 @@ func (n *Node) addPath(r *route, o offer) bool {
 		}
 		return p.hops <= r.hops
 	}
-	if len(r.multi.others) >= n.config.Multipath.Paths-1 || !p.last.IsValid() || p.last == r.multi.last {
-		return false
-	}
-	for _, q := range r.multi.others {
+	for i := range r.multi.others {
+		q := &r.multi.others[i]
+		if q.next == p.next && q.iface == p.iface && q.last == p.last && p.hops <= q.hops {
+			q.expires = max(q.expires, p.expires)
+			return true
+		}
 		if q.next == p.next || q.last == p.last {
 			return false
 		}
+	}
+	if len(r.multi.others) >= n.config.Multipath.Paths-1 || !p.last.IsValid() || p.last == r.multi.last {
+		return false
 	}
 	r.asked = r.asked || o.asked
 	n.Count("alternate_paths")

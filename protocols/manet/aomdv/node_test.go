@@ -253,6 +253,35 @@ func TestWaysEnd(t *testing.T) {
 	}
 }
 
+// Another answer over the same way keeps it, whether data goes it or not. Over another last hop it is another way, and
+// a longer one does not keep it.
+func TestAnswersRenewWays(t *testing.T) {
+	for name, c := range map[string]struct {
+		again aodv.RREP
+		want  []string
+	}{
+		"the same":         {rrep(10, 3, edge(2)), []string{neighbor(1), neighbor(2)}},
+		"another last hop": {rrep(10, 3, edge(3)), []string{neighbor(1)}},
+		"a longer one":     {rrep(10, 4, edge(2)), []string{neighbor(1)}},
+	} {
+		l := newLab(t, nil)
+		l.Need(far)
+		l.hear(neighbor(1), rrep(10, 2, edge(1)))
+		l.hear(neighbor(2), rrep(10, 3, edge(2)))
+		l.Wait(4 * time.Second)
+		l.hear(neighbor(1), rrep(10, 2, edge(1)))
+		l.hear(neighbor(2), c.again)
+		l.Wait(3 * time.Second)
+		if got := l.hops(far); !slices.Equal(got, c.want) {
+			t.Errorf("%s: next hops %v after 7 s, want %v", name, got, c.want)
+		}
+		l.Wait(4 * time.Second)
+		if len(l.Routes) != 0 {
+			t.Errorf("%s: routes %v are never over", name, l.Routes)
+		}
+	}
+}
+
 // TestASecondWayNeedsNoDiscovery: in a ring of six a cut link costs no new
 // RREQ and hardly a packet.
 func TestASecondWayNeedsNoDiscovery(t *testing.T) {
