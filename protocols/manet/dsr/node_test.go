@@ -501,6 +501,28 @@ func TestUnknownOptions(t *testing.T) {
 	}
 }
 
+// However many options a packet has that nobody knows, one error is all that it brings.
+//
+//attack:air a packet full of options that nobody knows, each to be answered to whoever it names as its source | one
+//attack:and error a packet
+func TestAPacketBringsOneError(t *testing.T) {
+	l := newLab(t, nil)
+	options := []Option{SourceRoute{SegmentsLeft: 3, Route: addrs(6, 1, 2, 3)}}
+	l.hear(addr("10.0.0.7"), addr("10.0.0.5"), 64, options...) // from which a way back is known
+	l.take()
+	for range 700 {
+		options = append(options, Unknown{Type: 0xb0}) // to be reported and taken out
+	}
+	l.hear(addr("10.0.0.7"), addr("10.0.0.5"), 64, options...)
+	sent := l.take()
+	if len(sent) != 2 || sent[0].to != addr("10.0.0.7") {
+		t.Fatalf("%d packets, the first of them %+v; want an error, and the packet on its way", len(sent), sent[0])
+	}
+	l.want(sent[0], addr("10.0.0.6"), SourceRoute{SegmentsLeft: 1, Route: addrs(6)}, RouteError{
+		Type: OptionNotSupported, Source: addr("10.0.0.1"), Destination: addr("10.0.0.7"), Unsupported: 0xb0})
+	l.want(sent[1], addr("10.0.0.2"), SourceRoute{SegmentsLeft: 2, Route: addrs(6, 1, 2, 3)})
+}
+
 func TestDeliver(t *testing.T) {
 	l := newLab(t, nil)
 	p, err := Encapsulate(data(50), addrs(6))

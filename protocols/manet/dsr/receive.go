@@ -72,13 +72,15 @@ func (n *Node) options(p []byte, h *Header, from netip.Addr) bool {
 }
 
 // unknown does with options that the RFC does not have what their types ask
-// for (8.1.6). It gives the packet that goes on.
+// for (8.1.6). It gives the packet that goes on. The first that its source is to
+// hear about brings an error; one for each would make many packets of one.
 func (n *Node) unknown(p []byte, c *carried, h *Header) ([]byte, error) {
 	kept := make([]Option, 0, len(h.Options))
-	changed := false
+	changed, told := false, source(p) == n.self
 	for _, option := range h.Options {
 		o, ok := option.(Unknown)
-		if ok && o.Type&0x80 != 0 && source(p) != n.self {
+		if ok && o.Type&0x80 != 0 && !told {
+			told = true
 			n.tell(source(p), RouteError{Type: OptionNotSupported, Source: n.self, Destination: source(p),
 				Unsupported: o.Type}, nil)
 		}
