@@ -23,7 +23,7 @@ type Counts struct {
 	Caught       int64            `json:"caught"`    // data packets for which the kernel had no route
 	Released     int64            `json:"released"`  // of those, let go along a route
 	Delivered    int64            `json:"delivered"` // handed to this node's kernel by a carrier
-	Dropped      map[string]int64 `json:"dropped"`   // by the protocol's word, by reason
+	Dropped      map[string]int64 `json:"dropped"`   // by reason
 	HeldTooLong  int64            `json:"held_out"`  // had to give way in the buffer
 	Looped       int64            `json:"looped"`    // came back too often
 	Strayed      int64            `json:"strayed"`   // forwarded by a kernel that should not
@@ -56,8 +56,10 @@ func (c *Counts) sent(messages []manet.Message, bytes int, whole bool) {
 	}
 }
 
-func (c *Counts) dropped(reason string) {
-	c.Dropped[reason]++
+func (c *Counts) dropped(reason string, packets int) {
+	if packets > 0 {
+		c.Dropped[reason] += int64(packets)
+	}
 }
 
 // copied is for a reader on another goroutine.

@@ -23,7 +23,9 @@ type framer struct {
 	fd        int
 	mute      int // a raw socket that keeps the kernel from refusing the protocol's packets
 	neighbors *neighbors
-	waiting   map[netip.Addr][]waitingFrame // for a neighbour's hardware address
+	now       func() manet.Time
+	lost      func(packets int)     // those that wait no longer
+	waiting   *manet.Buffer[[]byte] // for a neighbour's hardware address
 
 	memory    *slab
 	in, out   frames
@@ -55,14 +57,13 @@ func (f *frames) put(i int, packet []byte) {
 	f.data[i].SetLen(len(packet))
 }
 
-type waitingFrame struct {
-	since  time.Time
-	packet []byte
-}
-
+// What packets may wait in for a neighbour's hardware address. The kernel gives
+// one up after 3 s and says so, unless its table is full, or had to let it go:
+// who is named as a next hop, but is not there, must fill no memory.
 const (
 	waitingMax = 16 // packets a neighbour
-	waitingFor = 3 * time.Second
+	waitingAll = 256
+	waitingFor = 5 * time.Second
 )
 
 // frameBuffer holds as many packets as a TUN device does (500), at about two
@@ -70,7 +71,8 @@ const (
 // the rest of every burst.
 const frameBuffer = 1 << 20
 
-func openFramer(iface, index, protocol int, n *neighbors, memory *slab) (*framer, error) {
+func openFramer(iface, index, protocol int, n *neighbors, memory *slab, now func() manet.Time,
+	lost func(packets int)) (*framer, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open packet socket: %w", err)
@@ -88,7 +90,7 @@ func openFramer(iface, index, protocol int, n *neighbors, memory *slab) (*framer
 		return nil, errors.Join(err, unix.Close(fd), unix.Close(mute))
 	}
 	f := &framer{iface: iface, index: index, fd: fd, mute: mute, memory: memory,
-		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}
+		neighbors: n, now: now, lost: lost, waiting: newWaiting()}
 	f.in.wire()
 	f.out.wire()
 	for i := range f.in.packet {
@@ -156,12 +158,12 @@ func (f *framer) transmit(t manet.Transmit) error {
 	if mac, ok := f.neighbors.mac(t.To); ok {
 		return f.send(mac, t.Packet)
 	}
-	queue := f.waiting[t.To]
-	if len(queue) == 0 || len(queue) >= waitingMax {
-		queue = nil // the first asks; a full queue has waited in vain
-	}
-	f.waiting[t.To] = append(queue, waitingFrame{time.Now(), t.Packet})
+	f.lost(len(f.waiting.Put(f.now(), t.To, t.Packet)))
 	return f.neighbors.ask(t.To)
+}
+
+func newWaiting() *manet.Buffer[[]byte] {
+	return manet.NewBuffer[[]byte](waitingMax, waitingAll, waitingFor)
 }
 
 // seal writes length and checksum of a packet's header.
@@ -171,25 +173,23 @@ func seal(packet []byte) {
 	binary.BigEndian.PutUint16(packet[10:], checksum(packet[:headerLength(packet)]))
 }
 
-// resolved lets what waited for a neighbour go; failed discards it.
+// resolved lets what waited for a neighbour go.
 func (f *framer) resolved(ip netip.Addr) error {
 	mac, ok := f.neighbors.mac(ip)
 	if !ok {
 		return nil
 	}
 	var errs []error
-	for _, w := range f.take(ip) {
-		if time.Since(w.since) < waitingFor {
-			errs = append(errs, f.send(mac, w.packet))
-		}
+	for _, packet := range f.take(ip) {
+		errs = append(errs, f.send(mac, packet))
 	}
 	return errors.Join(errs...)
 }
 
-func (f *framer) take(ip netip.Addr) []waitingFrame {
-	queue := f.waiting[ip]
-	delete(f.waiting, ip)
-	return queue
+// take removes what waits for a neighbour.
+func (f *framer) take(ip netip.Addr) [][]byte {
+	f.lost(len(f.waiting.Expire(f.now())))
+	return f.waiting.Take(ip)
 }
 
 // send puts a packet into the batch that flush sends.

@@ -252,7 +252,7 @@ func (l *loop) release(now manet.Time, destination netip.Addr) {
 // drop discards what is held.
 func (l *loop) drop(now manet.Time, d manet.Drop) {
 	for _, packet := range slices.Concat(l.held.Take(d.Destination), d.Packets) {
-		l.counts.dropped(d.Reason)
+		l.counts.dropped(d.Reason, 1)
 		if d.Unreachable {
 			l.refuse(packet)
 		}

@@ -217,7 +217,8 @@ func (d *daemon) openSockets() (err error) {
 	d.neighbors = newNeighbors(d.link.Attrs().Index)
 	memory := newSlab(d.iface.MTU)
 	if d.protocol.carrier() {
-		d.framer, err = openFramer(0, d.link.Attrs().Index, d.protocol.IPProtocol, d.neighbors, memory)
+		d.framer, err = openFramer(0, d.link.Attrs().Index, d.protocol.IPProtocol, d.neighbors, memory, d.now,
+			func(packets int) { d.loop.counts.dropped("no hardware address", packets) })
 	} else {
 		d.port, err = openPort(0, d.link.Attrs().Index, d.iface, d.protocol.Port)
 	}
@@ -285,7 +286,7 @@ func (o outbound) Transmit(t manet.Transmit) error {
 	if o.framer == nil {
 		return errors.New("the protocol is no carrier")
 	}
-	if t.To.IsValid() {
+	if t.To.IsValid() && o.probes() {
 		o.peers[t.To] = true
 	}
 	return o.framer.transmit(t)

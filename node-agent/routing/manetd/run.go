@@ -252,11 +252,7 @@ func (d *daemon) waitingFor(ip netip.Addr) [][]byte {
 	if d.framer == nil {
 		return nil
 	}
-	var out [][]byte
-	for _, w := range d.framer.take(ip) {
-		out = append(out, w.packet)
-	}
-	return out
+	return d.framer.take(ip)
 }
 
 // watchInterface follows the interface's going up and down. One that vanishes
