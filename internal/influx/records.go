@@ -485,6 +485,7 @@ func Schema() []Measurement {
 				{"messages_sent", "by type of message; the archive has them"},
 				{"message_bytes_sent", "by type of message; the archive has them"},
 				{"neighbors", "a list; whole in the archive and the report"},
+				{"dropped", "by reason; the archive has them"},
 			},
 		},
 		{

@@ -52,7 +52,7 @@ func (o *own) state(s manetd.State) state {
 	out := state{at: s.TBootNs, counts: wire.RoutingCount{Protocol: o.Protocol,
 		PacketsSent: count(c.PacketsSent), DataPacketsSent: count(c.DataPacketsSent), BytesSent: count(c.BytesSent),
 		Messages: counts(c.Messages), MessageBytes: counts(c.MessageBytes), RoutesInstalled: len(s.Routes),
-		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}}}
+		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}, Dropped: counts(c.Dropped)}}
 	if !(wire.Routing{Protocol: o.Protocol}).CarriesData() { // whose packets are mostly data
 		out.counts.PacketsReceived, out.counts.BytesReceived = count(c.PacketsReceived), count(c.BytesReceived)
 	}

@@ -91,6 +91,15 @@ func TestWhatACarrierReceivesIsNotCounted(t *testing.T) {
 	}
 }
 
+// What a daemon throws away the field does not see: by its reasons it stands in the record.
+func TestWhatTheDaemonDropsIsRecorded(t *testing.T) {
+	s := manetd.State{Runner: manetd.Counts{Dropped: map[string]int64{"no route at a relay": 3}}}
+	c := (&own{Target{Protocol: "aodv-ns2"}}).state(s).counts
+	if len(c.Dropped) != 1 || c.Dropped["no route at a relay"] != 3 {
+		t.Errorf("dropped %v", c.Dropped)
+	}
+}
+
 func TestNoticesBecomeRecords(t *testing.T) {
 	n, err := parseNotice([]byte(`{"t_boot_ns":5,"route":{"action":"set","destination":"10.77.0.6/32","next_hops":["10.77.0.2"],"hops":5,"metric":5,"cause":"rrep"}}`))
 	if err != nil {

@@ -183,6 +183,9 @@ type RoutingCount struct {
 	// data packets that wait for a route
 	HeldPackets *uint64           `json:"held_packets,omitempty" unit:"packets"`
 	Neighbors   []RoutingNeighbor `json:"neighbors" redact:"keep"`
+	// data packets that the daemon threw away, by its reason; absent where there are none, and with daemons that do not
+	// tell
+	Dropped map[string]uint64 `json:"dropped,omitempty" archive:"by reason; the archive has them"`
 }
 
 func (*RoutingCount) Kind() string { return "routing" }

@@ -23,11 +23,7 @@ type Counts struct {
 	Caught       int64            `json:"caught"`    // data packets for which the kernel had no route
 	Released     int64            `json:"released"`  // of those, let go along a route
 	Delivered    int64            `json:"delivered"` // handed to this node's kernel by a carrier
-	Dropped      map[string]int64 `json:"dropped"`   // by reason
-	HeldTooLong  int64            `json:"held_out"`  // had to give way in the buffer
-	Looped       int64            `json:"looped"`    // came back too often
-	Strayed      int64            `json:"strayed"`   // forwarded by a kernel that should not
-	NotIPv4      int64            `json:"not_ipv4"`  // nothing for a mesh of IPv4
+	Dropped      map[string]int64 `json:"dropped"`   // data packets, by reason: the protocol's word, or the daemon's
 	HeldMax      int              `json:"held_max"`  // packets
 	Errors       map[string]int64 `json:"errors"`    // what the kernel did not do
 	LastError    string           `json:"last_error,omitempty"`

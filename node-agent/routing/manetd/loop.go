@@ -93,7 +93,7 @@ func (l *loop) fire(now manet.Time) {
 // expire discards what was held too long.
 func (l *loop) expire(now manet.Time) {
 	for _, packet := range l.held.Expire(now) {
-		l.counts.HeldTooLong++
+		l.counts.dropped("waited too long", 1)
 		l.refuse(packet)
 	}
 }
@@ -208,13 +208,13 @@ func (l *loop) lookup(a netip.Addr) (manet.SetRoute, bool) {
 func (l *loop) caught(now manet.Time, packet []byte) {
 	source, destination, ok := endpoints(packet)
 	if !ok {
-		l.counts.NotIPv4++
+		l.counts.dropped("not IPv4", 1)
 		return
 	}
 	local := slices.Contains(l.own, source)
 	if l.carrier {
 		if !local { // the kernel forwards what only the protocol should
-			l.counts.Strayed++
+			l.counts.dropped("forwarded by the kernel", 1)
 			return
 		}
 		l.counts.Caught++
@@ -223,11 +223,11 @@ func (l *loop) caught(now manet.Time, packet []byte) {
 	}
 	l.counts.Caught++
 	if !l.guard.admit(now, packet) {
-		l.counts.Looped++
+		l.counts.dropped("came back too often", 1)
 		return
 	}
 	l.expire(now)
-	l.counts.HeldTooLong += int64(len(l.held.Put(now, destination, packet))) // its room: nobody's wait has ended
+	l.counts.dropped("no room", len(l.held.Put(now, destination, packet))) // nobody's wait has ended
 	l.counts.HeldMax = max(l.counts.HeldMax, l.held.Len())
 	l.handle(now, manet.NeedRoute{Destination: destination, Source: source, Local: local})
 }

@@ -114,8 +114,9 @@ func TestAPacketThatComesBackIsDroppedInTheEnd(t *testing.T) {
 		back[8]-- // its TTL may have changed on the way
 		l.caught(time.Second, back)
 	}
-	if n := strings.Count(strings.Join(w.did, " "), "inject"); n != guardTimes || l.counts.Looped != 10-guardTimes {
-		t.Errorf("injected %d times, %d counted as looped", n, l.counts.Looped)
+	if n := strings.Count(strings.Join(w.did, " "), "inject"); n != guardTimes ||
+		l.counts.Dropped["came back too often"] != 10-guardTimes {
+		t.Errorf("injected %d times, dropped %v", n, l.counts.Dropped)
 	}
 	l.caught(time.Second+2*guardFor, packet)
 	if n := strings.Count(strings.Join(w.did, " "), "inject"); n != guardTimes+1 {
@@ -252,7 +253,7 @@ func TestThatAPacketWaitedTooLongIsSaid(t *testing.T) {
 			if silent {
 				want = nil
 			}
-			if !slices.Equal(w.did, want) || len(l.held.Take(far)) != 1 || l.counts.HeldTooLong != 2 {
+			if !slices.Equal(w.did, want) || len(l.held.Take(far)) != 1 || l.counts.Dropped["waited too long"] != 2 {
 				t.Errorf("by %s, silent %v: did %q, counts %+v", name, silent, w.did, l.counts)
 			}
 		}
@@ -282,8 +283,9 @@ func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
 	l, w := testLoop(s, true)
 	l.caught(0, ip(next, far, 17))
 	l.caught(0, ip(self, far, 17))
-	if len(s.events) != 1 || !slices.Equal(w.did, []string{"transmit to 10.77.0.2"}) || l.counts.Strayed != 1 {
-		t.Errorf("events %v, did %q, strayed %d", s.events, w.did, l.counts.Strayed)
+	if len(s.events) != 1 || !slices.Equal(w.did, []string{"transmit to 10.77.0.2"}) ||
+		l.counts.Dropped["forwarded by the kernel"] != 1 {
+		t.Errorf("events %v, did %q, dropped %v", s.events, w.did, l.counts.Dropped)
 	}
 	if l.counts.BytesSent != 12 || l.counts.PacketsSent != 0 || l.counts.DataPacketsSent != 1 ||
 		l.counts.Messages["SOURCE_ROUTE"] != 1 {

@@ -40,7 +40,11 @@ func (n *Node) hold(p []byte, to netip.Addr) {
 		n.requests[to] = r
 	}
 	r.held++
-	n.evicted(n.buffer.Put(n.Now, to, p))
+	n.outlived()
+	if gone := n.buffer.Put(n.Now, to, p); len(gone) > 0 {
+		n.evicted(gone)
+		n.Act(manet.Drop{Destination: to, Reason: "no room", Packets: gone})
+	}
 	if r.active {
 		return
 	}

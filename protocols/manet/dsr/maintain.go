@@ -296,6 +296,9 @@ func (n *Node) salvage(p []byte, c *carried, h *Header, lost netip.Addr) {
 	if !ok || !n.config.Salvaging || level >= MaxSalvageCount || h.Next == noNextHeader && len(h.Options) == 0 ||
 		to == n.self {
 		n.Count("lost")
+		if h.Next != noNextHeader {
+			n.Act(manet.Drop{Destination: to, Reason: "not salvaged", Packets: [][]byte{p}})
+		}
 		return
 	}
 	if n.config.Paths == nil { // which moves only what its own node uses

@@ -123,10 +123,14 @@ func TestDiscoveryEnds(t *testing.T) {
 		l.send()
 	}
 	l.Wait(20 * time.Second)
-	if got := len(l.take()); got != 4 || len(l.Dropped) != 1 || !l.Dropped[0].Unreachable {
-		t.Errorf("%d requests, dropped %+v", got, l.Dropped)
+	if got := len(l.take()); got != 4 || len(l.Dropped) != 36+1 || !l.Dropped[36].Unreachable {
+		t.Fatalf("%d requests, %d times something is dropped", got, len(l.Dropped))
 	}
-	if got := len(l.Dropped[0].Packets); got != 64 {
+	if d := l.Dropped[35]; d.Unreachable || d.Reason != "no room" || len(d.Packets) != 1 {
+		t.Errorf("dropped %d packets, as %q, unreachable: %v; want the oldest alone", len(d.Packets), d.Reason,
+			d.Unreachable)
+	}
+	if got := len(l.Dropped[36].Packets); got != 64 {
 		t.Errorf("%d packets of local senders are given back, want all that were held", got)
 	}
 	s := l.Node.State(l.Now)
@@ -246,6 +250,11 @@ func TestSalvage(t *testing.T) {
 				Unreachable: addr("10.0.0.2")})
 		if on {
 			l.want(got[1], addr("10.0.0.4"), SourceRoute{Salvage: 1, SegmentsLeft: 1, Route: addrs(1, 4)})
+		}
+		if dropped := slices.ContainsFunc(l.Dropped, func(d manet.Drop) bool {
+			return d.Reason == "not salvaged" && len(d.Packets) == 1
+		}); dropped == on {
+			t.Errorf("salvaging %v: the packet is told as dropped: %v", on, dropped)
 		}
 	}
 	// A link that fails without giving a packet back still has its error told.
