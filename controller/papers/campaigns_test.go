@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,9 @@ import (
 // Its i-th trial has i as every one of its values, so that a point tells whose it
 // is.
 type shipped struct {
-	paper  plan.Paper
-	trials []papers.Trial
+	paper     plan.Paper
+	trials    []papers.Trial
+	protocols []string // of routing, that its trials have
 }
 
 // allShipped are the campaigns that name a paper, by file; they are expanded once.
@@ -53,6 +55,9 @@ var allShipped = sync.OnceValues(func() (map[string]shipped, error) {
 			if s.Repetition > 1 || s.Pass != "" {
 				continue
 			}
+			if s.Routing.HoldsData() && !slices.Contains(one.protocols, s.Routing.Protocol) {
+				one.protocols = append(one.protocols, s.Routing.Protocol)
+			}
 			v := float64(len(one.trials))
 			values := map[string]float64{papers.HopsMean: v}
 			for name := range papers.ValueUnits {
@@ -83,6 +88,26 @@ func read(t *testing.T) (papers.Published, map[string]shipped) {
 }
 
 func alone(v []float64) (mean float64, half *float64) { return v[0], nil }
+
+// A routing daemon of ours is never to the letter the one that a paper ran. In what it is another, each campaign that
+// has it says: a deviation begins with its name.
+func TestEachRoutingDaemonOfOursIsNamedInADeviation(t *testing.T) {
+	_, campaigns := read(t)
+	names := 0
+	for file, c := range campaigns {
+		for _, protocol := range c.protocols {
+			name, _, _ := strings.Cut(protocol, "-")
+			is := regexp.MustCompile(`^([A-Z]+ and )?` + strings.ToUpper(name) + `\b`)
+			if !slices.ContainsFunc(c.paper.Deviations, is.MatchString) {
+				t.Errorf("%s: %s routes, and no deviation names it", file, protocol)
+			}
+			names++
+		}
+	}
+	if names < 15 {
+		t.Errorf("the campaigns have %d protocols in all", names)
+	}
+}
 
 // The shipped campaigns, driven whole, feed every one of the papers' sweeps: a
 // campaign has two points or more of each of its panels, and none is of a mixture.
