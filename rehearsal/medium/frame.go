@@ -12,6 +12,7 @@ type frame struct {
 	delivered bool // handed up at its receiver
 	class     Class
 	place     uint8 // in ns-2's queue
+	dsr       bool  // which is the one with DSR
 	mpdu      mpdu  // with Config.MPDUs
 	ba        blockACKed
 }

@@ -23,20 +23,22 @@ func ns2Place(f *frame) (place uint8, dsr bool) {
 }
 
 // ns2Push is the queue of ns-2's scripts: routing's frames go before all others, the newest first,
-// and when it is full the last goes for them (ns-2.35, queue/priqueue.cc). With DSR they go in their
-// order, TCP's bare ACKs next, and each kind has room of its own (queue/dsr-priqueue.cc). It reports
-// whether there was room.
+// and when it is full the last goes for them (ns-2.35, queue/priqueue.cc). One of N frames holds N - 1
+// (queue/drop-tail.cc). With DSR they go in their order, TCP's bare ACKs next, and each kind has room
+// of its own for N, ARP's among the rest (queue/dsr-priqueue.cc). It reports whether there was room.
 func (s *station) ns2Push(f *frame) bool {
 	place, dsr := ns2Place(f)
-	f.place = place
-	full := s.queue.Len() >= s.core.cfg.QueueFrames
+	f.place, f.dsr = place, dsr
+	full := s.queue.Len()+1 >= s.core.cfg.QueueFrames
+	kinds := dsr || full && s.ns2Waiting(func(g *frame) bool { return g.dsr }) > 0
 	switch {
-	case dsr && s.ns2Waiting(place) >= s.core.cfg.QueueFrames, !dsr && full && place != ns2Routing:
+	case kinds && s.ns2Waiting(func(g *frame) bool { return g.place == place }) >= s.core.cfg.QueueFrames,
+		!kinds && full && place != ns2Routing:
 		return false
-	case dsr:
+	case kinds:
 		s.queue.PushBehind(f, func(g *frame) bool { return g.place <= place })
 	case place == ns2Routing:
-		if full {
+		if full && s.queue.Len() > 0 {
 			last := s.queue.PopLast()
 			s.core.refuse(s, last.id, last.ethernet, QueueFull)
 			s.core.freeFrame(last)
@@ -48,10 +50,10 @@ func (s *station) ns2Push(f *frame) bool {
 	return true
 }
 
-// ns2Waiting is how many frames of a kind wait.
-func (s *station) ns2Waiting(place uint8) (n int) {
+// ns2Waiting is how many such frames wait.
+func (s *station) ns2Waiting(such func(*frame) bool) (n int) {
 	for i := range s.queue.Len() {
-		if s.queue.At(i).place == place {
+		if such(s.queue.At(i)) {
 			n++
 		}
 	}

@@ -15,6 +15,7 @@ var (
 	dsrMessage  = inIPv4(48, 59, 0, 0, 0)
 	dsrSegment  = inIPv4(48, append([]byte{6, 0, 0, 4, 0, 0, 0, 0}, append(tcpHeader(0x18), 1, 2, 3)...)...)
 	dsrACK      = inIPv4(48, append([]byte{6, 0, 0, 4, 0, 0, 0, 0}, tcpHeader(0x10)...)...)
+	arpRequest  = append([]byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, make([]byte, 20)...)
 	dsrSYN      = inIPv4(48, append([]byte{6, 0, 0, 4, 0, 0, 0, 0}, tcpHeader(0x02)...)...)
 )
 
@@ -74,10 +75,10 @@ func TestNS2sQueueWithDSRHasACKsSecond(t *testing.T) {
 
 // When it is full, the last goes for what routing says; with DSR each kind has its own room.
 func TestNS2sFullQueue(t *testing.T) {
-	full := slices.Repeat([][]byte{cbrDatagram}, 52) // one in service, 50 wait, one too many
+	full := slices.Repeat([][]byte{cbrDatagram}, 52) // one in service, 49 wait, two too many
 	got, lost := ns2Order(t, append(full, aodvMessage)...)
-	if len(got) != 51 || lost != 2 || got[1] != 52 || got[50] != 49 {
-		t.Errorf("%v, %d lost; want 0, 52, 1 to 49, and 2", got, lost)
+	if len(got) != 50 || lost != 3 || got[1] != 52 || got[49] != 48 {
+		t.Errorf("%v, %d lost; want 0, 52, 1 to 48, and 3", got, lost)
 	}
 	full = slices.Repeat([][]byte{dsrSegment}, 52)
 	full = append(full, slices.Repeat([][]byte{dsrACK}, 51)...)
@@ -85,5 +86,9 @@ func TestNS2sFullQueue(t *testing.T) {
 	if len(got) != 102 || lost != 2 || got[1] != 103 || got[2] != 52 || got[51] != 101 || got[52] != 1 ||
 		got[101] != 50 {
 		t.Errorf("%v, %d lost; want 0, 103, 52 to 101, 1 to 50, and 2", got, lost)
+	}
+	both := append(slices.Repeat([][]byte{dsrSegment}, 30), slices.Repeat([][]byte{dsrACK}, 21)...)
+	if got, lost := ns2Order(t, append(both, arpRequest)...); lost != 0 || got[51] != 51 {
+		t.Errorf("%v, %d lost; want ARP, which has room beside 21 ACKs, last", got, lost)
 	}
 }
