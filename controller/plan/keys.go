@@ -88,7 +88,7 @@ func (s schema) routingKeys() []field {
 		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own; not for aodv and aomdv where the radio's reports stand for them"),
 		optional("link_feedback", toggle{}, "Whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv and OLSR"),
 		optional("ready", choice{"routes", "neighbors", "daemon"}, "What arming waits for; absent: what suits the protocol"),
-		optional("ready_s", number{1, 600, false, false, "s"}, "How long arming waits at most").or(wire.RoutingReadyS),
+		optional("ready_s", number{1, 600, false, false, "s"}, "How long arming waits at most; with dsdv 240 s, if nothing is said").or(wire.RoutingReadyS),
 		optional("probe_hz", number{1, 100, false, false, "packets a second"}, "How often a small packet goes there and back between the ends of the measured flow; absent: never"),
 		optional("host_unreachable", toggle{}, "Whether a sender for whose packet no route is found hears \"host unreachable\" (ICMP), which ends a connect; absent: not with aodv-ns2, aodv-p3, adv and dsr-ns2"),
 	}

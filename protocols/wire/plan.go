@@ -342,7 +342,7 @@ type Routing struct {
 	LinkFeedback *bool `json:"link_feedback,omitempty" campaign:"rule=toggle{}"`
 	// what arming waits for; absent: what suits the protocol
 	Ready string `json:"ready,omitempty" words:"RoutingReadiness"`
-	// how long arming waits at most
+	// how long arming waits at most; with dsdv 240 s, if nothing is said
 	ReadyS *float64 `json:"ready_s,omitempty" unit:"s" min:"1" max:"RoutingReadyMaxS" campaign:"default=wire.RoutingReadyS"`
 	// how often a small packet goes there and back between the ends of the measured flow; absent: never
 	ProbeHz *float64 `json:"probe_hz,omitempty" unit:"packets a second" min:"ProbeHzMin" max:"ProbeHzMax"`

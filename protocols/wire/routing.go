@@ -22,10 +22,12 @@ const (
 // RoutingReadiness lists what a plan may have arming wait for.
 func RoutingReadiness() []string { return []string{ReadyRoutes, ReadyNeighbors, ReadyDaemon} }
 
-// Bounds of the wait, and what it is where the plan does not say: DSDV's news
-// goes a hop in 12 s and more, and has been seen to take 154 s over five, as in ns-2.
+// Bounds of the wait, and what it is where the plan does not say: 18 of OLSR's
+// TCs (RFC 3626, 18.2) come in 90 s. DSDV's news goes a hop in 12 s and more, and
+// has been seen to take 154 s over five hops, as in ns-2.
 const (
-	RoutingReadyS    = 240.
+	RoutingReadyS    = 90.
+	dsdvReadyS       = 240.
 	RoutingReadyMaxS = 600.
 )
 
@@ -134,8 +136,11 @@ func (r Routing) ReadyLimit() time.Duration {
 		return 0
 	}
 	limit := RoutingReadyS
-	if r.ReadyS != nil {
+	switch {
+	case r.ReadyS != nil:
 		limit = *r.ReadyS
+	case r.Protocol == "dsdv":
+		limit = dsdvReadyS
 	}
 	return time.Duration(limit * float64(time.Second))
 }
