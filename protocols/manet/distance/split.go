@@ -12,9 +12,9 @@ const (
 	minMTU     = 512
 )
 
-// Room is how many entries fit a packet of a link besides so many neighbours.
+// room is how many entries fit a packet of a link besides so many neighbours.
 // An MTU of 0 is unknown.
-func Room(mtu, heard int) int {
+func room(mtu, heard int) int {
 	if mtu == 0 {
 		mtu = defaultMTU
 	}
@@ -27,19 +27,19 @@ func Room(mtu, heard int) int {
 // remains after the entries is in the first too.
 func (u Update) Split(heard []Heard, mtu int, jitter *manet.Jitter) (out []Update) {
 	complete := true
-	if limit := Room(mtu, 0) * EntryBytes / HeardBytes / 2; len(heard) > limit {
+	if limit := room(mtu, 0) * EntryBytes / HeardBytes / 2; len(heard) > limit {
 		start := int(jitter.Below(manet.Time(len(heard))))
 		heard, complete = append(append([]Heard(nil), heard[start:]...), heard[:start]...)[:limit], false
 	}
 	rest := u.Entries
 	for first := true; first || len(rest) > 0; first = false {
 		part := Update{Kind: u.Kind, Full: u.Full, Boot: u.Boot}
-		room := Room(mtu, 0)
+		left := room(mtu, 0)
 		if first {
 			part.Heard, part.Complete, part.Remainder = heard, complete, u.Remainder
-			room = Room(mtu, len(heard)) - (len(u.Remainder)+EntryBytes-1)/EntryBytes
+			left = room(mtu, len(heard)) - (len(u.Remainder)+EntryBytes-1)/EntryBytes
 		}
-		k := min(len(rest), room)
+		k := min(len(rest), left)
 		part.Entries, rest = rest[:k], rest[k:]
 		out = append(out, part)
 	}
