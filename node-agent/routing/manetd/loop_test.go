@@ -226,7 +226,8 @@ func TestDSDVHoldsFiveForEver(t *testing.T) {
 	for _, packet := range l.held.Take(far) {
 		kept = append(kept, packet[20])
 	}
-	if !slices.Equal(kept, []byte{2, 3, 4, 5, 6}) || l.held.Len() != 1 || len(w.did) != 0 || l.counts.Dropped["no room"] != 2 {
+	if !slices.Equal(kept, []byte{2, 3, 4, 5, 6}) || l.held.Len() != 1 || len(w.did) != 0 ||
+		l.counts.Dropped["no room"] != 2 {
 		t.Errorf("kept %v and %d of another, did %q, counts %+v", kept, l.held.Len(), w.did, l.counts)
 	}
 }
