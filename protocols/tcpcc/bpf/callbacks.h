@@ -55,8 +55,18 @@ SEC("struct_ops") void on_init(u64 *ctx)
 
 SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return reduced(SOCK_ARG(ctx)); }
 
-/* The classic variants know of no false alarm: what was reduced stays so. */
-SEC("struct_ops") u32 on_undo_cwnd(u64 *ctx) { return max(TCP(SOCK_ARG(ctx))->snd_cwnd, 1); }
+/*
+ * The classic variants know of no false alarm: what was reduced stays so. After
+ * this the stack puts the former ssthresh back by itself, which is infinite at the
+ * first loss (tcp_undo_cwnd_reduction); on_cong_control takes that back.
+ */
+SEC("struct_ops") u32 on_undo_cwnd(u64 *ctx)
+{
+	struct sock *sk = SOCK_ARG(ctx);
+
+	PRIV(sk, window)->kept = TCP(sk)->snd_ssthresh;
+	return max(TCP(sk)->snd_cwnd, 1);
+}
 
 SEC("struct_ops") void on_set_state(u64 *ctx)
 {
@@ -83,6 +93,10 @@ SEC("struct_ops") void on_cong_control(u64 *ctx)
 	u32 was = w->state;
 	enum ack kind = read_ack(sk, w);
 
+	if (w->kept) { /* least of both: there may have been a timeout since */
+		TCP(sk)->snd_ssthresh = min(TCP(sk)->snd_ssthresh, w->kept);
+		w->kept = 0;
+	}
 	if (w->restarted) {
 		w->restarted = 0;
 		w->cwnd = min(w->cwnd, TCP(sk)->snd_cwnd); /* RFC 5681, section 4.1 */
