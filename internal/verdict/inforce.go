@@ -49,14 +49,14 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's largest is %d ms", s.Flow,
 				r.Node, s.RTOUs, *most)
 		}
+		if what := impossible(s); what != "" {
+			return alienTCP("a socket of flow %s on %s had a %s, which no rule gives (TCP's largest window is 2^30 bytes, "+
+				"RFC 7323): the kernel did not run the program of %s at a loss, or the program is wrong", s.Flow, r.Node,
+				what, t.TCP.Variant)
+		}
 		if most := t.TCP.WindowPackets; beyond(s, most) {
 			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow,
 				r.Node, s.CwndSegments, *most)
-		}
-		if impossible(s) {
-			return alienTCP("a socket of flow %s on %s had a slow-start threshold of %d segments, which no rule gives "+
-				"(TCP's largest window is 2^30 bytes, RFC 7323): the kernel did not run the program of %s at a loss",
-				s.Flow, r.Node, *s.SsthreshSegments, t.TCP.Variant)
 		}
 		if learned(s, t.TCP.Classic) {
 			return alienTCP("a socket of flow %s on %s takes a segment for lost at %d duplicate ACKs, and classic TCP "+
@@ -91,17 +91,22 @@ func cookieAlone(s *wire.TCPSample) bool {
 // comes with the connection: before, the kernel's own first window stands there,
 // of which nothing is sent.
 func beyond(s *wire.TCPSample, most *int) bool {
-	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
+	return most != nil && !s.Unconnected() && s.CwndSegments > uint32(*most)
 }
 
-// impossible reports whether a socket's slow-start threshold is 0, or above the largest
-// window that TCP can have (RFC 7323, 2.3) and yet not that of a socket without a loss.
-// It is then no rule's: a kernel that passes over a program takes for its answer what
-// the stack has there.
-func impossible(s *wire.TCPSample) bool {
+// impossible says what of a socket is above the largest window that TCP can have (RFC 7323, 2.3), or a threshold of 0;
+// a socket without a loss has no threshold. That is no rule's: a kernel that passes over a program takes for its answer
+// what the stack has there.
+func impossible(s *wire.TCPSample) string {
 	const bytesMax = 1 << 30
-	threshold := s.SsthreshSegments
-	return threshold != nil && (*threshold == 0 || uint64(*threshold)*uint64(max(s.MSSBytes, 1)) > bytesMax)
+	above := func(segments uint32) bool { return uint64(segments)*uint64(max(s.MSSBytes, 1)) > bytesMax }
+	if threshold := s.SsthreshSegments; threshold != nil && (*threshold == 0 || above(*threshold)) {
+		return fmt.Sprintf("slow-start threshold of %d segments", *threshold)
+	}
+	if above(s.CwndSegments) {
+		return fmt.Sprintf("window of %d segments", s.CwndSegments)
+	}
+	return ""
 }
 
 // classicReordering is how many duplicate ACKs make a loss (RFC 5681, section 3.2). With classic no connection learns
@@ -227,7 +232,7 @@ func (e *Evidence) Needs(r wire.Record) bool {
 			}
 		}
 		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.tcp.WindowPackets), below(b, e.least),
-			above(b, e.tcp.RTOMaxMs), impossible(b), learned(b, e.tcp.Classic), cookieAlone(b)}
+			above(b, e.tcp.RTOMaxMs), impossible(b) != "", learned(b, e.tcp.Classic), cookieAlone(b)}
 		fresh := !e.seen[k]
 		if e.seen[k] = true; !fresh {
 			e.last.take(r, b)

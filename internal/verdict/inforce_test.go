@@ -57,6 +57,15 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		"not connected yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.CwndSegments, s.State = 10, "SYN_SENT"
 		}, "car", ""},
+		"never connected": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.CwndSegments, s.State = 10, "CLOSE"
+		}, "car", ""},
+		"ended with too large a window": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.CwndSegments, s.State, s.BytesAcked = 10, "CLOSE", 1
+		}, "car", "had a window of 10 segments, and the trial's is 8"},
+		"a window of all that there is": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.CwndSegments, s.MSSBytes = 1<<31-1, 1448
+		}, "car", "had a window of 2147483647 segments, which no rule gives"},
 		"register's contents": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
 			s.SsthreshSegments, s.MSSBytes = new(uint32(2183148773)), 1448
 		}, "car", "had a slow-start threshold of 2183148773 segments, which no rule gives"},
