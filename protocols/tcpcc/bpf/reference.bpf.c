@@ -7,7 +7,7 @@
  *   slowing down; route change - slow start, ssthresh as it was.
  *   timeout: congestion - slow start, the timer backs off; disconnection and
  *   channel error - probe at a fixed interval and go on as before; route
- *   change - slow start, no backing off.
+ *   change - the same slow start, no backing off.
  *
  * What the paper does not name (duplicate ACKs after a disconnection) and what
  * nobody told counts as congestion. The timer is rto.bpf.c's; its interval is
@@ -33,15 +33,29 @@ INLINE u32 reduced(struct sock *sk)
 	struct window *w = PRIV(sk, window);
 
 	w->cause = first_cause(sk);
-	return w->cause == CAUSE_CONGESTION ? half_flight(sk) : TCP(sk)->snd_ssthresh;
+	w->halved = w->cause == CAUSE_CONGESTION;
+	return w->halved ? half_flight(sk) : TCP(sk)->snd_ssthresh;
+}
+
+/*
+ * The stack asks for ssthresh once a loss, and not where a timeout has another cause
+ * than what began it. NewReno, too, halves once.
+ */
+INLINE void halve(struct sock *sk, struct window *w)
+{
+	if (!w->halved)
+		TCP(sk)->snd_ssthresh = half_flight(sk);
+	w->halved = 1;
 }
 
 /* The stack calls it again at every further timeout. */
 INLINE void on_timeout(struct sock *sk, struct window *w)
 {
 	w->cause = first_cause(sk);
-	if (w->cause == CAUSE_CONGESTION || w->cause == CAUSE_ROUTE_CHANGE)
+	if (w->cause == CAUSE_CONGESTION || w->cause == CAUSE_ROUTE_CHANGE) {
+		halve(sk, w);
 		w->cwnd = 1;
+	}
 }
 
 /* What an ACK does in a recovery that is not from congestion. */
@@ -60,11 +74,18 @@ INLINE void unslowed(struct sock *sk, struct window *w, enum ack kind)
 }
 
 /*
- * Whether duplicate ACKs after such a loss slow the sender down. After a
- * disconnection they do, and a timeout does not: reduced() cannot tell which of
- * the two it is asked for, an ACK can.
+ * Whether duplicate ACKs after the loss of the first hole slow the sender down.
+ * After a disconnection they do, and a timeout does not: reduced() cannot tell
+ * which of the two it is asked for, an ACK can. With SACK the hole may have gone again.
  */
-INLINE int slows(u32 cause) { return cause == CAUSE_CONGESTION || cause == CAUSE_DISCONNECTION; }
+INLINE int slows(struct sock *sk)
+{
+	const struct sock_common *c = (const struct sock_common *)sk;
+	u32 *cause = told_of(TCP(sk)->snd_una, c->skc_num, __builtin_bswap16(c->skc_dport));
+
+	return !cause || (*cause != CAUSE_CHANNEL_ERROR && *cause != CAUSE_EARLIER_CHANNEL_ERROR &&
+			  *cause != CAUSE_ROUTE_CHANGE);
+}
 
 INLINE void on_ack(struct sock *sk, struct window *w, enum ack kind)
 {
@@ -72,9 +93,9 @@ INLINE void on_ack(struct sock *sk, struct window *w, enum ack kind)
 
 	/* A partial ACK's hole is another matter than the first. */
 	if ((kind == ACK_ENTRY && w->cause == CAUSE_DISCONNECTION) ||
-	    (kind == ACK_PARTIAL && w->cause != CAUSE_CONGESTION && slows(first_cause(sk)))) {
+	    (kind == ACK_PARTIAL && w->cause != CAUSE_CONGESTION && slows(sk))) {
 		w->cause = CAUSE_CONGESTION;
-		TCP(sk)->snd_ssthresh = half_flight(sk);
+		halve(sk, w);
 	}
 	if (!recovering || w->cause == CAUSE_CONGESTION)
 		newreno_ack(sk, w, kind);

@@ -25,7 +25,7 @@
 #include "causes.h"
 #include "sockops.h"
 
-enum { WANT_RTO = 1, WANT_STATE = 4, WANT_RTT = 8 };
+enum { WANT_RTO = 1, WANT_RETRANSMISSION = 2, WANT_STATE = 4, WANT_RTT = 8 };
 
 /*
  * The kernel counts time-outs in a row in eight bits (icsk_retransmits). That the
@@ -33,6 +33,8 @@ enum { WANT_RTO = 1, WANT_STATE = 4, WANT_RTT = 8 };
  */
 #define LAST_COUNTED 255
 #define WRAPS WANT_STATE
+
+#define SEGMENTS_AT_ONCE 64 /* more than a packet of 64 KiB has */
 
 #define USER_TIMEOUT 18 /* TCP_USER_TIMEOUT of linux/tcp.h */
 #define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS of linux/tcp.h */
@@ -52,23 +54,45 @@ INLINE int bound(struct sock_ops *ctx, u32 ms)
 	return setsockopt(ctx, LEVEL_TCP, RTO_MAX_MS, &value, sizeof(value));
 }
 
+INLINE void want(struct sock_ops *ctx, int flags)
+{
+	callbacks(ctx, reference ? flags | WANT_RETRANSMISSION : flags);
+}
+
+INLINE u16 remote_port(struct sock_ops *ctx) { return __builtin_bswap32(ctx->remote_port); }
+
+/* The segments have gone again, after the reference TCP had asked why they were lost. */
+INLINE void on_retransmission(struct sock_ops *ctx)
+{
+	u32 seq = ctx->args[0], segments = min(ctx->args[1], SEGMENTS_AT_ONCE);
+
+	if (ctx->args[2]) /* they have not */
+		return;
+	for (u32 i = 0; i < segments; i++, seq += ctx->mss_cache) {
+		u32 *cause = told_of(seq, ctx->local_port, remote_port(ctx));
+
+		if (cause && *cause == CAUSE_CHANNEL_ERROR)
+			*cause = CAUSE_EARLIER_CHANNEL_ERROR;
+	}
+}
+
 INLINE void on_rto(struct sock_ops *ctx)
 {
 	u32 rto_ms = (u64)ctx->args[1] * tick_ns / 1000000;
 
 	if (reference) {
-		u32 cause = cause_of(ctx->snd_una, ctx->local_port, __builtin_bswap32(ctx->remote_port));
+		u32 cause = cause_of(ctx->snd_una, ctx->local_port, remote_port(ctx));
 
 		bound(ctx, cause == CAUSE_CONGESTION ? STANDARD_MS : rto_ms);
-		callbacks(ctx, WANT_RTO | WANT_RTT);
+		want(ctx, WANT_RTO | WANT_RTT);
 	} else if (ctx->cb_flags & WRAPS) {
-		callbacks(ctx, WANT_RTO | WANT_RTT);
+		want(ctx, WANT_RTO | WANT_RTT);
 	} else if (!ctx->args[0] || !(ctx->cb_flags & WANT_RTT)) {
 		/* The first time-out, or the first since a round trip was measured: a SACK tells one within an outage. */
 		bound(ctx, 2 * rto_ms);
-		callbacks(ctx, WANT_RTO | WANT_RTT);
+		want(ctx, WANT_RTO | WANT_RTT);
 	} else if (ctx->args[0] == LAST_COUNTED) {
-		callbacks(ctx, WANT_RTO | WANT_RTT | WRAPS);
+		want(ctx, WANT_RTO | WANT_RTT | WRAPS);
 	}
 }
 
@@ -77,7 +101,7 @@ INLINE void begin(struct sock_ops *ctx)
 	int patience = PATIENCE_MS;
 
 	setsockopt(ctx, LEVEL_TCP, USER_TIMEOUT, &patience, sizeof(patience));
-	callbacks(ctx, WANT_RTO);
+	want(ctx, WANT_RTO);
 }
 
 SEC("sockops") int hold(struct sock_ops *ctx)
@@ -100,9 +124,13 @@ SEC("sockops") int hold(struct sock_ops *ctx)
 	case OP_RTO:
 		on_rto(ctx);
 		break;
+	case OP_RETRANSMISSION:
+		if (reference)
+			on_retransmission(ctx);
+		break;
 	case OP_RTT: /* a round trip was measured: all is as usual again */
 		bound(ctx, STANDARD_MS);
-		callbacks(ctx, WANT_RTO);
+		want(ctx, WANT_RTO);
 		break;
 	}
 	return 1;

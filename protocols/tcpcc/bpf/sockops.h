@@ -30,9 +30,17 @@ struct sock_ops {
 	u32 rcv_nxt;
 	u32 snd_nxt;
 	u32 snd_una;
+	u32 mss_cache;
 };
 
-enum { OP_TCP_CONNECT = 3, OP_ACTIVE_ESTABLISHED = 4, OP_PASSIVE_ESTABLISHED = 5, OP_RTO = 8, OP_RTT = 12 };
+enum {
+	OP_TCP_CONNECT = 3,
+	OP_ACTIVE_ESTABLISHED = 4,
+	OP_PASSIVE_ESTABLISHED = 5,
+	OP_RTO = 8,
+	OP_RETRANSMISSION = 9,
+	OP_RTT = 12,
+};
 
 #define FAMILY_IPV4 2
 #define LEVEL_TCP 6

@@ -32,6 +32,7 @@ struct window {
 	u32 withheld;  /* Reno: a partial ACK came, and the next hole is not retransmitted */
 	u32 dupacks;   /* Reno: duplicate ACKs since then */
 	u32 cause;     /* reference TCP: of the loss under repair */
+	u32 halved;    /* reference TCP: ssthresh has been, since that loss */
 	u32 kept;      /* ssthresh before the stack took a recovery back; 0: it has not */
 };
 
