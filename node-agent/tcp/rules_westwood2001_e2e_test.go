@@ -190,3 +190,42 @@ func westwood2001TimesOut(t *testing.T) (over bool) {
 	}
 	return false
 }
+
+// ssthresh is reckoned anew at each timeout, also where a recovery or another timeout was before: the silence has
+// lowered the estimate further.
+func TestWestwood2001ReckonsAtEachTimeout(t *testing.T) {
+	for name, duplicates := range map[string]int{"in recovery": 3, "outside": 0} {
+		t.Run(name, func(t *testing.T) {
+			timesOut(t, func(t *testing.T) (over bool) {
+				p := newPeer(t, false)
+				setSysctls(t, p.ns, map[string]string{"tcp_rto_min_us": "1000000"})
+				startsWith(t, p, "60")
+				m := playMeasured(t, p, 60, measuredTrip/4, func(m *measured) {
+					for range 40 {
+						m.gives(t, p, spacing/4, false)
+					}
+					for range duplicates {
+						m.gives(t, p, spacing/4, true)
+					}
+				})
+				before := m.segments()
+				for n := uint8(1); n <= 2; n++ {
+					info := p.timeout(t, m.played, n)
+					if passedOver(t, info) {
+						return true
+					}
+					m.paper.until(m.now())
+					want := max(m.segments(), 2)
+					if info.Snd_cwnd != 1 || float64(info.Snd_ssthresh) > want+0.5 {
+						t.Errorf("at timeout %d cwnd is %d and ssthresh %d, want 1 and %.2f: %.2f before the silence", n,
+							info.Snd_cwnd, info.Snd_ssthresh, want, before)
+					}
+				}
+				if before < 3.5 {
+					t.Errorf("%.2f segments before the silence, which tells nothing of it", before)
+				}
+				return false
+			})
+		})
+	}
+}

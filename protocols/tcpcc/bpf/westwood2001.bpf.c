@@ -8,7 +8,7 @@
  *
  *     ssthresh = bandwidth * least round trip, cwnd = min(cwnd, ssthresh)
  *
- * and after a timeout the same ssthresh, at least two segments, and cwnd = 1.
+ * and after each timeout the same ssthresh, at least two segments, and cwnd = 1.
  *
  * Section 2.3 counts what an ACK stands for: a duplicate for one segment, an
  * ACK of new data for those that no duplicate stood for, and at least for one.
@@ -69,7 +69,12 @@ INLINE u32 reduced(struct sock *sk)
 	return max(bytes / max(TCP(sk)->mss_cache, 1), SSTHRESH_MIN);
 }
 
-INLINE void on_timeout(struct sock *sk, struct window *w) { w->cwnd = 1; }
+/* At every timeout: the stack asks for ssthresh at the first of a loss only. */
+INLINE void on_timeout(struct sock *sk, struct window *w)
+{
+	TCP(sk)->snd_ssthresh = reduced(sk);
+	w->cwnd = 1;
+}
 
 INLINE void on_ack(struct sock *sk, struct window *w, enum ack kind)
 {
