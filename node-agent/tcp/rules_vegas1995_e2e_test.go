@@ -230,9 +230,9 @@ func vegas1995TimesOut(t *testing.T) (over bool) {
 		t.Errorf("after a timeout with %d in flight cwnd is %d and ssthresh %d, want 2 and half of that", flight,
 			info.Snd_cwnd, info.Snd_ssthresh)
 	}
-	c.ack(t, false) // within the round that the timeout cut short, of which nothing grows
-	if info := p.info(t, c.played); info.Snd_cwnd != 2 {
-		t.Errorf("after the first acknowledgement cwnd is %d, want 2", info.Snd_cwnd)
+	c.ack(t, false) // within the round that the timeout cut short: it grows on, as in ns-2, whose timeout leaves v_incr_
+	if info := p.info(t, c.played); info.Snd_cwnd != 3 {
+		t.Errorf("after the first acknowledgement cwnd is %d, want 3", info.Snd_cwnd)
 	}
 	return false
 }

@@ -133,11 +133,17 @@ INLINE u32 reduced(struct sock *sk)
 	return cwnd <= 3 ? CWND_MIN : cwnd - cwnd / 4;
 }
 
+/*
+ * ns-2 leaves its growth (v_incr_) as it is until the round has ended: a round of
+ * slow start in which the window grows goes on. In congestion avoidance it would
+ * still grow by part of a segment in all, which is not here.
+ */
 INLINE void on_timeout(struct sock *sk, struct window *w)
 {
 	TCP(sk)->snd_ssthresh = half_flight(sk);
 	w->cwnd = CWND_MIN;
-	state(sk)->growth = GROW_NOT; /* until a round has ended again */
+	if (state(sk)->growth == GROW_EACH_WINDOW)
+		state(sk)->growth = GROW_NOT;
 	set_cwnd(sk, w->cwnd);
 }
 
