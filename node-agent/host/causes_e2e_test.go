@@ -4,8 +4,11 @@ package host
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +63,25 @@ func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 			}
 		}
 	}
-	restoreAll(t, c)
+	if err := say.Encode(wire.Feedback{Survey: &wire.Survey{Channel: 6}, Dropped: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "no line\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil { // it comes again, and there it is restored
+		t.Fatal(err)
+	}
+	if conn, err = radio.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	want := change.CausesMissing + ": 4 of the radio's lines were lost, and its connection 1 times"
+	if undone := restoreAll(t, c).Undone; !slices.ContainsFunc(undone, func(u string) bool {
+		return strings.Contains(u, want)
+	}) {
+		t.Errorf("undone: %q, want %q with it", undone, want)
+	}
 	terminate(t, cmd)
 }
 

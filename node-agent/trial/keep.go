@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -113,7 +114,11 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 		return report, hostRestarted()
 	}
 	for _, u := range report.Undone {
-		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
+		err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u})
+		if err == nil && strings.Contains(u, change.CausesMissing) {
+			err = a.engine.record(a.key, &wire.Event{Level: "warning", Text: u})
+		}
+		if err != nil {
 			return report, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -22,7 +23,12 @@ type causeFeed struct {
 	congestion *tcp.Congestion
 	stop       context.CancelFunc
 	group      sync.WaitGroup
+	lost       uint64 // lines that did not come, or said nothing
+	ended      int    // connections that the radio ended: what it told before the next one is not known
 }
+
+// CausesMissing is in the note of an undo when causes may be missing: losses without one counted as congestion.
+const CausesMissing = "causes of losses may be missing"
 
 // feedAgain is how long after a lost connection the radio is tried again.
 const feedAgain = 100 * time.Millisecond
@@ -45,8 +51,16 @@ func (f *causeFeed) Close() error {
 	return f.congestion.Close()
 }
 
+// missing says, once it is closed, what did not come of what the radio told; empty: nothing is known to be missing.
+func (f *causeFeed) missing() string {
+	if f.lost == 0 && f.ended == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d of the radio's lines were lost, and its connection %d times", CausesMissing, f.lost, f.ended)
+}
+
 // listen reads the feedback until it ends. What cannot be read or told is left
-// out: an unknown cause counts as congestion.
+// out, and counted: an unknown cause counts as congestion.
 func (f *causeFeed) listen(ctx context.Context, socket string) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -56,16 +70,25 @@ func (f *causeFeed) listen(ctx context.Context, socket string) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	lines := bufio.NewScanner(conn)
+	dropped := uint64(0) // by the server, in this connection; stations, which come all the time, tell it too
 	for lines.Scan() {
 		var line wire.Feedback
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.FrameLost == nil {
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			f.lost++
+			continue
+		}
+		dropped = max(dropped, line.Dropped)
+		if line.FrameLost == nil {
 			continue
 		}
 		from, to, err := portsOf(line.FrameLost.Flow)
-		if err == nil {
-			// fails only when closed
-			_ = f.congestion.Lost(from, to, line.FrameLost.Seq, tcp.CauseOf(line.FrameLost.Cause))
+		if err == nil && f.congestion.Lost(from, to, line.FrameLost.Seq, tcp.CauseOf(line.FrameLost.Cause)) != nil {
+			f.lost++
 		}
+	}
+	f.lost += dropped
+	if ctx.Err() == nil {
+		f.ended++
 	}
 }
 

@@ -46,8 +46,12 @@ func (k *Kernel) load(u *loadedUndo, make func() (io.Closer, error)) error {
 const unloadTime = 3 * time.Second
 
 func (u *loadedUndo) revert(k *Kernel) (string, error) {
-	if k.loaded[u.Loaded.Key] != nil {
-		return "", k.unload(u.Loaded.Key)
+	if what := k.loaded[u.Loaded.Key]; what != nil {
+		err := k.unload(u.Loaded.Key)
+		if feed, ok := what.(*causeFeed); ok {
+			return feed.missing(), err
+		}
+		return "", err
 	}
 	if u.Loaded.Congestion == "" {
 		return "it went with the process that had loaded it", nil
