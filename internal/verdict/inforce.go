@@ -50,9 +50,9 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 				r.Node, s.RTOUs, *most)
 		}
 		if what := impossible(s); what != "" {
-			return alienTCP("a socket of flow %s on %s had a %s, which no rule gives (TCP's largest window is 2^30 bytes, "+
-				"RFC 7323): the kernel did not run the program of %s at a loss, or the program is wrong", s.Flow, r.Node,
-				what, t.TCP.Variant)
+			return alienTCP("a socket of flow %s on %s had a %s, which no rule gives (TCP's largest window is 2^30 "+
+				"bytes, RFC 7323): the kernel did not run the program of %s at a loss, or the program is wrong",
+				s.Flow, r.Node, what, t.TCP.Variant)
 		}
 		if most := t.TCP.WindowPackets; beyond(s, most) {
 			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow,

@@ -120,17 +120,17 @@ func TestReferenceReducesAtATimeoutByItsOwnCause(t *testing.T) {
 	}
 }
 
-// A bit error is one transmission's. Why the next was lost is told anew, or it counts as congestion. That there was no
+// A bit error is one transmission's. Why the next was lost is told again, or it counts as congestion. That there was no
 // way stays true until something else is told.
 func TestReferenceForgetsAChannelErrorWhenTheSegmentGoesAgain(t *testing.T) {
 	needTimer(t)
 	for name, c := range map[string]struct {
-		why           Cause
-		anew, reduces bool
+		why            Cause
+		again, reduces bool
 	}{
-		"channel error":      {CauseChannelError, false, true},
-		"channel error anew": {CauseChannelError, true, false},
-		"disconnection":      {CauseDisconnection, false, false},
+		"channel error":       {CauseChannelError, false, true},
+		"channel error again": {CauseChannelError, true, false},
+		"disconnection":       {CauseDisconnection, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timesOut(t, func(t *testing.T) (over bool) {
@@ -140,7 +140,7 @@ func TestReferenceForgetsAChannelErrorWhenTheSegmentGoesAgain(t *testing.T) {
 				if first.Snd_ssthresh != noThreshold {
 					t.Fatalf("ssthresh is %d after a timeout by cause %d", first.Snd_ssthresh, c.why)
 				}
-				if c.anew {
+				if c.again {
 					r.lost(t, c.why)
 				}
 				second := r.p.timeout(t, r.played, 2)

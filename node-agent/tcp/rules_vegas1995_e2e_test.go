@@ -230,7 +230,7 @@ func vegas1995TimesOut(t *testing.T) (over bool) {
 		t.Errorf("after a timeout with %d in flight cwnd is %d and ssthresh %d, want 2 and half of that", flight,
 			info.Snd_cwnd, info.Snd_ssthresh)
 	}
-	c.ack(t, false) // within the round that the timeout cut short: it grows on, as in ns-2, whose timeout leaves v_incr_
+	c.ack(t, false) // within the round that the timeout cut short: ns-2's leaves v_incr_, so that the window grows
 	if info := p.info(t, c.played); info.Snd_cwnd != 3 {
 		t.Errorf("after the first acknowledgement cwnd is %d, want 3", info.Snd_cwnd)
 	}

@@ -191,7 +191,7 @@ func westwood2001TimesOut(t *testing.T) (over bool) {
 	return false
 }
 
-// ssthresh is reckoned anew at each timeout, also where a recovery or another timeout was before: the silence has
+// ssthresh is reckoned again at each timeout, also where a recovery or another timeout was before: the silence has
 // lowered the estimate further.
 func TestWestwood2001ReckonsAtEachTimeout(t *testing.T) {
 	for name, duplicates := range map[string]int{"in recovery": 3, "outside": 0} {
@@ -217,7 +217,7 @@ func TestWestwood2001ReckonsAtEachTimeout(t *testing.T) {
 					m.paper.until(m.now())
 					want := max(m.segments(), 2)
 					if info.Snd_cwnd != 1 || float64(info.Snd_ssthresh) > want+0.5 {
-						t.Errorf("at timeout %d cwnd is %d and ssthresh %d, want 1 and %.2f: %.2f before the silence", n,
+						t.Errorf("at timeout %d cwnd is %d and ssthresh %d, want 1 and %.2f: %.2f before", n,
 							info.Snd_cwnd, info.Snd_ssthresh, want, before)
 					}
 				}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -784,6 +785,21 @@ func TestSamplesBeforeAnEdge(t *testing.T) {
 		if got := edges[len(edges)-1].Body.(*wire.Edge).EarlyMs != nil; got != want || a.early != nil {
 			t.Errorf("answered %d ns after the edge: taken %v, want %v", answeredNs-now, got, want)
 		}
+	}
+}
+
+// That the reference TCP may have lacked causes is a warning in the attempt; other undos are none.
+func TestMissingCausesAreAWarning(t *testing.T) {
+	r := newRig(t, "car", t.TempDir(), 0)
+	lacks := "bpf congestion control reference (" + change.CausesMissing + ": 3)"
+	r.host.undone = []string{lacks, "address 10.77.0.1/24 on wlan0"}
+	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	if _, err := a.restore(); err != nil {
+		t.Fatal(err)
+	}
+	told, undone := r.spool.kinds(a.key, "event"), r.spool.kinds(a.key, "change")
+	if len(told) != 1 || *told[0].Body.(*wire.Event) != (wire.Event{Level: "warning", Text: lacks}) || len(undone) != 2 {
+		t.Errorf("events %+v, changes %+v; want a warning, %q, and both changes", told, undone, lacks)
 	}
 }
 

@@ -31,6 +31,7 @@ type fakeHost struct {
 	takes    time.Duration // a change, which is not made when it is given up before
 	instance string
 	byHand   string
+	undone   []string // is reported of a trial's end
 	away     bool
 	severed  []host.Sever
 	left     int    // sockets that a former attempt has left
@@ -102,7 +103,7 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 	} else {
 		delete(h.applied, scope)
 	}
-	return wire.RestoreReport{}, nil
+	return wire.RestoreReport{Undone: h.undone}, nil
 }
 
 // keep has nothing put back; nil: everything is again.

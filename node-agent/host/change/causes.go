@@ -56,7 +56,8 @@ func (f *causeFeed) missing() string {
 	if f.lost == 0 && f.ended == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %d of the radio's lines were lost, and its connection %d times", CausesMissing, f.lost, f.ended)
+	return fmt.Sprintf("%s: %d of the radio's lines were lost, and its connection %d times", CausesMissing, f.lost,
+		f.ended)
 }
 
 // listen reads the feedback until it ends. What cannot be read or told is left
