@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive/ahead"
@@ -16,11 +17,10 @@ import (
 // ErrOtherRun is returned when the place of a copy holds another run.
 var ErrOtherRun = errors.New("the folder holds another run")
 
-// Copy makes, or brings up to date, a second copy of a run's folder at to. A
-// file that is the same there is left alone; one that the run has no more is
-// taken away. Each is on disk there, whole, before the next is begun. A run with files
-// that are not as they were written does not replace its copy, which may be the only
-// whole one.
+// Copy makes, or brings up to date, a second copy of a run's folder at to. A file that is the same there is left alone,
+// and so is one that somebody put there; one that the run has no more is taken away. Each is on disk there, whole,
+// before the next is begun. A run with files that are not as they were written does not replace its copy, which may be
+// the only whole one.
 func Copy(from, to string) error {
 	if err := copyable(from, to); err != nil {
 		return fmt.Errorf("copy run %q to %q: %w", from, to, err)
@@ -51,17 +51,21 @@ func Copy(from, to string) error {
 		}
 	}
 	there, err := target.walk(".")
+	for _, rel := range there {
+		if !wanted[rel] && passing(rel) {
+			err = errors.Join(err, target.remove(rel))
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("copy run %q to %q: %w", from, to, err)
 	}
-	for _, rel := range there {
-		if !wanted[rel] && !strings.HasPrefix(filepath.Base(rel), ".") {
-			if err := target.remove(rel); err != nil {
-				return fmt.Errorf("copy run %q to %q: %w", from, to, err)
-			}
-		}
-	}
 	return nil
+}
+
+// passing reports whether a run may have a file and later have it no more.
+func passing(rel string) bool {
+	return rel == manifestFile || rel == manifestSignature || strings.HasSuffix(rel, partSuffix) ||
+		strings.HasSuffix(rel, tmpSuffix) || Derived(rel) && rel != MapFile && !strings.Contains("/"+rel, "/.")
 }
 
 // copyable refuses to write over another run, a run over itself, or over what it lacks.
@@ -95,13 +99,11 @@ func copyable(from, to string) error {
 
 // halfCopied: a copy that was interrupted before run.json came.
 func halfCopied(left []os.DirEntry) bool {
-	for _, e := range left {
-		if name := e.Name(); !ours(name) && name != manifestFile && name != "trials" && name != "between" &&
-			name != "late" && name != attachmentDir && name != movementDir && name != shardsDir && !Derived(name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(left, func(e os.DirEntry) bool {
+		name := e.Name()
+		return !ours(name) && name != manifestFile && name != "trials" && name != "between" && name != "late" &&
+			name != attachmentDir && name != movementDir && name != shardsDir && !Derived(name)
+	})
 }
 
 func copyFile(source, target disk, rel string) error {

@@ -44,14 +44,15 @@ func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
 			t.Errorf("%s: %v, %v", d, findings, err)
 		}
 	}
-	// What was lost or spoilt there is mended, what is no more is taken away, and
+	// What was lost or spoilt there is mended, what the run has no more is taken away, and
 	// what is the same is not written again.
 	records := filepath.Join(second, "trials", "0001-a1", "records", "car.ndjson")
 	campaign := filepath.Join(second, campaignFile)
 	old := time.Unix(1_000_000, 0)
 	for _, err := range []error{os.WriteFile(records, []byte("{}\n"), 0o644), os.Remove(filepath.Join(second, runFile)),
 		os.Chtimes(campaign, old, old),
-		os.WriteFile(filepath.Join(second, "trials", "0001-a1", "left.ndjson"), nil, 0o644)} {
+		os.WriteFile(filepath.Join(second, "trials", "0001-a1", "car.pcapng.part"), nil, 0o644),
+		os.WriteFile(filepath.Join(second, "report.html"), nil, 0o644)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +65,53 @@ func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
 	}
 	if info, err := os.Stat(campaign); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("a file that was the same was written again: %v, %v", info.ModTime(), err)
+	}
+	if _, err := os.Stat(filepath.Join(second, "report.html")); err == nil {
+		t.Error("a report that the run does not have is still there")
+	}
+}
+
+// Files that somebody put into the copy stay there; the manifest of a run that goes on does not.
+func TestWhatSomebodyPutIntoACopyStaysThere(t *testing.T) {
+	dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
+	finishedRun(t, dir)
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := []string{".folder/x", MapFile, "notes.txt", "photos/antenna.jpg", "trials/0001-a1/sketch.pdf"}
+	if err := errors.Join(a.Note("once more"), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, rel := range own {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(second, rel)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(second, rel), []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, rel := range own {
+		if text, err := os.ReadFile(filepath.Join(second, rel)); err != nil || string(text) != "mine" {
+			t.Errorf("%s: %q, %v", rel, text, err)
+		}
+	}
+	findings, err := Verify(second)
+	named := 0
+	for _, f := range findings {
+		if slices.Contains(own[2:], f.Path) && f.Problem == Unexpected {
+			named++
+		}
+	}
+	// The map may be there, and the manifest, which would say that the run has ended, may not.
+	if err != nil || named != 3 || len(findings) != 4 || findings[3].Problem != Unfinished {
+		t.Errorf("%v, %v", findings, err)
 	}
 }
 

@@ -299,7 +299,7 @@ func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
 		}
 		k, in := attemptOf(rel)
 		if finished || (in && sealed[k]) || !ours(rel) {
-			c.found(rel, Unexpected, "no manifest names it")
+			c.found(rel, Unexpected, "no manifest names it; what is not of the run belongs outside its folder")
 		}
 	}
 	return nil
