@@ -115,7 +115,7 @@ func proseTrial(d *evidence.Run) string {
 		of(func(t wire.Trial) string {
 			return radioText(t.Radio)
 		}), of(func(t wire.Trial) string { return courseText(t.Course) }),
-		of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) }))
+		of(func(t wire.Trial) string { return fmt.Sprintf("%g s", t.DurationS) }))
 }
 
 func proseVerdicts(d *evidence.Run) string {
@@ -173,7 +173,7 @@ func proseCertainty(d *evidence.Run) string {
 	return text
 }
 
-// proseSoftware names what was in force, as read back from the nodes.
+// proseSoftware names what the attempts used, with the versions that were read back from the nodes.
 func proseSoftware(d *evidence.Run) string {
 	seen := map[string]map[string]bool{}
 	add := func(what, version string) {
@@ -189,7 +189,9 @@ func proseSoftware(d *evidence.Run) string {
 		for _, p := range a.Node {
 			add("Linux", p.Kernel)
 			for tool, version := range p.Tools {
-				add(tool, version)
+				if used(tool, a.Trial, p) {
+					add(tool, version)
+				}
 			}
 		}
 	}
@@ -207,6 +209,19 @@ func proseSoftware(d *evidence.Run) string {
 	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.Info.Plan.CampaignSHA256)
 }
 
+// used reports whether a trial had a use for a tool that is on a node: most nodes have more.
+func used(tool string, t wire.Trial, p wire.Provenance) bool {
+	switch {
+	case slices.Contains(wire.RoutingProtocols(), tool):
+		return t.Routing.Protocol == tool
+	case tool == "iperf3":
+		return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return strings.HasPrefix(f.Kind, tool) })
+	case tool == "wpa_supplicant": // makes a real radio the access point
+		return t.Radio.Mode == wire.ModeInfrastructure && p.Radio != nil
+	}
+	return true
+}
+
 // computedBy is this version, which computes the numbers, where another one drove the run.
 func computedBy(d *evidence.Run) string {
 	if d.Info.Version == version.String() {
@@ -217,6 +232,9 @@ func computedBy(d *evidence.Run) string {
 
 // withoutName is a version without the program's name, which many print before it.
 func withoutName(program, version string) string {
+	if number, of := strings.CutPrefix(version, program+"-"); of { // as babeld tells it
+		return number
+	}
 	first, rest, more := strings.Cut(version, " ")
 	if more && strings.HasPrefix(program, strings.ToLower(strings.TrimRight(first, ":"))) {
 		return rest

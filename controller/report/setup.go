@@ -147,7 +147,7 @@ func runPairs(d *evidence.Run) []pair {
 	}
 	out := []pair{
 		{"course", of(func(t wire.Trial) string { return courseText(t.Course) })},
-		{"window", of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) })},
+		{"window", of(func(t wire.Trial) string { return fmt.Sprintf("%g s", t.DurationS) })},
 		{"traffic", of(trafficText)},
 		{"congestion control", of(func(t wire.Trial) string { return t.TCP.Variant })},
 		{"routing", of(func(t wire.Trial) string { return t.Routing.Protocol })},
@@ -380,14 +380,16 @@ func viewMethods(d *evidence.Run) (any, error) {
 // values is named.
 func rules(d *evidence.Run) []pair {
 	var out []pair
+	told := map[pair]bool{}
 	for _, p := range d.Planned() {
 		for _, r := range rulesOf(p.Trial.Acceptance) {
 			switch i := slices.IndexFunc(out, func(o pair) bool { return o.Name == r.Name }); {
 			case i < 0:
 				out = append(out, r)
-			case !slices.Contains(strings.Split(out[i].Value, " or "), r.Value):
+			case !told[r]:
 				out[i].Value += " or " + r.Value
 			}
+			told[r] = true
 		}
 	}
 	return out
