@@ -17,13 +17,8 @@ Every table of ` + "`records/`" +
 known is absent (null), never zero. Times are of the node's own boot clock; what lies between the clocks of two nodes, with
 its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`metrics.csv`" +
 	` carry unit and definition in their own lines.
-` + "`trials.csv`" + ` says of every attempt what was planned and what happened to it: ` + "`target_mps`" +
-	` is the car's speed as planned, in m/s,
-` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" +
-	` of what answers no question of the campaign's, and a
-column that has a factor's name its level. A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
-only attempts whose ` + "`counts`" + ` is 1 are results: accepted, no calibration, and driven before the run had enough. ` + "`counts`" + ` is
-absent while an attempt is not judged.
+A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
+only attempts whose ` + "`counts`" + ` is 1 are results: accepted, no calibration, and driven before the run had enough.
 `
 
 // windowColumns are those that timelines.csv and places.csv begin with.
@@ -71,6 +66,39 @@ var timed = []struct {
 	}},
 }
 
+const (
+	resultsMeaning = "Every accepted attempt, one a row. A number of one flow has the flow's name and a dot before " +
+		"its own."
+	trialsMeaning = "Every attempt, one a row: what was planned and what happened to it. A factor's level is in a " +
+		"column of its name."
+)
+
+// Table is one of an export that has other columns than the records and metrics.csv.
+type Table struct {
+	Name, Meaning string
+	Columns       []influx.Column
+}
+
+// Tables are all of them, by the names of their files without their endings.
+func Tables() []Table {
+	out := []Table{{"results", resultsMeaning, withTypes(resultColumns)},
+		{"trials", trialsMeaning, withTypes(trialColumns)}}
+	for _, t := range timed {
+		out = append(out, Table{strings.TrimSuffix(t.name, ".csv"), t.meaning,
+			withTypes(slices.Concat(windowColumns, t.columns))})
+	}
+	return out
+}
+
+// withTypes are columns as a Parquet table has them.
+func withTypes(columns []column) []influx.Column {
+	var out []influx.Column
+	for _, c := range columns {
+		out = append(out, influx.Column{Name: c.name, Type: c.kind, Unit: c.unit, Meaning: c.meaning})
+	}
+	return out
+}
+
 // writeDictionary says what the columns of the tables that were written mean,
 // and what is in no table.
 func writeDictionary(w io.Writer, results []column, files []file, tables []string, unknown map[string]int) error {
@@ -84,8 +112,8 @@ func writeDictionary(w io.Writer, results []column, files []file, tables []strin
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", plain.Replace(c.name), c.unit, plain.Replace(c.meaning))
 		}
 	}
-	table("results.csv and results.parquet", "Every accepted attempt, one a row. A number of one flow has the flow's "+
-		"name and a dot before its own.", results)
+	table("results.csv and results.parquet", resultsMeaning, results)
+	table("trials.csv", trialsMeaning, trialColumns)
 	for _, t := range timed {
 		if slices.ContainsFunc(files, func(f file) bool { return f.name == t.name }) {
 			table(t.name, t.meaning, slices.Concat(windowColumns, t.columns))

@@ -92,7 +92,42 @@ const (
 	lastPlanned   = "duration_s"
 	sumThroughput = "throughput_mbps"
 	sumArrived    = "transferred_mb"
+	factor        = "factor_" // and a factor's name
 )
+
+// resultColumns are those before the numbers of metrics.csv, in the table's order.
+var resultColumns = []column{
+	{"run", "", "name of the run", influx.Text},
+	{"trial", "", "number of the trial in the schedule", influx.Integer},
+	{"attempt", "", "which attempt at the trial was accepted", influx.Integer},
+	{"counts", "", "1 where the attempt is a result: no calibration, and driven before the run had enough",
+		influx.Integer},
+	{"block", "", "block of the design", influx.Integer},
+	{"repetition", "", "repetition of the cell", influx.Integer},
+	{"section", "", "section: A, B and so on; empty where the campaign has none", influx.Text},
+	{"direction", "", "direction of travel", influx.Text},
+	{"sender", "", "node that sends", influx.Text},
+	{"receiver", "", "node that receives", influx.Text},
+	{"car", "", "node in the car", influx.Text},
+	{"car_unit", "", "hardware in the car", influx.Text},
+	{"tcp_variant", "", "congestion control", influx.Text},
+	{"routing_protocol", "", "routing protocol", influx.Text},
+	{factor + "NAME", "", "level of the factor of this name", influx.Text},
+	{"campaign", "", "campaign of the run", influx.Text},
+	{"place", "", "road, rehearsal (the radio was emulated), bench or log", influx.Text},
+	{"scale", "", "scale at which the campaign was driven; " + plan.FullScale + ": as its file has it", influx.Text},
+	{"shard", "", "which part of its campaign the run is, such as 1/3; empty where it is the whole, or was merged",
+		influx.Text},
+	{"begun", "", "when the run began, by the controller's clock, in UTC", influx.Text},
+	{lastPlanned, "s", "length of the measuring window", influx.Float},
+	{sumThroughput, "Mbit/s", "what arrived in the measured flows together × 8 ÷ the time in the window for which " +
+		"iperf3 was told to send at least one of them", influx.Float},
+	{sumArrived, "MB", "what arrived in the measured flows together", influx.Float},
+}
+
+func declared(name string) column {
+	return resultColumns[slices.IndexFunc(resultColumns, func(c column) bool { return c.name == name })]
+}
 
 // ReadResults reads results.csv back: the numbers of each accepted attempt, without
 // their units and definitions.
@@ -142,47 +177,49 @@ func ReadResults(in io.Reader) (map[wire.TrialKey][]metrics.Row, error) {
 
 func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt, rows []metrics.Row) {
 	row := map[string]influx.Cell{}
-	put := func(name, unit, meaning string, kind influx.Type, value influx.Cell) {
-		if !slices.ContainsFunc(r.columns, func(c column) bool { return c.name == name }) {
-			r.columns = append(r.columns, column{name, unit, meaning, kind})
+	put := func(c column, value influx.Cell) {
+		if !slices.ContainsFunc(r.columns, func(other column) bool { return other.name == c.name }) {
+			r.columns = append(r.columns, c)
 		}
-		value.Present = kind != influx.Text || value.Text != ""
-		row[name] = value
+		value.Present = c.kind != influx.Text || value.Text != ""
+		row[c.name] = value
 	}
-	text := func(name, meaning, value string) {
-		put(name, "", meaning, influx.Text, influx.Cell{Text: value})
+	text := func(name, value string) {
+		put(declared(name), influx.Cell{Text: value})
 	}
-	whole := func(name, meaning string, value int) {
-		put(name, "", meaning, influx.Integer, influx.Cell{Integer: int64(value)})
+	whole := func(name string, value int) {
+		put(declared(name), influx.Cell{Integer: int64(value)})
 	}
-	number := func(name, unit, meaning string, value *float64) {
+	number := func(name string, value *float64) {
 		if value != nil {
-			put(name, unit, meaning, influx.Float, influx.Cell{Float: *value})
+			put(declared(name), influx.Cell{Float: *value})
 		}
 	}
 	info := a.Info()
 	pass := design.Of(info.Plan.Nodes, t)
 	mb, mbps := metrics.Measured(t, rows)
-	text("run", "name of the run", info.Run)
-	whole("trial", "number of the trial in the schedule", t.Number)
-	whole("attempt", "which attempt at the trial was accepted", at.Attempt)
+	text("run", info.Run)
+	whole("trial", t.Number)
+	whole("attempt", at.Attempt)
 	counts := 0
 	if archive.Counts(t, at.Verdict, a.Stopped()) {
 		counts = 1
 	}
-	whole("counts", "1 where the attempt is a result: no calibration, and driven before the run had enough", counts)
-	whole("block", "block of the design", t.Block)
-	whole("repetition", "repetition of the cell", t.Repetition)
-	text("section", "section: A, B and so on; empty where the campaign has none", pass.Section)
-	text("direction", "direction of travel", t.Direction)
-	text("sender", "node that sends", t.Sender)
-	text("receiver", "node that receives", t.Receiver)
-	text("car", "node in the car", t.Car)
-	text("car_unit", "hardware in the car", pass.Unit)
-	text("tcp_variant", "congestion control", t.TCP.Variant)
-	text("routing_protocol", "routing protocol", t.Routing.Protocol)
+	whole("counts", counts)
+	whole("block", t.Block)
+	whole("repetition", t.Repetition)
+	text("section", pass.Section)
+	text("direction", t.Direction)
+	text("sender", t.Sender)
+	text("receiver", t.Receiver)
+	text("car", t.Car)
+	text("car_unit", pass.Unit)
+	text("tcp_variant", t.TCP.Variant)
+	text("routing_protocol", t.Routing.Protocol)
 	for _, name := range factorsOf(info.Plan) {
-		text("factor_"+name, "level of the factor "+name, t.Factors[name])
+		c := declared(factor + "NAME")
+		c.name, c.meaning = factor+name, "level of the factor "+name
+		put(c, influx.Cell{Text: t.Factors[name]})
 	}
 	scale, shard := plan.FullScale, ""
 	if info.Scale != nil {
@@ -191,22 +228,20 @@ func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt,
 	if info.Shard != nil {
 		shard = info.Shard.String()
 	}
-	text("campaign", "campaign of the run", info.Campaign)
-	text("place", "road, rehearsal (the radio was emulated), bench or log", info.Place)
-	text("scale", "scale at which the campaign was driven; "+plan.FullScale+": as its file has it", scale)
-	text("shard", "which part of its campaign the run is, such as 1/3; empty where it is the whole, or was merged",
-		shard)
-	text("begun", "when the run began, by the controller's clock, in UTC", info.CreatedWall.UTC().Format(time.RFC3339))
-	number(lastPlanned, "s", "length of the measuring window", &t.DurationS)
-	number(sumThroughput, "Mbit/s", "what arrived in the measured flows together × 8 ÷ the time in the "+
-		"window for which iperf3 was told to send at least one of them", mbps)
-	number(sumArrived, "MB", "what arrived in the measured flows together", mb)
+	text("campaign", info.Campaign)
+	text("place", info.Place)
+	text("scale", scale)
+	text("shard", shard)
+	text("begun", info.CreatedWall.UTC().Format(time.RFC3339))
+	number(lastPlanned, &t.DurationS)
+	number(sumThroughput, mbps)
+	number(sumArrived, mb)
 	for _, m := range rows {
 		name := m.Name
 		if m.Flow != "" {
 			name = m.Flow + "." + m.Name // neither has a dot
 		}
-		number(name, m.Unit, m.Definition, &m.Value)
+		put(column{name, m.Unit, m.Definition, influx.Float}, influx.Cell{Float: m.Value})
 	}
 	r.rows = append(r.rows, row)
 }
@@ -253,10 +288,7 @@ func (r *resultsTable) parquet(path string) (written bool, err error) {
 	if len(r.rows) == 0 {
 		return false, nil
 	}
-	var columns []influx.Column
-	for _, c := range r.columns {
-		columns = append(columns, influx.Column{Name: c.name, Type: c.kind, Unit: c.unit, Meaning: c.meaning})
-	}
+	columns := withTypes(r.columns)
 	w, err := createTable(path, "results", columns)
 	if err != nil {
 		return false, err

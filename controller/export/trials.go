@@ -14,8 +14,24 @@ import (
 )
 
 // trialColumns are those that every run has; the factors' come after them.
-var trialColumns = []string{"run", "trial", "attempt", "outcome", "counts", "reason", "block", "repetition",
-	"direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
+var trialColumns = []column{
+	{name: "run", meaning: "name of the run"},
+	{name: "trial", meaning: "number of the trial in the schedule"},
+	{name: "attempt", meaning: "which attempt at the trial"},
+	{name: "outcome", meaning: "accepted, rejected, failed or interrupted; empty while it is not judged"},
+	{name: "counts", meaning: "1 where the attempt is a result: accepted, no calibration, and driven before the run " +
+		"had enough; empty while it is not judged"},
+	{name: "reason", meaning: "why it was not accepted; of a redacted export its code alone"},
+	{name: "block", meaning: "block of the design"},
+	{name: "repetition", meaning: "repetition of the cell"},
+	{name: "direction", meaning: "direction of travel"},
+	{name: "pass", meaning: "calibration of what answers no question of the campaign's"},
+	{name: "sender", meaning: "node that sends"},
+	{name: "receiver", meaning: "node that receives"},
+	{name: "car", meaning: "node in the car"},
+	{name: "target_mps", unit: "m/s", meaning: "speed of the car as planned"},
+	{name: "duration_s", unit: "s", meaning: "length of the measuring window"},
+}
 
 // writeTrials writes one line an attempt. What is not known is an empty cell. Of a
 // reason only the code is written where the export is redacted.
@@ -26,9 +42,12 @@ func writeTrials(w io.Writer, a *archive.Archive, redacted bool) error {
 	}
 	factors := factorsOf(a.Info().Plan)
 	c := csv.NewWriter(w)
-	head := slices.Clone(trialColumns)
+	var head []string
+	for _, c := range trialColumns {
+		head = append(head, c.name)
+	}
 	for _, name := range factors {
-		if slices.Contains(trialColumns, name) {
+		if slices.ContainsFunc(trialColumns, func(c column) bool { return c.name == name }) {
 			name += "_level" // a factor may have any name
 		}
 		head = append(head, metrics.Cell(name))

@@ -1,7 +1,7 @@
 // Package reference knows every key of the files that people write, every column
 // of the records, every number and every exit status, each with its meaning. It
 // gathers what others declare: the JSON Schemas, the records' schema, the metrics'
-// definitions. The pages of the field guides and `fieldmesh explain` are made of it.
+// definitions, the tables of an export. The pages of the field guides and `fieldmesh explain` are made of it.
 package reference
 
 import (
@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 )
@@ -22,6 +23,7 @@ const (
 	Fleet    = "fleet.yaml"
 	Record   = "record"
 	Metric   = "metric"
+	Table    = "table"
 	Status   = "exit status"
 )
 
@@ -34,6 +36,7 @@ func Formats() [][2]string {
 		{Record, "what nodes record: columns of the Parquet tables of an export and, with fm_ before the kind, " +
 			"measurements in InfluxDB"},
 		{Metric, "numbers of an attempt, in metrics.csv and as columns of results.csv: there FLOW.NAME for a flow's"},
+		{Table, "other columns of an export, in results.csv, trials.csv, timelines.csv and places.csv"},
 		{Status, "what the program fieldmesh ends with"},
 	}
 }
@@ -70,6 +73,13 @@ func All() ([]Entry, error) {
 	for _, d := range metrics.Definitions() {
 		out = append(out, Entry{Format: Metric, Key: d.Name, Unit: d.Unit, Meaning: d.Text})
 	}
+	for _, t := range export.Tables() {
+		out = append(out, Entry{Format: Table, Key: t.Name, Meaning: t.Meaning})
+		for _, c := range t.Columns {
+			out = append(out, Entry{Format: Table, Key: t.Name + "." + c.Name, Type: string(c.Type), Unit: c.Unit,
+				Meaning: c.Meaning})
+		}
+	}
 	for _, s := range Statuses() {
 		out = append(out, Entry{Format: Status, Key: fmt.Sprint(s.Code), Meaning: s.Meaning})
 	}
@@ -103,7 +113,8 @@ func Statuses() []ExitStatus {
 }
 
 // Find returns the keys that a word means: those that are called so, or else whose
-// path ends with it, or else that lie below it. A word may begin with a format.
+// path ends with it, or else that lie below it. A word may begin with a format, or be a
+// column of results.csv with the name of a flow or a factor in it.
 func Find(all []Entry, word string) []Entry {
 	pick := func(is func(e Entry) bool) []Entry {
 		var out []Entry
@@ -114,10 +125,16 @@ func Find(all []Entry, word string) []Entry {
 		}
 		return out
 	}
+	_, number, _ := strings.Cut(word, ".")
 	for _, is := range []func(e Entry) bool{
 		func(e Entry) bool { return e.Key == word || e.Format+"."+e.Key == word || e.Format+" "+e.Key == word },
 		func(e Entry) bool { return strings.HasSuffix(plain(e.Key), "."+word) },
 		func(e Entry) bool { return e.Format == word && !strings.Contains(e.Key, ".") },
+		func(e Entry) bool { return e.Format == Metric && e.Key == number },
+		func(e Entry) bool {
+			before, free := strings.CutSuffix(strings.TrimPrefix(e.Key, "results."), "NAME")
+			return e.Format == Table && free && strings.HasPrefix(word, before)
+		},
 	} {
 		if out := pick(is); len(out) > 0 {
 			return out

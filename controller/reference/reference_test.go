@@ -119,6 +119,11 @@ func TestFind(t *testing.T) {
 		"clock_error_ms":          "metric clock_error_ms",
 		"exit status 75":          "exit status 75",
 		"acceptance":              "campaign acceptance",
+		"throughput_mbps":         "table results.throughput_mbps",
+		"counts":                  "table trials.counts",
+		"places.time_utc":         "table places.time_utc",
+		"factor_speed_mps":        "table results.factor_NAME",
+		"bulk.throughput_bps":     "metric throughput_bps",
 		"trial.traffic.NAME.kind": "campaign trial.traffic.NAME.kind",
 	} {
 		found := false
