@@ -5,6 +5,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -276,7 +277,7 @@ func (f *Fleet) Client(identity keys.Identity, name string) (*Client, error) {
 	node, ok := f.Nodes[name]
 	if !ok {
 		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys pair %s` adds it", name, f.Path,
-			strings.Join(f.Names(), ", "), name)
+			cmp.Or(strings.Join(f.Names(), ", "), "no node"), name)
 	}
 	return NewClient(identity, node), nil
 }

@@ -204,6 +204,10 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 	if _, err := f.Client(keys.Identity{}, "c"); err == nil || !strings.Contains(err.Error(), "it has a, b") {
 		t.Errorf("an unknown node: %v", err)
 	}
+	_, err = (&fleet.Fleet{}).Client(keys.Identity{}, "c")
+	if err == nil || !strings.Contains(err.Error(), "it has no node; `fieldmesh keys pair c` adds it") {
+		t.Errorf("a node of an empty fleet: %v", err)
+	}
 }
 
 //attack:local a fleet file that everybody can write, by which another node takes a node's place | it is not read
