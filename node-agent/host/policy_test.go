@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,6 +13,10 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // hotspot is one that is allowed, spoilt.
+func traced(port, client, streams int) change.TCPEvents {
+	return change.TCPEvents{Flows: []change.TracedFlow{{Port: port, ClientPort: client, Streams: streams}}}
+}
+
 func hotspot(spoil func(*change.Hotspot)) change.Hotspot {
 	h := change.Hotspot{Interface: "wlan0", SSID: "fieldmesh", Channel: 6, Passphrase: strings.Repeat("a1", 16),
 		Network: netip.MustParsePrefix("10.77.0.0/24")}
@@ -28,6 +33,7 @@ func hotspot(spoil func(*change.Hotspot)) change.Hotspot {
 //attack:face options and second lines in the place of names that programs and their files are given | names have a
 //attack:and form of their own
 //attack:face values that harm the machine | a sysctl is one that trials set, within their bounds
+//attack:face a number of connections so large that counting them takes all memory | they are bounded, not listed
 func TestEscapesAreRefused(t *testing.T) {
 	wlan, any4 := "wlan0", netip.MustParsePrefix("0.0.0.0/0")
 	prefix := netip.MustParsePrefix
@@ -42,6 +48,9 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"other interface", change.Link{Interface: "eth0", Up: ptr(false)}, `"eth0" is not among`},
 		{"traversal as interface", change.Link{Interface: "../eth0", Up: ptr(false)}, "not among"},
 		{"link without a wish", change.Link{Interface: wlan}, "neither up nor"},
+		{"connections without an end", traced(5001, 50000, 1<<62), "1 to 128 can be followed"},
+		{"connections beyond the last port", traced(5001, 65535, 2), "a port outside"},
+		{"a port at the end of numbers", traced(5001, math.MaxInt, 2), "a port outside"},
 		{"small mtu", change.Link{Interface: wlan, MTUBytes: ptr(1279)}, "1280 to 9216"},
 		{"large mtu", change.Link{Interface: wlan, MTUBytes: ptr(65536)}, "1280 to 9216"},
 		{"address outside", address("192.168.1.1/24"), "outside the allowed prefixes"},

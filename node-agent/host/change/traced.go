@@ -27,7 +27,11 @@ type TracedFlow struct {
 func (TCPEvents) Target() string { return "tracepoints of tcp" }
 
 func (e TCPEvents) String() string {
-	return fmt.Sprintf("tracepoints of %d connections", len(e.connections()))
+	n := 0 // counted, not listed: it words a refused number of connections, too
+	for _, f := range e.Flows {
+		n += f.Streams
+	}
+	return fmt.Sprintf("tracepoints of %d connections", n)
 }
 
 func (e TCPEvents) connections() []tcp.Ports {
@@ -50,10 +54,10 @@ func (e TCPEvents) check(Policy) (reason, cure string) {
 	}
 	for _, f := range e.Flows {
 		switch {
-		case f.Port < 1024 || f.Port > 65535 || f.ClientPort < 1024 || f.ClientPort+f.Streams-1 > 65535:
-			return "a port outside 1024 to 65535", ""
 		case f.Streams < 1 || f.Streams > wire.MaxStreams:
 			return fmt.Sprintf("%d connections of a flow, 1 to %d can be followed", f.Streams, wire.MaxStreams), ""
+		case f.Port < 1024 || f.Port > 65535 || f.ClientPort < 1024 || f.ClientPort > 65536-f.Streams:
+			return "a port outside 1024 to 65535", ""
 		}
 	}
 	return "", ""
