@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -150,11 +152,24 @@ func (c Child) end(process *os.Process, ended <-chan error) error {
 func (c Child) command() *exec.Cmd {
 	cmd := &exec.Cmd{Path: c.Path, Args: c.Args, Stdout: os.Stdout, Stderr: os.Stderr}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Pdeathsig:  syscall.SIGTERM, // however this process ends
-		Setpgid:    true,            // a terminal's Ctrl-C comes to this process, which keeps the order
+		Pdeathsig: syscall.SIGTERM, // however this process ends
+		// A terminal's Ctrl-C comes to this process, which keeps the order; and of another session none can type
+		// into that terminal, which root's shell reads again afterwards.
+		Setsid:     true,
 		Credential: c.Credential,
 	}
+	if c.Credential != nil {
+		cmd.Env = slices.DeleteFunc(os.Environ(), secret)
+	}
 	return cmd
+}
+
+// secret reports whether a variable of this process's user is not for another: all are but those by which programs
+// find their files, on Android too.
+func secret(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return !strings.HasPrefix(name, "ANDROID_") &&
+		!slices.Contains([]string{"PATH", "LANG", "TMPDIR", "TZ", "PREFIX", "LD_LIBRARY_PATH"}, name)
 }
 
 func (c Child) confine() error {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -61,6 +63,11 @@ func child(role, file string) int {
 	if err != nil {
 		return 2
 	}
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return 2
+	}
+	note(file, "%s token %q session of its own %t", role, os.Getenv("TOKEN"), session == os.Getpid())
 	note(file, "%s begins %d uid %d", role, os.Getpid(), os.Getuid())
 	for line := range strings.Lines(string(status)) {
 		if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "Groups:") {
@@ -185,6 +192,25 @@ func TestAConfinedChildGainsNothing(t *testing.T) {
 	}
 }
 
+// In its starter's session a process could type into the terminal, by TIOCSTI, what root's shell then runs.
+//
+//attack:face whoever has taken it over types commands into the terminal in which root has started the agent | it has
+//attack:and a session of its own
+//attack:face whoever has taken it over reads tokens in the environment of root's shell | it has no variables of root's
+//attack:and but those by which programs find files
+func TestAChildOfAnotherUserHasNoTerminalAndNoSecrets(t *testing.T) {
+	t.Setenv("TOKEN", "secret")
+	file := filepath.Join(t.TempDir(), "notes")
+	other := testChild("calm", file)
+	other.Credential = &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()), NoSetGroups: true}
+	stop := begin(t, other, testChild("slow", file))
+	await(t, file, `calm token "" session of its own true`, 1)
+	await(t, file, `slow token "secret" session of its own true`, 1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func selfConfined(t *testing.T) bool {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -201,8 +227,8 @@ func TestChildrenEndWithAKilledParent(t *testing.T) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	notes := await(t, file, "calm begins", 1)
-	pid, err := strconv.Atoi(strings.Fields(notes)[2])
+	_, notes, _ := strings.Cut(await(t, file, "calm begins", 1), "calm begins")
+	pid, err := strconv.Atoi(strings.Fields(notes)[0])
 	if err != nil || pid == parent.Process.Pid {
 		t.Fatalf("notes %q, %v", notes, err)
 	}
