@@ -363,7 +363,11 @@ func (a *Archive) recoverCursors() error {
 	if err != nil {
 		return err
 	}
-	for _, rel := range a.openRecordFiles() {
+	open, err := a.openRecordFiles()
+	if err != nil {
+		return err
+	}
+	for _, rel := range open {
 		if err := a.findBeyond(rel); err != nil {
 			return err
 		}

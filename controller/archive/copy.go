@@ -42,7 +42,7 @@ func Copy(from, to string) error {
 	}
 	wanted := map[string]bool{}
 	for _, rel := range files {
-		if strings.HasPrefix(filepath.Base(rel), ".") || strings.HasSuffix(rel, tmpSuffix) {
+		if strings.HasSuffix(rel, tmpSuffix) {
 			continue
 		}
 		wanted[rel] = true

@@ -284,7 +284,7 @@ func (d disk) mend() (told []string, err error) {
 			return nil
 		}
 		switch {
-		case Derived(rel):
+		case Derived(rel), strings.HasPrefix(e.Name(), "."):
 			return nil
 		case strings.HasSuffix(rel, tmpSuffix):
 			return d.remove(rel)

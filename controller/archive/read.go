@@ -158,17 +158,24 @@ func inOrder(x, y wire.TrialKey) int {
 func (a *Archive) recordFiles(k wire.TrialKey) ([]string, error) {
 	var out []string
 	for _, dir := range []string{filepath.Join(trialDir(k), "records"), filepath.Join("late", attemptName(k))} {
-		names, err := a.disk.names(dir)
+		files, err := a.disk.recorded(dir)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range names {
-			if strings.HasSuffix(n, ".ndjson") {
-				out = append(out, filepath.Join(dir, n))
-			}
-		}
+		out = append(out, files...)
 	}
 	return out, nil
+}
+
+// recorded lists the files of nodes' records in a folder.
+func (d disk) recorded(dir string) (files []string, err error) {
+	names, err := d.names(dir)
+	for _, n := range names {
+		if strings.HasSuffix(n, ".ndjson") && !strings.HasPrefix(n, ".") { // macOS leaves "._car.ndjson" beside a file
+			files = append(files, filepath.Join(dir, n))
+		}
+	}
+	return files, err
 }
 
 // Recorded is how many bytes of an attempt's records are here.
@@ -184,28 +191,22 @@ func (a *Archive) Recorded(k wire.TrialKey) (bytes int64, err error) {
 func nodeOf(rel string) string { return strings.TrimSuffix(filepath.Base(rel), ".ndjson") }
 
 // openRecordFiles lists the files that an append may still have been writing.
-func (a *Archive) openRecordFiles() []string {
-	var out []string
-	for _, pattern := range []string{"between/*.ndjson", "late/*/*.ndjson", "trials/*/records/*.ndjson"} {
-		// The pattern is constant and well formed, so Glob has no error to give.
-		found, _ := filepath.Glob(filepath.Join(globEscape(a.dir), pattern))
-		for _, path := range found {
-			rel, err := filepath.Rel(a.dir, path)
-			if err != nil {
-				continue
+func (a *Archive) openRecordFiles() ([]string, error) {
+	out, err := a.betweenFiles()
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := a.folders()
+	for _, k := range attempts {
+		files, ferr := a.recordFiles(k)
+		err = errors.Join(err, ferr)
+		for _, rel := range files {
+			if _, in := attemptOf(rel); !in || !a.sealed[k] {
+				out = append(out, rel)
 			}
-			if k, ok := parseAttempt(filepath.Base(filepath.Dir(filepath.Dir(rel)))); ok && a.sealed[k] {
-				continue
-			}
-			out = append(out, rel)
 		}
 	}
-	return out
-}
-
-// globEscape takes the meaning from characters that Glob would read as a pattern.
-func globEscape(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+	return out, err
 }
 
 // Records streams an attempt's records, node by node in the order in which they
@@ -356,19 +357,7 @@ func (a *Archive) EachLine(k wire.TrialKey, do func(line []byte) error) error {
 }
 
 // betweenFiles lists the files of the records that belong to no trial.
-func (a *Archive) betweenFiles() ([]string, error) {
-	names, err := a.disk.names("between")
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, n := range names {
-		if strings.HasSuffix(n, ".ndjson") {
-			files = append(files, filepath.Join("between", n))
-		}
-	}
-	return files, nil
-}
+func (a *Archive) betweenFiles() ([]string, error) { return a.disk.recorded("between") }
 
 // Begun reports whether an attempt has a folder: it is under way, or was.
 func (a *Archive) Begun(k wire.TrialKey) bool { return a.disk.exists(trialDir(k)) }

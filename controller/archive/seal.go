@@ -212,18 +212,24 @@ func foreignErr(names []string) error {
 	return fmt.Errorf("%q is a link or a device, which no run has; put a copy of the file in its place", names[0])
 }
 
-// walk lists every file under a folder, relative to the run, sorted.
+// walk lists every file under a folder, relative to the run, sorted, but for names that begin with a dot.
 func (d disk) walk(dir string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(d.path(dir), func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil || e.IsDir() {
+		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(d.root, path)
-		out = append(out, rel)
+		switch {
+		case rel == dir:
+		case strings.HasPrefix(e.Name(), ".") && e.IsDir():
+			return filepath.SkipDir
+		case !strings.HasPrefix(e.Name(), ".") && !e.IsDir():
+			out = append(out, rel)
+		}
 		return err
 	})
 	if err != nil {
