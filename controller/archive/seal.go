@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/sums"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -247,11 +248,9 @@ func (d disk) writeManifest(dir string, files []string) error {
 	return d.replace(filepath.Join(dir, manifestFile), text)
 }
 
-// sums lists files with their SHA-256 in the form that sha256sum -c reads, from
-// within dir. The sizes stand in comments, so that a file cut short is told from
-// one that was changed.
+// sums is the text of a folder's manifest of files.
 func (d disk) sums(dir string, files []string) ([]byte, error) {
-	var sizes, sums bytes.Buffer
+	var all []sums.File
 	for _, rel := range files {
 		in, err := filepath.Rel(dir, rel)
 		if err != nil {
@@ -264,10 +263,9 @@ func (d disk) sums(dir string, files []string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write manifest: %w", err)
 		}
-		fmt.Fprintf(&sizes, "# %d bytes: %s\n", size, filepath.ToSlash(in))
-		fmt.Fprintf(&sums, "%s  %s\n", sum, filepath.ToSlash(in))
+		all = append(all, sums.File{Name: filepath.ToSlash(in), SHA256: sum, Size: size})
 	}
-	return append(sizes.Bytes(), sums.Bytes()...), nil
+	return sums.Text(all), nil
 }
 
 // sum gives a file's SHA-256 in hex and its size in bytes.

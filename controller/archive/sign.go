@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/sums"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
@@ -163,16 +164,13 @@ func (d disk) named(rel string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, wrong := sums.Parse(raw)
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("not a line of a manifest: %.80q", wrong[0])
+	}
 	out := map[string]string{}
-	for line := range bytes.Lines(raw) {
-		if bytes.HasPrefix(line, []byte("# ")) {
-			continue
-		}
-		sum, name, ok := manifestLine(string(bytes.TrimSuffix(line, []byte("\n"))))
-		if !ok {
-			return nil, fmt.Errorf("not a line of a manifest: %.80q", line)
-		}
-		out[name] = sum
+	for _, f := range files {
+		out[f.Name] = f.SHA256
 	}
 	return out, nil
 }

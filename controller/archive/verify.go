@@ -1,8 +1,6 @@
 package archive
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/sums"
 	"fieldmesh.dev/fieldmesh/controller/plan/room"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -196,39 +195,19 @@ func (c *check) manifest(dir string) {
 		c.found(rel, Unreadable, err.Error())
 		return
 	}
-	sizes := map[string]int64{}
-	lines := bufio.NewScanner(bytes.NewReader(raw))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if comment, ok := strings.CutPrefix(line, "# "); ok {
-			count, name, _ := strings.Cut(comment, " bytes: ")
-			var size int64
-			if _, err := fmt.Sscan(count, &size); err == nil {
-				sizes[name] = size
-			}
-			continue
-		}
-		sum, name, ok := manifestLine(line)
-		if !ok {
-			c.found(rel, Unreadable, fmt.Sprintf("not a line of a manifest: %.80q", line))
-			continue
-		}
-		size, known := sizes[name]
-		c.compare(filepath.Join(dir, filepath.FromSlash(name)), sum, size, known)
+	files, wrong := sums.Parse(raw)
+	for _, line := range wrong {
+		c.found(rel, Unreadable, fmt.Sprintf("not a line of a manifest: %.80q", line))
+	}
+	for _, f := range files {
+		c.compare(filepath.Join(dir, filepath.FromSlash(f.Name)), f.SHA256, f.Size)
 	}
 	if len(raw) == 0 || raw[len(raw)-1] != '\n' {
 		c.found(rel, Truncated, "its last line is not whole")
 	}
 }
 
-// manifestLine reads a line that names a file of the folder.
-func manifestLine(line string) (sum, name string, ok bool) {
-	sum, name, ok = strings.Cut(line, "  ")
-	return sum, name, ok && len(sum) == 64 && filepath.IsLocal(filepath.FromSlash(name))
-}
-
-func (c *check) compare(rel, want string, size int64, sizeKnown bool) {
+func (c *check) compare(rel, want string, size int64) {
 	if c.covered[rel] && !strings.HasSuffix(rel, manifestFile) { // basics said so
 		return
 	}
@@ -238,10 +217,10 @@ func (c *check) compare(rel, want string, size int64, sizeKnown bool) {
 	}
 	c.covered[rel] = true
 	switch got := c.disk.size(rel); { // which needs no reading
-	case sizeKnown && got < size:
+	case got < size:
 		c.found(rel, Truncated, fmt.Sprintf("%d of %d bytes are left", got, size))
 		return
-	case sizeKnown && got > size:
+	case size >= 0 && got > size:
 		c.found(rel, Changed, fmt.Sprintf("it has %d bytes, and the manifest says %d", got, size))
 		return
 	}
