@@ -40,6 +40,9 @@ func Copy(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copy run %q: %w", from, err)
 	}
+	if !slices.Contains(files, runFile) { // its disk is gone by now
+		return fmt.Errorf("copy run %q: %w", from, ErrNoRun)
+	}
 	wanted := map[string]bool{}
 	for _, rel := range files {
 		if strings.HasSuffix(rel, tmpSuffix) {

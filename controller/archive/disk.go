@@ -269,7 +269,7 @@ func (d disk) remove(rel string) error {
 // mend takes away what a crash left: half-written replacements, the torn last line of a file that
 // is appended to, and lines with zeros, of which it tells. Sealed folders are left alone.
 func (d disk) mend() (told []string, err error) {
-	err = filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(d.root+"/", func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("look through run: %w", err)
 		}

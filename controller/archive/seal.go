@@ -213,10 +213,11 @@ func foreignErr(names []string) error {
 	return fmt.Errorf("%q is a link or a device, which no run has; put a copy of the file in its place", names[0])
 }
 
-// walk lists every file under a folder, relative to the run, sorted, but for names that begin with a dot.
+// walk lists every file under a folder, relative to the run, sorted, but for names that begin with a dot. The slash has
+// a run's folder entered that is a link.
 func (d disk) walk(dir string) ([]string, error) {
 	var out []string
-	err := filepath.WalkDir(d.path(dir), func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(d.path(dir)+"/", func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -36,6 +36,10 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 		shards = append(shards, synthetic.Shard(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info,
 			shard(t, text)))
 	}
+	moved := filepath.Join(dir, "moved")
+	if err := errors.Join(os.Rename(shards[0], moved), os.Symlink(moved, shards[0])); err != nil { // to another disk
+		t.Fatal(err)
+	}
 	whole := read(t, synthetic.Shard(t, filepath.Join(dir, "whole"), info, nil))
 	if err := archive.Merge(filepath.Join(dir, "merged"), shards, nil); err != nil {
 		t.Fatal(err)
