@@ -237,7 +237,7 @@ func (a *Archive) writeInfo() error {
 }
 
 // Open opens a run to go on writing it: it locks it, cuts torn tails, and
-// recovers every node's cursor.
+// recovers every node's cursor. A finished run whose files are not as its manifest says is ErrDamaged.
 func Open(dir string) (*Archive, error) {
 	a := newArchive(dir, RunInfo{})
 	if !a.disk.exists(runFile) { // before the lock, which would leave a file there
@@ -305,6 +305,9 @@ func (a *Archive) load() error {
 	var mended []string
 	if a.lock != nil {
 		a.disk.extent = &found.own
+		if err := a.disk.asFinished(); err != nil {
+			return err
+		}
 		if mended, err = a.disk.mend(); err != nil {
 			return err
 		}

@@ -207,6 +207,23 @@ func (c *check) manifest(dir string) {
 	}
 }
 
+// asFinished refuses a finished run that has a file other than its manifest says. Who writes to it makes another
+// manifest, of what lies there then: the damage would be signed, and the copy, which may be whole, be replaced.
+func (d disk) asFinished() error {
+	if !d.exists(manifestFile) {
+		return nil
+	}
+	c := &check{disk: d, covered: map[string]bool{}}
+	c.signature(manifestFile, manifestSignature, signsRun)
+	c.manifest(".")
+	for _, f := range c.findings {
+		if f.Path == manifestFile || ours(f.Path) { // what people put beside is theirs to change
+			return fmt.Errorf("%w: %s", ErrDamaged, f)
+		}
+	}
+	return nil
+}
+
 func (c *check) compare(rel, want string, size int64) {
 	if c.covered[rel] && !strings.HasSuffix(rel, manifestFile) { // basics said so
 		return

@@ -5,7 +5,9 @@ package sums
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +28,8 @@ func Text(files []File) []byte {
 	return append(sizes.Bytes(), sums.Bytes()...)
 }
 
-// Parse returns the files that a manifest names, and those of its lines that are none of a manifest.
+// Parse returns the files that a manifest names, and those of its lines that are none of a manifest. A size without its
+// sum is one: the manifest was cut.
 func Parse(text []byte) (files []File, wrong []string) {
 	sizes := map[string]int64{}
 	for raw := range bytes.Lines(text) {
@@ -48,7 +51,11 @@ func Parse(text []byte) (files []File, wrong []string) {
 		if !told {
 			size = -1
 		}
+		delete(sizes, name)
 		files = append(files, File{name, sum, size})
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		wrong = append(wrong, fmt.Sprintf("# %d bytes: %s", sizes[name], name))
 	}
 	return files, wrong
 }

@@ -20,10 +20,11 @@ func TestAManifestIsReadAsItWasWritten(t *testing.T) {
 
 func TestLinesThatAreOfNoManifest(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
-	text := strings.Join([]string{"# a remark", "", sum + " run.json", sum + "  ../run.json", sum + "  /run.json",
+	text := strings.Join([]string{"# a remark", "# 3 bytes: journal.ndjson", "",
+		sum + " run.json", sum + "  ../run.json", sum + "  /run.json",
 		sum[1:] + "  run.json", sum + "  run.json"}, "\n")
 	files, wrong := Parse([]byte(text))
-	if !slices.Equal(files, []File{{"run.json", sum, -1}}) || len(wrong) != 5 {
+	if !slices.Equal(files, []File{{"run.json", sum, -1}}) || len(wrong) != 6 {
 		t.Errorf("%v, wrong %q", files, wrong)
 	}
 }
