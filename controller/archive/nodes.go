@@ -3,14 +3,13 @@ package archive
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/archive/unsigned"
 	"fieldmesh.dev/fieldmesh/controller/terminal"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -115,14 +114,8 @@ type subject struct {
 	trial, attempt int
 }
 
-// waiting are records whose signature has not come yet.
-type waiting struct {
-	seqs []uint64
-	sums [][sha256.Size]byte
-}
-
 func (v *vouching) group(files []string) error {
-	open := map[subject]*waiting{}
+	open := map[subject]*unsigned.Records{}
 	v.waiting = 0
 	name := nodeOf(files[0])
 	for _, rel := range files {
@@ -134,7 +127,7 @@ func (v *vouching) group(files []string) error {
 	return nil
 }
 
-func (v *vouching) line(open map[subject]*waiting, rel, name string, line []byte) error {
+func (v *vouching) line(open map[subject]*unsigned.Records, rel, name string, line []byte) error {
 	var h wire.Header
 	if err := json.Unmarshal(line, &h); err != nil {
 		v.found(rel, Unreadable, err.Error())
@@ -157,7 +150,7 @@ func (v *vouching) line(open map[subject]*waiting, rel, name string, line []byte
 			return nil
 		}
 		v.signed(open[of], rel, node, h, s)
-		if open[of].count() == 0 {
+		if open[of].Count() == 0 {
 			delete(open, of)
 		}
 		return nil
@@ -169,15 +162,15 @@ func (v *vouching) line(open map[subject]*waiting, rel, name string, line []byte
 	}
 	w := open[of]
 	if w == nil {
-		w = &waiting{}
+		w = &unsigned.Records{}
 		open[of] = w
 	}
-	w.seqs, w.sums = append(w.seqs, h.Seq), append(w.sums, sha256.Sum256(line))
+	w.Add(h.Seq, line)
 	return nil
 }
 
 // signed holds what waits against its signature.
-func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Header, s wire.Signature) {
+func (v *vouching) signed(w *unsigned.Records, rel string, node *NodeSigned, h wire.Header, s wire.Signature) {
 	pin, err := keys.Signed{Key: s.Key, Signature: s.Signature}.Check(s.Message(h))
 	if err != nil {
 		v.found(rel, Changed, fmt.Sprintf("signature %d: %v", h.Seq, err))
@@ -201,9 +194,9 @@ func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Heade
 		}
 		v.lives[chain] = append(v.lives[chain], signedAt{h.Seq, s.AfterSeq, rel, h.Trial == 0})
 	}
-	before := w.count()
-	sum, held := w.take(s.FirstSeq, s.LastSeq)
-	v.waiting -= before - w.count()
+	before := w.Count()
+	sum, held := w.Take(s.FirstSeq, s.LastSeq)
+	v.waiting -= before - w.Count()
 	switch {
 	case sum == s.SHA256 && held == s.Records:
 		node.Signed += int(held)
@@ -213,33 +206,6 @@ func (v *vouching) signed(w *waiting, rel string, node *NodeSigned, h wire.Heade
 		v.found(rel, Changed, fmt.Sprintf("%d of %d records, %d to %d, are there, and they are not as %s signed them",
 			held, s.Records, s.FirstSeq, s.LastSeq, h.Node))
 	}
-}
-
-func (w *waiting) count() int {
-	if w == nil {
-		return 0
-	}
-	return len(w.seqs)
-}
-
-// take gives up what waits up to a record, and returns the sum of what is signed
-// of it, and how many that are.
-func (w *waiting) take(first, last uint64) (sum string, held uint64) {
-	all := sha256.New()
-	if w != nil {
-		rest := &waiting{}
-		for i, seq := range w.seqs {
-			switch {
-			case seq > last:
-				rest.seqs, rest.sums = append(rest.seqs, seq), append(rest.sums, w.sums[i])
-			case seq >= first:
-				all.Write(w.sums[i][:])
-				held++
-			}
-		}
-		*w = *rest
-	}
-	return hex.EncodeToString(all.Sum(nil)), held
 }
 
 // chains finds signatures that are missing, with what they signed.
