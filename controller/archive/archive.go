@@ -91,6 +91,9 @@ var ErrDamaged = errors.New("the run is damaged")
 // errReadOnly is what writing to an archive from Read gives.
 var errReadOnly = errors.New("the archive is open for reading only")
 
+// errMoved is what writing to a run gives whose folder is not there any more.
+var errMoved = errors.New("the run's folder was moved or removed, or its disk is gone")
+
 // RunInfo is what a run is, fixed when it is created.
 type RunInfo struct {
 	Run         string    `json:"run"`
@@ -186,7 +189,7 @@ func Create(dir string, info RunInfo) (*Archive, error) {
 	}
 	info.Plan.Key = nil
 	a := newArchive(dir, info)
-	if err := a.disk.mkdir("."); err != nil {
+	if err := a.disk.makeRoot(); err != nil {
 		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
 	}
 	found, err := a.disk.survey()
@@ -393,7 +396,7 @@ func (a *Archive) Empty() bool {
 // Discard takes away a run that is empty and not finished, and closes it. Any other is
 // closed only.
 func (a *Archive) Discard() (err error) {
-	if a.lock != nil && a.Empty() && !a.Finished() { // with the lock held, so that nobody resumes it meanwhile
+	if a.Empty() && !a.Finished() && a.writable() == nil { // with the lock held, so that nobody resumes it meanwhile
 		err = os.RemoveAll(filepath.Join(a.dir, movementDir))
 		for _, name := range []string{JournalFile, cursorFile, planSums, planSignature, runFile, scheduleFile,
 			campaignFile, LockFile} {
@@ -453,10 +456,18 @@ func Derived(rel string) bool {
 }
 
 // writable guards every change. A finished run that is written again loses its
-// manifest first: it is no longer what was finished.
+// manifest first: it is no longer what was finished. Another folder in the run's place,
+// as that on which its disk was mounted, is not written to.
 func (a *Archive) writable() error {
 	if a.lock == nil {
 		return errReadOnly
+	}
+	held, err := a.lock.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(a.disk.path(LockFile)); err != nil || !os.SameFile(held, there) {
+		return errMoved
 	}
 	if !a.finished {
 		return nil

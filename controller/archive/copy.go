@@ -43,6 +43,9 @@ func Copy(from, to string) error {
 	if !slices.Contains(files, runFile) { // its disk is gone by now
 		return fmt.Errorf("copy run %q: %w", from, ErrNoRun)
 	}
+	if err := target.makeRoot(); err != nil {
+		return fmt.Errorf("copy run %q to %q: %w", from, to, err)
+	}
 	wanted := map[string]bool{}
 	for _, rel := range files {
 		if strings.HasSuffix(rel, tmpSuffix) {

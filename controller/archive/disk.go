@@ -54,17 +54,22 @@ func (d disk) ask(step, rel string, size int) (int, error) {
 	return d.fault(step, rel, size)
 }
 
-// mkdir makes a folder and those above it within the run; the parent of each
-// new one is synced, so that the folder survives a loss of power.
+// makeRoot makes the run's folder.
+func (d disk) makeRoot() error {
+	if err := os.MkdirAll(d.root, 0o755); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoFolder, err)
+	}
+	return durable.Folder(filepath.Dir(filepath.Clean(d.root)))
+}
+
+// mkdir makes a folder and those above it within the run's, which it does not make; the parent
+// of each new one is synced, so that the folder survives a loss of power.
 func (d disk) mkdir(rel string) error {
 	if d.exists(rel) {
 		return nil
 	}
 	if rel == "." {
-		if err := os.MkdirAll(d.root, 0o755); err != nil {
-			return fmt.Errorf("%w: %w", ErrNoFolder, err)
-		}
-		return durable.Folder(filepath.Dir(filepath.Clean(d.root)))
+		return errMoved
 	}
 	if err := d.mkdir(filepath.Dir(rel)); err != nil {
 		return err
