@@ -15,6 +15,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/durable"
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/lock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -74,16 +75,30 @@ func Merge(dir string, shards []string, identity *keys.Identity) (err error) {
 // each are texts once each, sorted.
 func each(texts []string) []string { return slices.Compact(slices.Sorted(slices.Values(texts))) }
 
-// createWhole makes a run that is filled at once: it is made beside its folder, and takes its
-// place when it is whole.
+// createWhole makes a run that is filled at once: it is made beside its folder, by one process at a
+// time, and takes its place when it is whole.
 func createWhole(dir string, info RunInfo, fill func(*Archive) error) (err error) {
+	beside := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".new")
+	if err := (disk{root: filepath.Dir(dir)}).makeRoot(); err != nil {
+		return fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	held, err := lock.Hold(beside + LockFile)
+	if errors.Is(err, lock.ErrHeld) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	defer func() {
+		_ = os.Remove(held.Name()) // nothing is amiss if it stays
+		err = errors.Join(err, held.Close())
+	}()
 	switch left, err := os.ReadDir(dir); {
 	case (disk{root: dir}).exists(runFile):
 		return fmt.Errorf("create run %q: %w", info.Run, ErrExists)
 	case err == nil && len(left) > 0:
 		return fmt.Errorf("create run %q: %q is not empty", info.Run, dir)
 	}
-	beside := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".new")
 	if err := os.RemoveAll(beside); err != nil {
 		return fmt.Errorf("create run %q: %w", info.Run, err)
 	}
