@@ -52,7 +52,7 @@ func publish(ctx context.Context, runs, given string, db influxFlags, patience t
 	if err = errors.Join(explainRun(runs, given, err), printPublished(out, s, w.Target.String())); err != nil {
 		return err
 	}
-	nothing := s.Points+s.Results == 0 && len(s.Undated) > 0
+	nothing := s.Points+s.Results == 0 && len(s.Undated)+int(s.Waiting) > 0
 	if s.RefusedN+s.Damaged+s.Unreckoned > 0 || nothing {
 		return unmet{fmt.Errorf("publish %s: %s has not all of it; what it lacks is named above", given, w.Target)}
 	}
@@ -71,6 +71,7 @@ func printPublished(out io.Writer, s influx.Summary, where string) error {
 	for _, node := range slices.Sorted(maps.Keys(s.Undated)) {
 		note(1, "left out: %d of node %s, because no record tells their time", s.Undated[node], node)
 	}
+	note(s.Waiting, "left out: %d whose attempt, or one beside it, is not judged yet; publish again then", s.Waiting)
 	note(s.Unknown, "left out: %d of kinds that this version does not know", s.Unknown)
 	note(s.Damaged, "left out: %d lines that are not records; see fieldmesh verify", s.Damaged)
 	note(s.Unreckoned, "left out: results of %d attempts that hold lines that are not records; see fieldmesh verify",

@@ -23,7 +23,7 @@ const rebootSlack = 10 * time.Minute
 //
 //   - a record of an attempt is dated by the attempt's first clock estimate of
 //     its node that is of the same boot;
-//   - without one, once the attempt is sealed, like a record of no trial: by the
+//   - without one, once the attempt is sealed or the run finished, like a record of no trial: by the
 //     attempt that began before it on that node (by the record's number), else
 //     by the next one;
 //   - the controller and the emulated field share one clock, which the first
@@ -36,6 +36,7 @@ type dating struct {
 	ownFirst  *estimate               // the earliest of all
 	began     map[spool][]mark        // in the order of the spool
 	sealed    map[wire.TrialKey]bool
+	finished  bool                // the run is
 	logs      map[spool]*ownClock // nil: the run is no log
 }
 
@@ -121,7 +122,8 @@ func (d *dating) learnLog(h wire.Header, body wire.Body) {
 }
 
 // offset is wall time minus boot clock for a record from the file of attempt k.
-// With final nothing more will be learnt.
+// With final nothing is waited for: what no attempt dates is never, as far as it is known. An attempt that is not
+// sealed may still get an estimate of its own, as one that nodes drove alone: records that this may date are not yet.
 func (d *dating) offset(h wire.Header, k wire.TrialKey, final bool) (int64, answer) {
 	if d.logs != nil {
 		if c := d.logs[spool{h.Node, h.Epoch}]; c != nil {
@@ -135,7 +137,7 @@ func (d *dating) offset(h wire.Header, k wire.TrialKey, final bool) (int64, answ
 	if e, ok := d.within(part{h.Node, k}, h.TBootNs); ok {
 		return e.wallNs, dated
 	}
-	if k != (wire.TrialKey{}) && !d.settled(k, final) {
+	if k != (wire.TrialKey{}) && !d.settled(k) {
 		return 0, notYet
 	}
 	return d.neighbour(h, k, final)
@@ -156,7 +158,7 @@ func (d *dating) ownOffset(k wire.TrialKey, final bool) (int64, answer) {
 	if own, ok := d.own[k]; ok {
 		return own, dated
 	}
-	if k != (wire.TrialKey{}) && !d.settled(k, final) {
+	if k != (wire.TrialKey{}) && !d.settled(k) {
 		return 0, notYet
 	}
 	if d.ownFirst != nil {
@@ -185,7 +187,7 @@ func (d *dating) neighbour(h wire.Header, own wire.TrialKey, final bool) (int64,
 				return e.wallNs, dated
 			}
 		}
-		if !d.settled(marks[i].key, final) {
+		if !d.settled(marks[i].key) {
 			return 0, notYet
 		}
 		if len(all) > 0 {
@@ -199,7 +201,7 @@ func (d *dating) neighbour(h wire.Header, own wire.TrialKey, final bool) (int64,
 				return e.wallNs, dated
 			}
 		}
-		if !d.settled(m.key, final) {
+		if !d.settled(m.key) {
 			return 0, notYet
 		}
 		if len(all) > 0 {
@@ -209,7 +211,7 @@ func (d *dating) neighbour(h wire.Header, own wire.TrialKey, final bool) (int64,
 	return 0, unless(final)
 }
 
-func (d *dating) settled(k wire.TrialKey, final bool) bool { return final || d.sealed[k] }
+func (d *dating) settled(k wire.TrialKey) bool { return d.finished || d.sealed[k] }
 
 func unless(final bool) answer {
 	if final {

@@ -176,7 +176,7 @@ func (f *follower) summary() Summary {
 }
 
 // poll reads what is new in every file and hands it on. With final the whole
-// of each file is read and nothing waits for better knowledge.
+// of each file is read, and what waits for better knowledge is counted.
 func (f *follower) poll(ctx context.Context, final bool) error {
 	f.noteSealed()
 	found, err := list(f.dir)
@@ -216,9 +216,11 @@ func (f *follower) poll(ctx context.Context, final bool) error {
 	return f.flush(ctx)
 }
 
-// noteSealed goes before the files' sizes are taken: what a sealed attempt has
-// is then read whole, its clock estimates too.
+// noteSealed goes before the files' sizes are taken: what a sealed attempt or a finished run
+// has is then read whole, its clock estimates too.
 func (f *follower) noteSealed() {
+	_, err := os.Stat(filepath.Join(f.dir, "MANIFEST.sha256"))
+	f.dating.finished = err == nil
 	for _, p := range f.files {
 		if p.inAttempt() && !f.dating.sealed[p.key] && sealed(f.dir, p.recordFile) {
 			f.dating.sealed[p.key] = true
@@ -335,7 +337,11 @@ func (f *follower) take(p *progress, line []byte, final bool) (answer, error) {
 	offset, when := f.dating.offset(r.Header, p.key, final)
 	switch when {
 	case notYet:
-		return notYet, nil
+		if !final {
+			return notYet, nil
+		}
+		f.miss(func(s *Summary) { s.Waiting++ })
+		return never, nil // as far as it is known
 	case never, hopeless:
 		f.miss(func(s *Summary) { s.Undated[r.Header.Node]++ })
 		return when, nil

@@ -41,6 +41,7 @@ type Summary struct {
 	Refused  []influx.Refusal // the first few that the server did not take
 	RefusedN int64            // all that it did not take
 	Undated  map[string]int64 // node → records left out, for no clock estimate tells their time
+	Waiting  int64            // records left out until their attempt is sealed, which may tell their time
 	Unknown  int64            // records of kinds that have no measurement
 	Damaged  int64            // lines of the archive that are not records
 	// Unreckoned are attempts without a result, for one of their lines is not a
@@ -74,7 +75,13 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 	if a, err := archive.Read(dir); err == nil && a.Info().Place == archive.PlaceLog {
 		f.logOf, f.dating.logs = a.Info().Run, map[spool]*ownClock{}
 	}
-	if err := f.run(ctx, publishers, f.send, func(ctx context.Context) error { return f.poll(ctx, true) }); err != nil {
+	read := func(ctx context.Context) error {
+		if err := f.poll(ctx, false); err != nil { // by which the files are known, when it is asked what is sealed
+			return err
+		}
+		return f.poll(ctx, true)
+	}
+	if err := f.run(ctx, publishers, f.send, read); err != nil {
 		return f.summary(), fmt.Errorf("publish %q: %w", dir, err)
 	}
 	return f.summary(), nil

@@ -56,7 +56,7 @@ func (f *follower) outcomes(ctx context.Context, final bool) (out []outcome, err
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if e.Verdict == nil || !f.dating.settled(e.TrialKey, final) {
+		if e.Verdict == nil || !final && !f.dating.settled(e.TrialKey) {
 			continue
 		}
 		o := outcome{attempt: fmt.Sprintf("%d-a%d", e.Trial, e.Attempt), madeOf: f.fingerprint(a, e)}

@@ -312,6 +312,39 @@ func session(t *testing.T, dir string, d *database, polls int, final bool) {
 	}
 }
 
+// A run that is published, or whose tail ends, while attempts are not judged is no other afterwards: nodes that drove
+// alone have an estimate only when their controller is back.
+func TestWhatIsPublishedAmidARunIsTheSame(t *testing.T) {
+	a, tailed := newRun(t, 4), &database{points: map[string]int{}}
+	d := &database{points: map[string]int{}}
+	waited := int64(0)
+	for _, s := range script(4) {
+		s(t, a)
+		sum, err := Publish(t.Context(), a.Dir(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited = max(waited, sum.Waiting)
+		session(t, a.Dir(), tailed, 2, true)
+	}
+	want, sum := published(t, a.Dir())
+	if waited != 20+20+5+2 || sum.Waiting != 0 {
+		t.Errorf("%d records waited, and %d at the end", waited, sum.Waiting)
+	}
+	for name, of := range map[string]*database{"publish": d, "a tail": tailed} {
+		for p := range want {
+			if of.points[p] == 0 {
+				t.Errorf("%s did not send %s", name, p)
+			}
+		}
+		for p := range of.points {
+			if want[p] == 0 {
+				t.Errorf("%s sent another point: %s", name, p)
+			}
+		}
+	}
+}
+
 // Nodes that no estimate was ever made of are left out and counted, and a tail
 // keeps them for later.
 func TestUndatedRecordsAreCounted(t *testing.T) {
@@ -334,6 +367,7 @@ func TestUndatedRecordsAreCounted(t *testing.T) {
 
 func TestReboot(t *testing.T) {
 	d := newDating()
+	d.finished = true
 	own := new(wallNs)
 	h := func(seq uint64, bootS int64) wire.Header {
 		return wire.Header{Node: "car", Epoch: "e", Seq: seq, TBootNs: bootS * second}
@@ -380,6 +414,7 @@ func TestRebootWithinAnAttempt(t *testing.T) {
 	d.begin(k1, h(10, 9101))
 	check := func(when string, h wire.Header, k wire.TrialKey, final bool, want int64, state answer) {
 		t.Helper()
+		d.finished = final
 		if got, said := d.offset(h, k, final); got != want || said != state {
 			t.Errorf("%s: offset %d (%d), want %d (%d)", when, got, said, want, state)
 		}
