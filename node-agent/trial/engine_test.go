@@ -798,7 +798,8 @@ func TestMissingCausesAreAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	told, undone := r.spool.kinds(a.key, "event"), r.spool.kinds(a.key, "change")
-	if len(told) != 1 || *told[0].Body.(*wire.Event) != (wire.Event{Level: "warning", Text: lacks}) || len(undone) != 2 {
+	warning := wire.Event{Level: "warning", Text: lacks}
+	if len(told) != 1 || *told[0].Body.(*wire.Event) != warning || len(undone) != 2 {
 		t.Errorf("events %+v, changes %+v; want a warning, %q, and both changes", told, undone, lacks)
 	}
 }
