@@ -97,7 +97,9 @@ var (
 		"nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the " +
 		"node's wall clock to 0.1 s by a pulse per second or a server; that must have UTC: one that is ahead of it " +
 		"by less than 0.5 s is not told from a slow receiver, and fixes count too early by as much. Elsewhere, and " +
-		"where by that clock all came more than 0.5 s late, a fix counts at its arrival"}
+		"where by that clock all came more than 0.5 s late, a fix counts at its arrival. A roadside node without " +
+		"fixes in the attempt, that is in the car in no trial, counts as at the campaign's course.site_lat_deg and " +
+		"site_lon_deg"}
 	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS " +
 		"positions when the window closes, made in the same way"}
 	openOff = definition{DistanceOpenUncertaintyM, "m",
@@ -107,7 +109,8 @@ var (
 			"not told) times the time, and half of 4 m/s² times the time squared. When a fix was: its speed and the " +
 			"speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, or the most " +
 			"that one came late where by chrony's clock all came more than 0.5 s late; and half of 4 m/s² times that " +
-			"time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
+			"time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing, one that counts as at the " +
+			"campaign's place 10 m: it was read off a map or a phone"}
 	closeOff = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
 	distMean = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window " +
 		"at 10 Hz; absent where it was not known throughout"}

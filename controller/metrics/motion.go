@@ -9,7 +9,26 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// siteOffM is by how much the place that a campaign gives may be off: it was read off a map or a phone.
+const siteOffM = 10.0
+
+// Site is the campaign's place of the roadside node; nil where that has fixes of its own, or is in the car in
+// other trials.
+func (at Attempt) Site() (latDeg, lonDeg *float64) {
+	side := at.trial.Roadside
+	swapped := func(t wire.Trial) bool { return t.Car == side }
+	placed := func(f verdict.Fix) bool { return f.LatDeg != nil && f.LonDeg != nil }
+	if side == "" || at.trial.Course.SiteLatDeg == nil || slices.ContainsFunc(at.plan.Trials, swapped) ||
+		slices.ContainsFunc(verdict.Fixes(side, at.records), placed) {
+		return nil, nil
+	}
+	return at.trial.Course.SiteLatDeg, at.trial.Course.SiteLonDeg
+}
+
 func (at Attempt) track(node string) track.Track {
+	if lat, lon := at.Site(); node == at.trial.Roadside && lat != nil && lon != nil {
+		return track.Standing(*lat, *lon, siteOffM)
+	}
 	w := verdict.WindowOf(node, at.records)
 	if node == "" || w == nil {
 		return track.Track{}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -302,5 +303,41 @@ func TestTheFieldsDistanceIsThatAtTheEdge(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", name, metric, got, want)
 			}
 		}
+	}
+}
+
+// A roadside node without a receiver stands where the campaign says, unless it is in the car in other trials.
+func TestARoadsideNodeWithoutFixesStandsWhereTheCampaignSays(t *testing.T) {
+	c := course{fromM: 20, speedMps: 10, hz: 5, lastS: 11}
+	told := c.told(10)
+	without := slices.DeleteFunc(slices.Clone(told), func(r wire.Record) bool {
+		_, is := r.Body.(*wire.GPS)
+		return is && r.Node == "road"
+	})
+	sited := drive
+	const perDegree = earth.MeanRadiusM * math.Pi / 180
+	sited.Course.SiteLatDeg, sited.Course.SiteLonDeg = new(50+besideM/perDegree), new(8.0)
+	rows := Attempt{trial: sited, records: without}.Rows()
+	for name, want := range map[string]float64{DistanceOpenM: c.distanceM(0), DistanceCloseM: c.distanceM(10),
+		DistanceMeanM: c.meanM(10)} {
+		if got := Value(rows, "", name); got == nil || math.Abs(*got-want) > 1 {
+			t.Errorf("%s is %v, truly %.2f", name, show(got), want)
+		}
+	}
+	if off := Value(rows, "", DistanceOpenUncertaintyM); off == nil || *off < siteOffM {
+		t.Errorf("the distance may be off by %v", show(off))
+	}
+	if v := Value(rows, "", "relative_speed_mean_mps"); v == nil || math.Abs(*v-10) > 1 {
+		t.Errorf("relative speed %v", show(v))
+	}
+	back := sited
+	back.Car, back.Roadside = "road", "car"
+	swapped := Attempt{trial: sited, plan: wire.RunPlan{Trials: []wire.Trial{sited, back}}, records: without}.Rows()
+	if v := Value(swapped, "", DistanceMeanM); v != nil {
+		t.Errorf("a node that is in the car in other trials: %v", show(v))
+	}
+	sited.Course.SiteLatDeg = new(51.0) // its own fixes count more
+	if v := Value(Attempt{trial: sited, records: told}.Rows(), "", DistanceMeanM); v == nil || *v > 1000 {
+		t.Errorf("with fixes: %v", show(v))
 	}
 }

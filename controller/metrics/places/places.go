@@ -65,7 +65,7 @@ func (s Second) empty() bool {
 type Log struct {
 	Run     string
 	Seconds []Second // in the order of the schedule
-	// where the roadside node was last
+	// where the roadside node was last, by its fixes or else by the campaign
 	RoadsideLatDeg, RoadsideLonDeg *float64
 }
 
@@ -113,6 +113,7 @@ func ofAttempt(a *archive.Archive, judged archive.Attempt) (out Log, err error) 
 	countDatagrams(seconds, at.Trial(), byNode)
 	goByFixes(seconds, at.Trial().Car, byNode)
 	out.Seconds = slices.DeleteFunc(seconds, Second.empty)
+	out.RoadsideLatDeg, out.RoadsideLonDeg = at.Site()
 	for _, f := range verdict.Fixes(at.Trial().Roadside, byNode[at.Trial().Roadside]) {
 		if f.LatDeg != nil && f.LonDeg != nil {
 			out.RoadsideLatDeg, out.RoadsideLonDeg = f.LatDeg, f.LonDeg

@@ -27,6 +27,12 @@ type Track struct {
 	S, Lat, Lon []float64
 	V           []Velocity
 	OffS        float64 // by which a fix may be from another moment
+	standing    *position
+}
+
+// Standing is the track of a node without fixes whose place is known to ± offM.
+func Standing(latDeg, lonDeg, offM float64) Track {
+	return Track{standing: &position{latDeg, lonDeg, offM}}
 }
 
 // Velocity is how a node moved at a fix; known is false where that is not told.
@@ -75,6 +81,9 @@ func velocityOf(f verdict.Fix) Velocity {
 // Place interpolates between the two fixes around a moment. Before the first and
 // beyond the last it extrapolates, for as long as a fix may be old.
 func (k Track) Place(s float64) (position, bool) {
+	if k.standing != nil {
+		return *k.standing, true
+	}
 	if len(k.S) == 0 {
 		return position{}, false
 	}
@@ -101,7 +110,7 @@ func (k Track) Place(s float64) (position, bool) {
 // Holds reports whether fixes reach over a span: of an extrapolated position the
 // speed is that of its fix.
 func (k Track) Holds(from, to float64) bool {
-	return len(k.S) > 1 && k.S[0] <= from && k.S[len(k.S)-1] >= to
+	return k.standing != nil || len(k.S) > 1 && k.S[0] <= from && k.S[len(k.S)-1] >= to
 }
 
 // fastest is how fast a node went at two fixes at most, its speed's own error in
