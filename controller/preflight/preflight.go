@@ -208,6 +208,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 	if !j.reach() {
 		return j.items
 	}
+	j.unit()
 	j.host()
 	j.capture()
 	j.tools()
@@ -304,6 +305,20 @@ func Unreached(err error) wire.Problem {
 		p.Need = "key"
 	}
 	return p
+}
+
+// unit asks whether the hardware is that which results will name: they have the campaign's word for it.
+func (j *judge) unit() {
+	i := slices.IndexFunc(j.plan.Nodes, func(n wire.PlanNode) bool { return n.Name == j.name })
+	if i < 0 || j.plan.Nodes[i].Unit == "" || j.told.Entry.Unit == "" {
+		return
+	}
+	if planned, paired := j.plan.Nodes[i].Unit, j.told.Entry.Unit; planned != paired {
+		j.unmet("unit", fmt.Sprintf("the fleet file says that %s carries it, and the campaign that %s does", paired,
+			planned), "correct `unit` in the fleet file or of the node in the campaign: results name the latter")
+		return
+	}
+	j.met("unit", "%s", j.told.Entry.Unit)
 }
 
 func (j *judge) host() {

@@ -112,9 +112,12 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		want  string // in its words
 	}{
 		"another node": {func(_ *wire.RunPlan, n *Told) { n.Status.Node = "road" }, "reach", "says it is road"},
-		"host":         {problem("host"), "host", "its cure"},
-		"iperf3":       {problem("iperf3"), "iperf3", "its cure"},
-		"generator":    {problem("generator"), "generator", "its cure"},
+		"another unit": {func(p *wire.RunPlan, n *Told) {
+			p.Nodes[0].Unit, n.Entry.Unit = "laptop-1", "phone-1"
+		}, "unit", "phone-1 carries it, and the campaign that laptop-1 does"},
+		"host":      {problem("host"), "host", "its cure"},
+		"iperf3":    {problem("iperf3"), "iperf3", "its cure"},
+		"generator": {problem("generator"), "generator", "its cure"},
 		"no such mode": {func(_ *wire.RunPlan, n *Told) {
 			n.Status.Radio.Modes = []string{"managed"}
 		}, "radio", "no mode adhoc, only managed"},

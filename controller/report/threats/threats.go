@@ -40,7 +40,7 @@ func View(d *evidence.Run) (any, error) {
 		MediumLateness,
 		samplerLateness, clockError, offloads, congestion, withoutRoot, leastRTOs, iperf3Differs, unsureAmounts,
 		standstills, stationsSlept, strangersPackets, ownFilters, socketsLeft, IncompleteCaptures, nodesEvents,
-		olderAgents, severalVersions, captureDrops, constantRates,
+		olderAgents, severalVersions, otherHardware, captureDrops, constantRates,
 	} {
 		t, clear := c(d)
 		if t != nil {
