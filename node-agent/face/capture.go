@@ -19,6 +19,10 @@ import (
 // holds or carries data, on that daemon's device too.
 func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.Trial,
 	flows []wire.Flow) (trial.Capture, error) {
+	// No attempt of a run is armed twice: one that is there is of a former run of that name, whose archive was deleted.
+	if err := f.stored.Remove(run, k); err != nil {
+		return nil, err
+	}
 	want := host.Packets{Interface: f.cfg.Interface, SnapBytes: t.Capture.SnapBytes}
 	ends := false
 	for _, flow := range flows {

@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,8 +11,11 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/attachments"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
 	"fieldmesh.dev/fieldmesh/node-agent/trial"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -108,5 +112,38 @@ func (f *Face) haveCaptures(t *testing.T, when string, k wire.TrialKey, want ...
 		if there {
 			t.Errorf("%s the captures of %s are still there", when, run)
 		}
+	}
+}
+
+// quiet gives sockets that get no packet.
+type quiet struct{ machine }
+
+func (quiet) Packets(context.Context, host.Packets) (*ring.Reader, host.PacketFilter, error) {
+	feed, read, err := ring.Pair()
+	if err != nil {
+		return nil, host.PacketFilter{}, err
+	}
+	frames, err := ring.NewReader(read)
+	return frames, host.PacketFilter{Interface: "wlan0"}, errors.Join(err, feed.Close())
+}
+
+// A capture of a former run of that name, whose archive was deleted before anybody fetched it, does not keep the
+// attempt from being captured.
+func TestACaptureTakesThePlaceOfAFormerRuns(t *testing.T) {
+	f := &Face{host: quiet{}, reader: &provenance.Reader{}, stored: capture.NewStore(t.TempDir())}
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	path := f.stored.Path("monday", k)
+	err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, make([]byte, 1<<20), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := wire.Trial{Number: 1, Capture: &wire.CapturePlan{SnapBytes: 96}}
+	c, err := f.capture(t.Context(), "monday", k, trial, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := c.Stop()
+	if st, err := os.Stat(path); err != nil || st.Size() != told.FileBytes || told.FileBytes == 0 {
+		t.Errorf("%v of %+v: %v", st, told, err)
 	}
 }
