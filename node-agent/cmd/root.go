@@ -129,8 +129,13 @@ func configuredOr(c *cobra.Command, do func(*cobra.Command, config.Config) error
 }
 
 // loadConfig reads the configuration, and says how a missing one is made.
-func loadConfig(path string) (config.Config, error) {
-	cfg, err := config.Load(path)
+func loadConfig(path string) (cfg config.Config, err error) {
+	if os.Geteuid() == 0 { // before a byte is read: what nobody else can exchange is then read by its name
+		err = host.CheckConfiguration(path)
+	}
+	if err == nil {
+		cfg, err = config.Load(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		name := ""
 		if path != config.DefaultPath {
@@ -138,9 +143,6 @@ func loadConfig(path string) (config.Config, error) {
 		}
 		err = fmt.Errorf("%w; `sudo fieldmesh-agent init%s` writes a first one; for a node without root, leave sudo "+
 			"out and add --privileges none", err, name)
-	}
-	if err == nil && os.Geteuid() == 0 {
-		err = host.CheckConfiguration(path)
 	}
 	return cfg, err
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,53 +15,86 @@ import (
 
 // trusted resolves a path and sees to it that nobody but root (and the user
 // that this process runs as) could have put there what is there, or can
-// exchange it: neither the thing itself nor a directory above it may be
-// written by others. A sticky directory, in which others cannot rename what is
-// not theirs, will do as a directory above.
+// exchange it: neither the thing itself, nor a link or a directory on the way
+// to it may be others'. It goes from the root down, so that nobody can change
+// what has been looked at: whoever uses the path afterwards has the same thing.
 func trusted(path string) (string, os.FileInfo, error) {
 	if !filepath.IsAbs(path) {
 		return "", nil, fmt.Errorf("%q is not an absolute path", path)
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", nil, err
-	}
-	info, err := os.Lstat(real)
-	if err != nil {
-		return "", nil, err
-	}
-	for p := real; ; p = filepath.Dir(p) {
-		at, err := os.Lstat(p)
+	real, rest, links := "/", strings.Split(path, "/"), 0
+	for {
+		rest = slices.DeleteFunc(rest, func(name string) bool { return name == "" || name == "." })
+		info, err := os.Lstat(real)
 		if err != nil {
 			return "", nil, err
 		}
-		if p != real && androidData(p, at) {
-			continue
+		link := info.Mode()&os.ModeSymlink != 0
+		if err := rootsOwn(real, info, link || len(rest) > 0); err != nil {
+			return "", nil, err
 		}
-		owner := at.Sys().(*syscall.Stat_t).Uid // what Lstat gives on Linux
-		if owner != 0 && int(owner) != os.Geteuid() {
-			return "", nil, fmt.Errorf("%s belongs to user %d, it must be root's", p, owner)
-		}
-		sticky := p != real && at.IsDir() && at.Mode()&os.ModeSticky != 0
-		if at.Mode().Perm()&0o022 != 0 && !sticky {
-			return "", nil, fmt.Errorf("%s can be written by others than its owner (mode %04o)", p, at.Mode().Perm())
-		}
-		if p == filepath.Dir(p) {
+		switch {
+		case link:
+			to, err := os.Readlink(real)
+			if err != nil {
+				return "", nil, err
+			}
+			if links++; links > mostLinks {
+				return "", nil, &fs.PathError{Op: "resolve", Path: path, Err: unix.ELOOP}
+			}
+			real, rest = filepath.Dir(real), append(strings.Split(to, "/"), rest...)
+			if filepath.IsAbs(to) {
+				real = "/"
+			}
+		case len(rest) == 0:
 			return real, info, nil
+		default: // real has no links, so that its parent is that of its name
+			real, rest = filepath.Join(real, rest[0]), rest[1:]
 		}
 	}
 }
 
-// CheckConfiguration refuses a configuration that others could have written: it says what
-// root may be asked to do, and which programs root starts.
-func CheckConfiguration(path string) error {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("check configuration: %w", err)
+// mostLinks are the kernel's (MAXSYMLINKS of linux/namei.h).
+const mostLinks = 40
+
+// rootsOwn refuses what is others' or can be written by them. A sticky directory, in
+// which others cannot rename what is not theirs, will do on the way to a thing.
+func rootsOwn(p string, at os.FileInfo, onTheWay bool) error {
+	if onTheWay && androidData(p, at) {
+		return nil
 	}
-	if _, _, err := trusted(path); err != nil {
+	owner := at.Sys().(*syscall.Stat_t).Uid // what Lstat gives on Linux
+	if owner != 0 && int(owner) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, it must be root's", p, owner)
+	}
+	link := at.Mode()&os.ModeSymlink != 0 // whose mode says nothing
+	sticky := onTheWay && at.IsDir() && at.Mode()&os.ModeSticky != 0
+	if at.Mode().Perm()&0o022 != 0 && !sticky && !link {
+		return fmt.Errorf("%s can be written by others than its owner (mode %04o)", p, at.Mode().Perm())
+	}
+	return nil
+}
+
+// CheckConfiguration refuses a configuration that others could have written: it says what
+// root may be asked to do, and which programs root starts. Of one that passes, nobody but root
+// can change before it is read what its path leads to.
+func CheckConfiguration(path string) error {
+	if !filepath.IsAbs(path) {
+		folder, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("check configuration: %w", err)
+		}
+		path = folder + "/" + path // not cleaned: the parent of a link is not that of its name
+	}
+	_, info, err := trusted(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read configuration: %w", err)
+	case err != nil:
 		return fmt.Errorf("check configuration: %w; root does what this file says, so nobody else may change it: run "+
 			"sudo chown root and sudo chmod go-w on it and on the folders above it", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("check configuration: %q is no file", path)
 	}
 	return nil
 }
