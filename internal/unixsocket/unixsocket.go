@@ -41,7 +41,8 @@ func Listen(path string, mode os.FileMode, uid int) (*net.UnixListener, error) {
 // Serve calls serve with each connection, in a goroutine of its own, until ctx
 // ends or the socket fails. It returns when every call has returned; serve's
 // context ends first. Of more connections than most at a time it tells refuse,
-// which closes them.
+// which closes them. A quarter of them is for other users than the one who has
+// three quarters: none keeps root out.
 func Serve(ctx context.Context, l *net.UnixListener, most int, refuse func(*net.UnixConn),
 	serve func(context.Context, *net.UnixConn)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -50,7 +51,8 @@ func Serve(ctx context.Context, l *net.UnixListener, most int, refuse func(*net.
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
-	slots := make(chan struct{}, most)
+	var mu sync.Mutex
+	all, of := 0, map[int]int{} // connections of each user
 	for {
 		conn, err := l.AcceptUnix()
 		if ctx.Err() != nil {
@@ -62,15 +64,29 @@ func Serve(ctx context.Context, l *net.UnixListener, most int, refuse func(*net.
 		if err != nil {
 			return errors.Join(fmt.Errorf("accept on %q: %w", l.Addr(), err), l.Close())
 		}
-		select {
-		case slots <- struct{}{}:
-			calls.Go(func() {
-				defer func() { <-slots }()
-				serve(ctx, conn)
-			})
-		default:
-			refuse(conn)
+		uid, err := Peer(conn)
+		mu.Lock()
+		taken := err != nil || all == most || of[uid] == most-most/4
+		if !taken {
+			all++
+			of[uid]++
 		}
+		mu.Unlock()
+		if taken {
+			refuse(conn)
+			continue
+		}
+		calls.Go(func() {
+			defer func() {
+				mu.Lock()
+				all--
+				if of[uid]--; of[uid] == 0 {
+					delete(of, uid)
+				}
+				mu.Unlock()
+			}()
+			serve(ctx, conn)
+		})
 	}
 }
 

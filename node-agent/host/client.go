@@ -182,7 +182,7 @@ func (r *receiver) Read(p []byte) (int, error) {
 	if n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF
 	}
-	return n, err
+	return max(n, 0), err // of a connection that was reset it says -1
 }
 
 // keep takes descriptors; what cannot be read as such is none.

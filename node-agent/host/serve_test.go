@@ -10,12 +10,15 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
@@ -330,11 +333,33 @@ func TestAConfigurationOfOthersIsRefused(t *testing.T) {
 	}
 }
 
+const anotherUser = 65534
+
+// asAnother does something as another user, in a thread of its own, which ends with it.
+func asAnother(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		same := ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, anotherUser, same); errno != 0 {
+			done <- errno
+			return
+		}
+		done <- do()
+	}()
+	return <-done
+}
+
 // TestRudeCallers: none of them harms the next one.
 //
 //attack:face long or broken calls, callers that say nothing | limits, deadlines
+//attack:face connections that are held, so that root's restore is not heard | one user has three quarters of them
 func TestRudeCallers(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
+	cfg.AllowUIDs = append(cfg.AllowUIDs, anotherUser)
+	if err := os.Chmod(filepath.Dir(filepath.Dir(cfg.Socket)), 0o755); err != nil { // the test's own, of all its folders
+		t.Fatal(err)
+	}
 	var log testnet.Output
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	c, _ := begin(t, cfg, m)
@@ -361,11 +386,24 @@ func TestRudeCallers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range maxConnections { // that say nothing
+	var held []net.Conn
+	for range 2 * maxConnections { // that say nothing
 		conn, err := net.Dial("unix", cfg.Socket)
 		if err != nil {
 			t.Fatal(err)
 		}
+		held = append(held, conn)
+	}
+	_, err := c.Restore(t.Context(), "")
+	if !errors.Is(err, ErrAway) || strings.Contains(err.Error(), "impossible") {
+		t.Errorf("beside as many callers as may be at a time: %v", err)
+	}
+	if os.Geteuid() == 0 { // who alone can call as another user
+		if err := asAnother(func() error { _, err := c.Restore(t.Context(), ""); return err }); err != nil {
+			t.Errorf("another user has no place beside those of one: %v", err)
+		}
+	}
+	for _, conn := range held {
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)
 		}
