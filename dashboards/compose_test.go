@@ -17,6 +17,7 @@ import (
 
 type service struct {
 	Image       string
+	Command     []string
 	Profiles    []string
 	Restart     string
 	Ports       []string
@@ -33,6 +34,8 @@ type composed struct {
 }
 
 // No container engine is here: what can be reported about the file without one.
+//
+//attack:local another user who reads the database's password in a command line or a log
 func TestComposeFile(t *testing.T) {
 	raw, err := os.ReadFile("docker-compose.yml")
 	if err != nil {
@@ -53,6 +56,10 @@ func TestComposeFile(t *testing.T) {
 		}
 		if !pinned.MatchString(s.Image) || s.Restart != "unless-stopped" || len(s.Healthcheck.Test) < 2 {
 			t.Errorf("%s: image %q, restart %q, health check %q", name, s.Image, s.Restart, s.Healthcheck.Test)
+		}
+		line := strings.Join(append(s.Command, s.Healthcheck.Test...), " ")
+		if strings.Contains(line, "${") || strings.Contains(line, "$$(") || strings.Contains(line, "-password") {
+			t.Errorf("%s: everybody on the machine can read the secret in the command line %s", name, line)
 		}
 		for _, p := range s.Ports {
 			if !strings.HasPrefix(p, "127.0.0.1:") {
