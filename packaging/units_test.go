@@ -34,6 +34,20 @@ func TestTheUnitNamesItsDevices(t *testing.T) {
 	}
 }
 
+// The loader of a program that may be started starts whatever file can be read.
+//
+//attack:face whoever has taken over that of the package has a loader run what it wrote | nothing in the folders that
+//attack:and its unit lets it write may run
+func TestNothingThatTheFaceWritesIsAProgram(t *testing.T) {
+	unit, err := os.ReadFile("debian/fieldmesh-face.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(unit), "\nNoExecPaths=/var/lib/fieldmesh /tmp /var/tmp -/dev/shm\n") {
+		t.Error("the unit lets it start what lies in a folder that it may write")
+	}
+}
+
 // A removal that does not put the machine back leaves the node as it was at boot: only then does a reboot put it back.
 func TestARefusedRemovalDisablesNothing(t *testing.T) {
 	text, err := os.ReadFile("debian/fieldmesh-agent.prerm")

@@ -295,13 +295,13 @@ var needed = map[string]func(dir string) error{
 //
 //attack:face whoever has taken it over opens files that are not its own, by links or by other names | Landlock: its
 //attack:and own folder, its keys to read, and what programs need to begin
-//attack:face whoever has taken it over starts a shell, a program that it wrote, or one in memory | Landlock: what the
-//attack:and configuration names may be started; seccomp
+//attack:face whoever has taken it over starts a shell, a program that it wrote, by its name, or one in memory |
+//attack:and Landlock: what the configuration names may be started; seccomp
 //attack:face whoever has taken it over traces, reads or watches other processes | seccomp
 //attack:face whoever has taken it over opens packet sockets, and netlinks that it does not need | seccomp
 //attack:face whoever has taken it over reaches for more of the kernel: name spaces, io_uring, BPF, keys | seccomp
-//attack:face whoever has taken over that of a node without root takes what its user's other programs have open |
-//attack:and Landlock leaves it its own programs'
+//attack:face whoever has taken over that of a node without root takes descriptors of its user's other
+//attack:and programs | Landlock leaves it its own programs'
 func TestATakenOverFaceIsConfined(t *testing.T) {
 	for _, privileges := range []string{"root", config.NoPrivileges} {
 		t.Run(privileges, func(t *testing.T) { takenOverFace(t, filepath.Join(t.TempDir(), privileges)) })
