@@ -42,10 +42,12 @@ func TestRootFollowsNoLinkOfOthersToAConfiguration(t *testing.T) {
 	}
 	dir := t.TempDir()
 	roots, own, others := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "link"), filepath.Join(dir, "others")
-	links := []string{filepath.Join(others, "agent.yaml"), filepath.Join(dir, "of another user"), filepath.Join(dir, "on")}
+	links := []string{filepath.Join(others, "agent.yaml"), filepath.Join(dir, "of another user"),
+		filepath.Join(dir, "on")}
 	pipe := filepath.Join(dir, "pipe")
 	err := errors.Join(os.WriteFile(roots, []byte("node: car\ninterface: wlan0\n"), 0o644), os.Mkdir(others, 0o755),
-		os.Symlink(roots, own), os.Symlink(roots, links[0]), os.Symlink(roots, links[1]), os.Symlink(links[0], links[2]),
+		os.Symlink(roots, own), os.Symlink(roots, links[0]), os.Symlink(roots, links[1]),
+		os.Symlink(links[0], links[2]),
 		os.Chown(others, 1000, 1000), os.Lchown(links[1], 1000, 1000), syscall.Mkfifo(pipe, 0o600))
 	if err != nil {
 		t.Fatal(err)

@@ -357,7 +357,7 @@ func asAnother(do func() error) error {
 func TestRudeCallers(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
 	cfg.AllowUIDs = append(cfg.AllowUIDs, anotherUser)
-	if err := os.Chmod(filepath.Dir(filepath.Dir(cfg.Socket)), 0o755); err != nil { // the test's own, of all its folders
+	if err := os.Chmod(filepath.Dir(filepath.Dir(cfg.Socket)), 0o755); err != nil { // the test's own
 		t.Fatal(err)
 	}
 	var log testnet.Output
