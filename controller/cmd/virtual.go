@@ -415,21 +415,24 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 	}, nil
 }
 
-// start is what the wall clock shows at a boot when nobody has said it. At the first it is when the run was made, which
-// is the same for all its parts, so that one --start repeats it.
-func (s *session) start() (time.Time, error) {
+// start is the wall clock of a boot that nobody has said: at the first when the run was made, the same for all its parts,
+// so that one --start repeats it; later now, or two hours after the last verdict, beyond any attempt, if that is ahead.
+func (s *session) start() (begin time.Time, err error) {
 	entries, err := s.archive.Journal()
-	if err != nil {
-		return time.Time{}, err
+	booted := false
+	for _, e := range entries {
+		booted = booted || strings.HasPrefix(e.Text, bootNote)
+		if beyond := e.Wall.Add(2 * time.Hour); e.Verdict != nil && beyond.After(begin) {
+			begin = beyond
+		}
 	}
-	if slices.ContainsFunc(entries, func(e archive.JournalEntry) bool { return strings.HasPrefix(e.Text, bootNote) }) {
-		return time.Now(), nil
+	if !booted {
+		return s.archive.Info().CreatedWall, err
 	}
-	return s.archive.Info().CreatedWall, nil
+	return slices.MaxFunc([]time.Time{begin, time.Now()}, time.Time.Compare), err
 }
 
-// memory is the most that a kernel may take for a plan, in MB: its disk has room for
-// the longest trial.
+// memory is the most that a kernel may take for a plan, in MB: its disk has room for the longest trial.
 func (f *virtualFlags) memory(p wire.RunPlan) int {
 	var spool int64
 	for _, t := range p.Trials {
@@ -439,10 +442,8 @@ func (f *virtualFlags) memory(p wire.RunPlan) int {
 	return cmp.Or(f.memoryMB, max(memoryBaseMB+memoryNodeMB*len(p.Nodes), memoryKernelMB+2*disk))
 }
 
-// bootSeed is the seed of a boot's entropy: it follows from the run's, and no
-// two boots of a run have the same, because what they draw names their records.
-// Each boot is noted in the journal, which therefore only grows, and each shard
-// has a journal of its own.
+// bootSeed is the seed of a boot's entropy: it follows from the run's, and no two boots of a run have the same, because
+// what they draw names their records. Each is noted in the journal, which each shard has of its own.
 func (s *session) bootSeed() (uint64, error) {
 	entries, err := s.archive.Journal()
 	if err != nil {

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -224,6 +225,19 @@ func TestARunInVirtualTimeNotesItsStart(t *testing.T) {
 		started, err := time.Parse(time.RFC3339, noted)
 		if err != nil || !started.Equal(s.archive.Info().CreatedWall) || asked != "" && noted != asked {
 			t.Errorf("%s: it notes %q: %v; it was created %v", name, entries[0].Text, err, s.archive.Info().CreatedWall)
+		}
+		journal := filepath.Join(s.archive.Dir(), "journal.ndjson")
+		line := `{"t_wall":"2030-01-01T00:00:00Z","type":"verdict","verdict":{"trial":1,"attempt":1,"outcome":"accepted"}}`
+		file, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = fmt.Fprintln(file, line)
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := s.start(); err != nil || again.Format(time.RFC3339) != "2030-01-01T02:00:00Z" {
+			t.Errorf("a second boot begins at %v: %v", again, err)
 		}
 		if err := s.close(); err != nil {
 			t.Error(err)
