@@ -415,7 +415,7 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 	}, nil
 }
 
-// start is the wall clock of a boot that nobody has said: at the first when the run was made, the same for all its parts,
+// start is the wall clock of a boot that nobody said: at the first when the run was made, the same for all its parts,
 // so that one --start repeats it; later now, or two hours after the last verdict, beyond any attempt, if that is ahead.
 func (s *session) start() (begin time.Time, err error) {
 	entries, err := s.archive.Journal()

@@ -169,7 +169,7 @@ func Schema() []Measurement {
 				{"delivered", Integer, "frames", "handed up at it", ""},
 				{"duplicate", Integer, "frames", "received again after a lost ACK", ""},
 				{"attempts", Integer, "frames", "data frames that it put on the air", ""},
-				{"retries", Integer, "frames", "of those, beyond a frame's first", ""},
+				{"retries", Integer, "frames", "beyond a frame's first, RTS that nobody answered included", ""},
 				{"tx_failed", Integer, "frames", "unicast frames given up", ""},
 				{"losses_untold", Integer, "frames", "losses of the whole field without a record of their own, since the nodes were placed; absent where the window's losses all have one", ""},
 			},

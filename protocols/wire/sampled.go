@@ -223,7 +223,7 @@ type MediumCount struct {
 	Delivered uint64 `json:"delivered" unit:"frames"`       // handed up at it
 	Duplicate uint64 `json:"duplicate" unit:"frames"`       // received again after a lost ACK
 	Attempts  uint64 `json:"attempts" unit:"frames"`        // data frames that it put on the air
-	Retries   uint64 `json:"retries" unit:"frames"`         // of those, beyond a frame's first
+	Retries   uint64 `json:"retries" unit:"frames"`         // beyond a frame's first, RTS that nobody answered included
 	TxFailed  uint64 `json:"tx_failed" unit:"frames"`       // unicast frames given up
 	// its frames that were lost, by cause
 	Lost map[string]uint64 `json:"lost,omitempty" archive:"by cause; records of kind loss tell them one by one"`
