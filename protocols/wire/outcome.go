@@ -45,6 +45,7 @@ const (
 	ReasonNodeAway            ReasonCode = "node_away"            // the controller did not reach a node to be armed
 	ReasonControllerRestarted ReasonCode = "controller_restarted" // and no node knows of the attempt
 	ReasonFieldGone           ReasonCode = "field_gone"           // the rehearsal's field ended
+	ReasonNotQuiet            ReasonCode = "not_quiet"            // the controller may have spoken over the mesh
 )
 
 // What ends an attempt before its window, or spoils it.

@@ -34,7 +34,8 @@ type awaiting struct {
 	telling  bool
 	looks    int
 	compared time.Time
-	known    uint64          // version of the initiator's view
+	known    uint64          // version of the view of the node that was asked last
+	asks     int             // which of the trial's nodes is asked, over the mesh
 	suspects map[string]bool // nodes that seem to have ended it without a record
 }
 
@@ -197,15 +198,16 @@ func (a *awaiting) show(v wire.CampaignView) {
 }
 
 // lookOverMesh is look where the mesh under test carries control too: the
-// controller's own packets would be measured. It follows the initiator until GO
-// is out, and has all be quiet until the window has closed.
+// controller's own packets would be measured. It follows the initiator, or a peer where
+// that does not answer, until GO is out, and has all be quiet until the window has closed.
 func (a *awaiting) lookOverMesh() {
-	w := a.w
-	w.e.do(w.index, a.trial.Initiator, View{Known: a.known, Wait: gatePoll}, func(answer Answer) {
+	w, nodes := a.w, a.trial.Nodes()
+	w.e.do(w.index, nodes[a.asks%len(nodes)], View{Known: a.known, Wait: gatePoll}, func(answer Answer) {
 		v := answer.View
 		switch {
 		case a.ended:
 		case answer.Fault != nil:
+			a.asks, a.known = a.asks+1, 0
 			a.lookLater()
 		case v.Current == nil || *v.Current != a.key || v.State == wire.StateKept:
 			a.writeOff(a.lookLater)
@@ -213,7 +215,9 @@ func (a *awaiting) lookOverMesh() {
 			a.known = v.Version
 			a.show(v)
 			if v.State == wire.StateRunning && v.Live != nil && v.Live.RemainingS != nil && *v.Live.RemainingS > 0 {
-				d := time.Duration(*v.Live.RemainingS*float64(time.Second)) + quietAfter
+				left := time.Duration(*v.Live.RemainingS * float64(time.Second))
+				w.quiet[a.key] = w.quiet[a.key] || left >= a.trial.Duration()
+				d := left + quietAfter
 				w.quietUntil = w.e.now.Add(d)
 				w.e.do(w.index, "", Quiet{d}, nil)
 				a.lookLater()

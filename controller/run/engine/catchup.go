@@ -50,6 +50,7 @@ func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.Tri
 func (w *worker) catchUpAt(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey, then func()) {
 	w.whoKnows(views, t, k, func(views map[string]wire.CampaignView, names []string, all bool) {
 		finish := func() { w.finish(t, k, then) }
+		w.quiet[k] = w.quiet[k] || !underWay(views, k)
 		if all || !underWay(views, k) {
 			w.awaitKept(t, k, names, finish)
 			return
@@ -277,6 +278,7 @@ func (e *Engine) decideOrphans(then func()) {
 	if t, planned := e.trial(k.Trial); planned && len(e.workers) == 1 {
 		w := e.workers[0]
 		if missing, _, _ := w.lacking(k, t.Nodes()); len(missing) == 0 {
+			w.quiet[k] = true
 			w.finish(t, k, func() { e.decideOrphans(then) })
 			return
 		}

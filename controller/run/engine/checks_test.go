@@ -34,7 +34,8 @@ type checks struct {
 	leases    map[*node][]porcupine.Operation
 	decisions []porcupine.Operation
 	journal   []model.Entry
-	replaced  bool // nodes were, by others with empty disks
+	replaced  bool                   // nodes were, by others with empty disks
+	spoke     map[wire.TrialKey]bool // the controller did in the window, over the mesh
 }
 
 type keptTruth struct {
@@ -58,6 +59,7 @@ func (w *simulation) violated(format string, args ...any) {
 // lived begins a controller's life.
 func (w *simulation) lived() {
 	w.leaving, w.began, w.placed = false, w.now, map[int]wire.TrialKey{}
+	w.spoke = map[wire.TrialKey]bool{}
 	w.deciding, w.released = map[wire.TrialKey]time.Duration{}, map[*node]bool{}
 }
 
@@ -81,7 +83,7 @@ func (w *simulation) decided(trial int) (out []wire.Verdict) {
 
 // asked checks an action against what is true.
 func (w *simulation) asked(a Action) {
-	if n := a.Node; n != "" && w.calm && w.cfg.Plan.Control == wire.ControlMesh {
+	if n := a.Node; n != "" && w.cfg.Plan.Control == wire.ControlMesh {
 		w.speaking(a)
 	}
 	switch op := a.Op.(type) {
@@ -119,6 +121,9 @@ func (w *simulation) asked(a Action) {
 		if ought := w.judge(Judge{Trial: w.trial(k.Trial), Key: k}); byRules && ought.Outcome != wire.Accepted {
 			w.violated("attempt %v is accepted, and is %s (%s)", k, ought.Outcome, ought.Reason)
 		}
+		if byRules && w.spoke[k] {
+			w.violated("attempt %v is accepted, and the controller spoke in its window", k)
+		}
 		w.deciding[op.Verdict.TrialKey] = w.now
 		if w.placed[a.Worker] == op.Verdict.TrialKey {
 			delete(w.placed, a.Worker)
@@ -147,11 +152,15 @@ func (w *simulation) ttl() time.Duration {
 	return leaseTTL
 }
 
-// speaking checks that the controller says nothing over the mesh while a window is open.
+// speaking checks that the controller says nothing over the mesh while a window is open; where something goes wrong,
+// that no attempt of its own is accepted in whose window it did.
 func (w *simulation) speaking(a Action) {
 	for _, n := range w.nodes[a.Worker] {
 		if c := n.cur; c != nil && w.now < c.closes && w.now > c.closes-2*time.Second {
-			w.violated("%T is sent to %s while the window of %v is open", a.Op, a.Node, c.key)
+			if w.calm {
+				w.violated("%T is sent to %s while the window of %v is open", a.Op, a.Node, c.key)
+			}
+			w.spoke[c.key] = w.spoke[c.key] || c.key == w.placed[a.Worker]
 		}
 	}
 }
@@ -348,7 +357,10 @@ func (w *simulation) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	for _, truth := range by {
 		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
 	}
-	if v.Reason.Code == wire.ReasonSuperseded { // a person accepted another before
+	switch {
+	case v.Reason.Code == wire.ReasonSuperseded: // a person accepted another before
+		return
+	case v.Reason.Code == wire.ReasonNotQuiet && w.cfg.Plan.Control == wire.ControlMesh && !w.calm:
 		return
 	}
 	if whole && v.Word == nil && v.Outcome != wire.Accepted {

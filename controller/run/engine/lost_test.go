@@ -165,7 +165,7 @@ func TestALostAnswerToArmingEndsNoAttempt(t *testing.T) {
 }
 
 // A control link that goes while the initiator is being armed, and comes back some time, ends no attempt that the nodes
-// make.
+// make. It uses up none where the controller may have spoken over the mesh in the window.
 func TestALinkThatGoesWhileArmingCostsNoAttempt(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	var lost atomic.Int32
@@ -199,12 +199,70 @@ func TestALinkThatGoesWhileArmingCostsNoAttempt(t *testing.T) {
 		w.start()
 		failure := w.run()
 		v, _ := w.decision(k)
-		if failure != "" || v.Outcome != wire.Accepted && (v.Outcome != wire.Rejected || !w.spoilt(k)) {
+		fine := v.Outcome == wire.Accepted || v.Outcome == wire.Rejected && w.spoilt(k) ||
+			v.Reason.Code == wire.ReasonNotQuiet && w.cfg.Plan.Control == wire.ControlMesh
+		if failure != "" || !fine {
 			t.Errorf("seed %d: attempt %v is %s (%s); %s", seed, k, v.Outcome, v.Reason, failure)
 		}
 		return !t.Failed()
 	})
 	if lost.Load() < 300 {
 		t.Errorf("only %d answers to arming were lost", lost.Load())
+	}
+}
+
+// Over the mesh, a controller that did not see GO come speaks in the window: while it asks how an attempt stands to
+// whose arming an answer was lost, and while it asks for an initiator that went out of its reach. No such attempt is
+// accepted. Where a peer tells of GO, the controller is quiet.
+func TestNoAttemptIsAcceptedInWhoseWindowTheControllerSpokeOverTheMesh(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for name, c := range map[string]struct {
+		cuts  func(w *simulation, a Action) bool // the initiator
+		after time.Duration
+		until time.Duration // it is in reach again
+	}{
+		"arming": {func(w *simulation, a Action) bool {
+			op, is := a.Op.(Arm)
+			return is && op.Key == k && a.Node == w.trial(k.Trial).Initiator
+		}, 21 * time.Millisecond, 3 * time.Second}, // when the call has arrived
+		"armed": {func(w *simulation, a Action) bool {
+			_, is := a.Op.(Drive)
+			return is && w.placed[a.Worker] == k
+		}, 0, 70 * time.Second},
+	} {
+		var spoke, quiet atomic.Int32
+		seeds(600, func(seed uint64) bool {
+			cut := false
+			w := drawn(8*seed, &mutant{action: func(w *simulation, a Action) []Action {
+				if !cut && c.cuts(w, a) {
+					cut = true
+					n := w.node(a.Worker, w.trial(k.Trial).Initiator)
+					w.at(c.after, func() { n.cut = true })
+					w.at(c.until, func() {
+						n.cut, w.whole = false, w.now
+						w.collect(n)
+					})
+				}
+				return []Action{a}
+			}})
+			if w.cfg.Plan.Control != wire.ControlMesh {
+				return true
+			}
+			w.calm, w.calmAt, w.road, w.slow = false, 0, true, c.after == 0 // nothing else goes wrong
+			w.start()
+			if failure := w.run(); failure != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, failure)
+			}
+			if v, _ := w.decision(k); w.spoke[k] {
+				spoke.Add(1)
+			} else if v.Outcome == wire.Accepted {
+				quiet.Add(1)
+			}
+			return !t.Failed()
+		})
+		if spoke.Load() < 20 || c.after == 0 && quiet.Load() < 20 {
+			t.Errorf("%s: the controller spoke in %d schedules only; accepted without in %d", name, spoke.Load(),
+				quiet.Load())
+		}
 	}
 }

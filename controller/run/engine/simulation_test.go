@@ -137,7 +137,7 @@ func drawn(seed uint64, m *mutant) *simulation {
 	plan := wire.RunPlan{Run: "today", AttemptsMax: 1 + w.rng.IntN(3)}
 	for i := range 2 + w.rng.IntN(2) {
 		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b",
-			Relays: names[2:]}
+			Relays: names[2:], DurationS: 2}
 		t.Initiator = names[w.rng.IntN(2)]
 		plan.Trials = append(plan.Trials, t)
 	}

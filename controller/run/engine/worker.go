@@ -34,6 +34,7 @@ type worker struct {
 	late    map[string]error // nodes whose records do not get there, and why
 
 	quietUntil time.Time
+	quiet      map[wire.TrialKey]bool // attempts whose windows began in a quiet period, or with no controller there
 	renewing   map[string]bool
 	silent     map[string]time.Time // nodes whose leases cannot be renewed, and since when
 	releasing  func()               // what follows the last renewal; nil while leases are renewed
@@ -42,7 +43,8 @@ type worker struct {
 func newWorker(e *Engine, index int, nodes []string) *worker {
 	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)),
 		renewing: map[string]bool{}, silent: map[string]time.Time{}, late: map[string]error{},
-		kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
+		quiet: map[wire.TrialKey]bool{},
+		kept:  map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
 }
 
 func (w *worker) mesh() bool { return w.e.cfg.Plan.Control == wire.ControlMesh }
