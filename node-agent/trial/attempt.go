@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host/reach"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/journal"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/presence"
@@ -408,7 +409,7 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 // often than the rest have a beat of their own.
 func (a *attempt) startSampling() {
 	e := a.engine
-	restUntilNs := restUntil(a.trial, e.deps.Clock.BootNs())
+	restUntilNs := gate.RestUntil(a.trial, e.deps.Clock.BootNs())
 	positions := &gpsSource{r: e.deps.GPS, restUntilNs: restUntilNs}
 	sources := append([]measure.Source{positions}, e.deps.Sources...)
 	if a.routing != nil {
@@ -484,7 +485,7 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 		Trial: a.key.Trial, Attempt: a.key.Attempt}, Body: b})
 }
 
-// patience is for how long a node waits for GO: the initiator gives up by itself, and a peer that hears nothing later.
+// patience is for how long a peer waits for GO: the initiator gives up by itself, and a peer that hears nothing later.
 func (a *attempt) patience() time.Duration {
 	g, most := a.trial.Gate, a.trial.Routing.ReadyLimit()+noGoGrace
 	if !a.engine.leaseHeld() { // other peers may arm after this one
@@ -495,12 +496,13 @@ func (a *attempt) patience() time.Duration {
 
 // run is the attempt's life from armed to kept.
 func (a *attempt) run() {
+	patience := time.NewTimer(a.patience())
+	defer patience.Stop()
 	if a.trial.Initiator == a.engine.cfg.Node {
+		patience.Stop() // it sends GO, or gives up
 		a.engine.work.Add(1)
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
-	patience := time.NewTimer(a.patience())
-	defer patience.Stop()
 	var order goOrder
 	select {
 	case order = <-a.start:

@@ -3,8 +3,10 @@ package trial
 import (
 	"context"
 	"errors"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/trial/gate"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,7 +21,7 @@ func (a *attempt) initiate() {
 	g := gate.New(a.trial, e.deps.Clock.BootNs())
 	peers, err := a.peers()
 	if err == nil {
-		err = a.readyPeers(peers, e.deps.Clock.BootNs()+int64(a.trial.Gate.TimeoutS*1e9))
+		err = a.readyPeers(peers, time.Duration(a.trial.Gate.TimeoutS*float64(time.Second)))
 	}
 	if err != nil {
 		a.giveUp(err)
@@ -58,7 +60,10 @@ func (a *attempt) comesBack() *gate.Back {
 	return b
 }
 
-func isNotReady(err error) bool { return errors.Is(err, errRoutingNotReady) }
+func isNotReady(err error) bool {
+	var silent verdict.Interruption // a peer is
+	return errors.Is(err, errRoutingNotReady) || errors.As(err, &silent) && silent.Code == wire.ReasonGoUnanswered
+}
 
 // giveUp ends the attempt for a reason, unless it has been ended already.
 func (a *attempt) giveUp(err error) {

@@ -328,9 +328,8 @@ func (a *attempt) peers() ([]*peer, error) {
 }
 
 // readyPeers has every peer arm itself where no controller has done so, before the gate: what it takes would else come
-// between the gate and the window. It asks until they are ready or untilNs. A peer that stays silent interrupts the
-// attempt: nobody has driven for it, and none of the trial's attempts is used up.
-func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
+// between the gate and the window.
+func (a *attempt) readyPeers(peers []*peer, within time.Duration) error {
 	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
 	}
@@ -340,14 +339,30 @@ func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
 		detail = "stay at the start until the other nodes are ready"
 	}
 	a.tellWait(detail, away)
-	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
+	err := a.askToArm(a.ctx, peers, within)
 	for _, p := range peers {
 		p.acked = false
 	}
-	if errors.Is(err, errGoUnanswered) {
-		return verdict.Interruption{Code: wire.ReasonGoUnanswered, Text: reasonOf(err).Text}
-	}
 	return err
+}
+
+// askToArm asks the peers until they are ready. As long as none of them answers it goes on, or one attempt after the
+// other would end so, and in the end the trial be given up. One of several that stays silent interrupts the attempt:
+// nobody has driven for it, and none of the trial's attempts is used up.
+func (a *attempt) askToArm(ctx context.Context, peers []*peer, within time.Duration) error {
+	e := a.engine
+	for {
+		e.mu.Lock()
+		last := a.heard || e.forsaken() // who answers late has its time from then on
+		e.mu.Unlock()
+		err := a.exchangeGo(ctx, wire.GoArm, peers, e.deps.Clock.BootNs()+within.Nanoseconds())
+		if !errors.Is(err, errGoUnanswered) {
+			return err
+		}
+		if last {
+			return verdict.Interruption{Code: wire.ReasonGoUnanswered, Text: reasonOf(err).Text}
+		}
+	}
 }
 
 // sendGo sends GO to every peer until all have answered, and then sets this

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,15 +46,60 @@ func answerer(t *testing.T, name string, key []byte, later func(nonce uint64) ti
 	return &peer{name: name, paths: []*net.UDPAddr{conn.LocalAddr().(*net.UDPAddr)}}, heard
 }
 
-// A peer that is away uses up no attempt of a trial that its initiator begins by itself.
+// A peer that is away uses up no attempt of a trial that its initiator begins by itself: as long as no peer answers, it
+// is asked in the same one. Only where another has, or for an hour nobody, is that interrupted.
 func TestAPeerThatIsAwayInterruptsTheAttempt(t *testing.T) {
 	r := newRig(t, "car", t.TempDir(), 0)
 	r.plan = &wire.RunPlan{Run: "r", Key: []byte("a key of 32 bytes for this test.")}
-	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
-	silent := &peer{name: "road", paths: []*net.UDPAddr{{IP: net.IPv4(127, 0, 0, 1), Port: 9}}}
-	err := a.readyPeers([]*peer{silent}, r.deps.Clock.BootNs()+(500*time.Millisecond).Nanoseconds())
-	if got := outcomeOf(err); got != wire.Interrupted || !strings.Contains(err.Error(), "road") {
-		t.Errorf("%s: %v", got, err)
+	r.heardNs = r.deps.Clock.BootNs()
+	for name, ends := range map[string]func(a *attempt){
+		"another has answered": func(a *attempt) { a.heard = true },
+		"after an hour":        func(*attempt) { r.heardNs -= forsakenAfter.Nanoseconds() },
+	} {
+		a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+		silent := &peer{name: "road", paths: []*net.UDPAddr{{IP: net.IPv4(127, 0, 0, 1), Port: 9}}}
+		asked := make(chan error, 1)
+		r.heardNs = r.deps.Clock.BootNs()
+		go func() { asked <- a.readyPeers([]*peer{silent}, 200*time.Millisecond) }()
+		select {
+		case err := <-asked:
+			t.Fatalf("%s: it was asked no longer: %v", name, err)
+		case <-time.After(700 * time.Millisecond):
+		}
+		r.mu.Lock()
+		ends(a)
+		r.mu.Unlock()
+		err := <-asked
+		if got := outcomeOf(fault{wire.ReasonArmFailed, err}); got != wire.Interrupted || !isNotReady(err) ||
+			!strings.Contains(err.Error(), "road") {
+			t.Errorf("%s: %s: %v", name, got, err)
+		}
+	}
+}
+
+// A node that is switched on again finds the trial that the other has waited with, and which has used up nothing.
+func TestATrialWaitsForAPeerThatIsAway(t *testing.T) {
+	t.Parallel()
+	car, road, plan := pair(t, 1, func(p *wire.RunPlan) { p.Trials[0].Gate.TimeoutS = 0.3 })
+	hears := func(p *wire.RunPlan) {
+		road.mu.Lock()
+		defer road.mu.Unlock()
+		road.plan = p
+	}
+	loaded := road.plan
+	takeLease(t, road, 0)
+	hears(nil) // so that it does not answer
+	takeLease(t, car, 0)
+	car.mu.Lock()
+	car.started = true
+	car.mu.Unlock()
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	await(t, "armed", func() bool { return slices.Contains(car.spool.states(k), "armed") })
+	time.Sleep(time.Second)
+	hears(loaded)
+	await(t, "kept", func() bool { return car.kept(k) })
+	if outcome, reason := car.outcome(t, k); outcome != "accepted" {
+		t.Errorf("kept as %s, %s of run %s", outcome, reason, plan.Run)
 	}
 }
 

@@ -106,6 +106,10 @@ func TestAnInitiatorThatHearsNobodyEndsGoingOnAlone(t *testing.T) {
 	if err := car.arm(ctx, k); err != nil { // by itself
 		t.Fatal(err)
 	}
+	car.mu.Lock()
+	waiting := car.current
+	car.mu.Unlock()
+	waiting.interrupt(wire.ReasonAgentStopped, "the test ends it")
 	await(t, "kept", func() bool { return car.kept(k) })
 	car.mu.Lock()
 	heard := car.heardNs

@@ -3,12 +3,11 @@ package trial
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/node-agent/trial/needs"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -22,57 +21,13 @@ const (
 // errRoutingNotReady says that arming waited for routing in vain.
 const errRoutingNotReady = coded(wire.ReasonRoutingNotReady)
 
-// routingNeed is what a node's own routing must have before the trial's window may open.
-type routingNeed struct {
-	routes   []netip.Addr // to these nodes
-	neighbor bool         // at least one that hears this node
-}
-
-func (n routingNeed) nothing() bool { return len(n.routes) == 0 && !n.neighbor }
-
-func (n routingNeed) String() string {
-	if n.neighbor {
-		return "a neighbour"
-	}
-	var to []string
-	for _, a := range n.routes {
-		to = append(to, a.String())
-	}
-	return "routes to " + strings.Join(to, ", ")
-}
-
-// needsOfRouting is what this node must have: at a flow's end, a route to the
-// other; no more than one neighbour where the plan waits for these only.
-func (a *attempt) needsOfRouting() (routingNeed, error) {
-	var need routingNeed
-	switch a.trial.Routing.Readiness() {
-	case wire.ReadyNeighbors:
-		need.neighbor = true
-	case wire.ReadyRoutes:
-		for _, f := range a.trial.Traffic {
-			other := map[string]string{f.From: f.To, f.To: f.From}[a.engine.cfg.Node]
-			if other == "" {
-				continue
-			}
-			addr, err := a.engine.meshAddr(other)
-			if err != nil {
-				return need, err
-			}
-			if !slices.Contains(need.routes, addr) {
-				need.routes = append(need.routes, addr)
-			}
-		}
-	}
-	return need, nil
-}
-
 // followReadiness looks at this node's own routing until it has what the trial needs, and records how long that took.
 func (a *attempt) followReadiness() error {
 	if a.routing == nil {
 		return nil
 	}
-	need, err := a.needsOfRouting()
-	if err != nil || need.nothing() {
+	need, err := needs.OfRouting(a.trial, a.engine.cfg.Node, a.engine.meshAddr)
+	if err != nil || need.Nothing() {
 		return err
 	}
 	a.setWaiting(notLooked)
@@ -87,11 +42,11 @@ func (a *attempt) followReadiness() error {
 	return nil
 }
 
-func (a *attempt) lookUntilReady(need routingNeed, beganNs int64) error {
+func (a *attempt) lookUntilReady(need needs.Routing, beganNs int64) error {
 	ticker := time.NewTicker(readyEvery)
 	defer ticker.Stop()
 	for {
-		missing, err := a.routing.Missing(a.ctx, need.routes, need.neighbor)
+		missing, err := a.routing.Missing(a.ctx, need.Routes, need.Neighbor)
 		switch {
 		case a.ctx.Err() != nil:
 			return nil
@@ -142,20 +97,20 @@ func (a *attempt) awaitRouting(ctx context.Context, returns bool) error {
 	if !returns {
 		a.tellWait("waiting for routing", false)
 	}
-	within, until := limit, int64(0)
-	ask := func(joins bool, most time.Duration) error {
+	joins := func(they bool) {
 		for _, p := range peers {
-			p.joins = joins
+			p.joins = they
 		}
-		within, until = most, e.deps.Clock.BootNs()+most.Nanoseconds()
-		return a.exchangeGo(ctx, wire.GoArm, peers, until)
 	}
 	if !e.leaseHeld() { // the peers arm meanwhile, and routing has its time from then on
-		err = ask(true, max(limit, lateJoin))
+		joins(true)
+		if err := a.askToArm(ctx, peers, max(limit, lateJoin)); err != nil {
+			return err
+		}
+		joins(false)
 	}
-	if err == nil {
-		err = ask(false, limit)
-	}
+	until := e.deps.Clock.BootNs() + limit.Nanoseconds()
+	err = a.exchangeGo(ctx, wire.GoArm, peers, until)
 	for err == nil && a.waitsFor() != "" && e.deps.Clock.BootNs() < until && ctx.Err() == nil {
 		_ = pause.For(ctx, readyEvery)
 	}
@@ -165,7 +120,7 @@ func (a *attempt) awaitRouting(ctx context.Context, returns bool) error {
 	case err != nil && !errors.Is(err, errGoUnanswered):
 		return err
 	case err != nil || own != "":
-		return faultf(wire.ReasonRoutingNotReady, "after %.0f s %s", within.Seconds(), lacking(e.cfg.Node, own, peers))
+		return faultf(wire.ReasonRoutingNotReady, "after %.0f s %s", limit.Seconds(), lacking(e.cfg.Node, own, peers))
 	}
 	a.peersReady = true
 	return nil

@@ -6,25 +6,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-const (
-	// restInterval is the beat of all samplers but that of positions while no window
-	// can open yet, and restEnds is how long before the first moment at which one can.
-	restInterval = time.Second
-	restEnds     = 2 * time.Second
-)
-
-// restUntil returns until when a node need not sample much: no window opens before
-// the time that the gate waits for. 0: from the beginning it must.
-func restUntil(t wire.Trial, armedNs int64) int64 {
-	if t.Gate.AfterS == nil {
-		return 0
-	}
-	rest := time.Duration(*t.Gate.AfterS*float64(time.Second)) - restEnds
-	if rest <= 0 {
-		return 0
-	}
-	return armedNs + rest.Nanoseconds()
-}
+// restInterval is the beat of all samplers but that of positions while no window can open yet.
+const restInterval = time.Second
 
 // wake ends the samplers' rest: a peer that was armed late hears GO in it.
 func (a *attempt) wake() {

@@ -38,25 +38,6 @@ func TestGOEndsANodesRest(t *testing.T) {
 	}
 }
 
-// No node rests where a window may open, nor for the last seconds before it may.
-func TestANodeRestsOnlyWhileNoWindowCanOpen(t *testing.T) {
-	for _, c := range []struct {
-		gate wire.Gate
-		want int64
-	}{
-		{wire.Gate{}, 0},
-		{wire.Gate{SpeedBand: true}, 0},
-		{wire.Gate{AfterS: new(0.0)}, 0},
-		{wire.Gate{AfterS: new(2.0)}, 0},
-		{wire.Gate{AfterS: new(3.5)}, 7e9 + 1.5e9},
-		{wire.Gate{AfterS: new(3600.0), SpeedBand: true}, 7e9 + 3598e9},
-	} {
-		if got := restUntil(wire.Trial{Gate: c.gate}, 7e9); got != c.want {
-			t.Errorf("%+v: it rests until %d, want %d", c.gate, got, c.want)
-		}
-	}
-}
-
 // fixes is a receiver that has a fix at the ticks of these numbers.
 type fixes struct {
 	Receiver

@@ -61,6 +61,20 @@ func New(t wire.Trial, armedNs int64) *Gate {
 	return g
 }
 
+// RestUntil returns until when a node need not sample much: no window opens before
+// the time that the gate waits for. 0: from the beginning it must.
+func RestUntil(t wire.Trial, armedNs int64) int64 {
+	const restEnds = 2 * time.Second // before the first moment at which a window can open
+	if t.Gate.AfterS == nil {
+		return 0
+	}
+	rest := time.Duration(*t.Gate.AfterS*float64(time.Second)) - restEnds
+	if rest <= 0 {
+		return 0
+	}
+	return armedNs + rest.Nanoseconds()
+}
+
 // Open reports whether the gate is open at nowNs, and if not, what it waits for.
 func (g *Gate) Open(nowNs int64, fix wire.GPS) (bool, string) {
 	fresh := fix.FixAgeMs != nil && *fix.FixAgeMs <= float64(FreshFix.Milliseconds()) && fix.Mode >= 2
