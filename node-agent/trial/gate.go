@@ -36,7 +36,7 @@ func (a *attempt) initiate() {
 		}
 		a.tellWait(detail, g.Away())
 		if now > g.LimitNs() {
-			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", g.WithinS(), detail))
+			a.cancel(gateTimeout(g, now, detail))
 			return
 		}
 		if pause.For(a.ctx, g.ClosedFor(now, restInterval)) != nil {
@@ -46,6 +46,15 @@ func (a *attempt) initiate() {
 	if err := a.sendGo(peers); err != nil {
 		a.giveUp(err)
 	}
+}
+
+// gateTimeout is why an attempt ends whose gate did not open in time. A car that is held at its start has not driven for
+// it: its peers wait no longer, and none of the trial's attempts is used up.
+func gateTimeout(g *gate.Gate, nowNs int64, detail string) error {
+	if g.Held(nowNs) {
+		return verdict.Interruption{Code: wire.ReasonGateTimeout, Text: "the car was held at its start: " + detail}
+	}
+	return faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", g.WithinS(), detail)
 }
 
 // comesBack has the initiator arm when its car may have yet to come back.

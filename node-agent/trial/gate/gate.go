@@ -134,10 +134,15 @@ func (g *Gate) Returns(nowNs int64, fix wire.GPS) (yet bool, detail string) {
 	return !g.Started() && nowNs <= g.LimitNs(), detail
 }
 
-// LimitNs is until when the gate must open.
+// LimitNs is until when the gate must open: no later than the peers wait for it.
 func (g *Gate) LimitNs() int64 {
 	limitNs := max(g.armedNs, g.stoodNs) + int64(g.WithinS()*1e9)
 	return min(limitNs, g.armedNs+int64((g.rule.ReturnS()+g.rule.TimeoutS)*1e9))
+}
+
+// Held reports whether a car that has stood at its start keeps the gate closed by no more than that: its time runs on.
+func (g *Gate) Held(nowNs int64) bool {
+	return g.rule.AtStart && g.Started() && float64(nowNs-g.stoodNs) <= g.rule.TimeoutS*1e9
 }
 
 // ClosedFor returns after which time to look again: at the time that the gate waits
