@@ -48,8 +48,8 @@ func (a *attempt) initiate() {
 	}
 }
 
-// gateTimeout is why an attempt ends whose gate did not open in time. A car that is held at its start has not driven for
-// it: its peers wait no longer, and none of the trial's attempts is used up.
+// gateTimeout is why an attempt ends whose gate did not open in time. A car that is held at its start has not driven
+// for it: its peers wait no longer, and none of the trial's attempts is used up.
 func gateTimeout(g *gate.Gate, nowNs int64, detail string) error {
 	if g.Held(nowNs) {
 		return verdict.Interruption{Code: wire.ReasonGateTimeout, Text: "the car was held at its start: " + detail}

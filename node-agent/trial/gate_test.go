@@ -7,8 +7,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// A car that the marshal holds at its start, for a meal or because the road is closed, uses up no attempt. One that sets
-// off in that time, and does not get to its speed, does.
+// A car that the marshal holds at its start, for a meal or because the road is closed, uses up no attempt. One that
+// sets off in that time, and does not get to its speed, does.
 func TestACarThatIsHeldAtItsStartInterruptsTheAttempt(t *testing.T) {
 	trial := wire.Trial{SpeedMps: new(8.0), Acceptance: wire.Acceptance{SpeedBandMps: new(1.0)},
 		Course: wire.Course{Kind: "depart", SiteLatDeg: new(50.0), SiteLonDeg: new(8.0)},
@@ -36,8 +36,8 @@ func TestACarThatIsHeldAtItsStartInterruptsTheAttempt(t *testing.T) {
 			}
 			err := gateTimeout(g, now, detail)
 			if got := outcomeOf(err); got != c.want || s != c.endsS || reasonOf(err).Code != wire.ReasonGateTimeout {
-				t.Errorf("a car that stands for %g s: %s after %d s (%v), want %s after %d", c.standsS, got, s, err, c.want,
-					c.endsS)
+				t.Errorf("a car that stands for %g s: %s after %d s (%v), want %s after %d", c.standsS, got, s, err,
+					c.want, c.endsS)
 			}
 			break
 		}

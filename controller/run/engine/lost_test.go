@@ -213,7 +213,7 @@ func TestALinkThatGoesWhileArmingCostsNoAttempt(t *testing.T) {
 
 // Over the mesh, a controller that did not see GO come speaks in the window: while it asks how an attempt stands to
 // whose arming an answer was lost, and while it asks for an initiator that went out of its reach. No such attempt is
-// accepted. Where a peer tells of GO, the controller is quiet.
+// accepted. Where a peer reports GO, the controller is quiet.
 func TestNoAttemptIsAcceptedInWhoseWindowTheControllerSpokeOverTheMesh(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for name, c := range map[string]struct {
