@@ -44,7 +44,7 @@ const (
 	ReasonHostRestored        ReasonCode = "host_restored"        // it was told to put the machine back
 	ReasonNodeAway            ReasonCode = "node_away"            // the controller did not reach a node to be armed
 	ReasonControllerRestarted ReasonCode = "controller_restarted" // and no node knows of the attempt
-	ReasonFieldGone           ReasonCode = "field_gone"           // the rehearsal's field ended
+	ReasonFieldGone           ReasonCode = "field_gone"           // the rehearsal's field ended, or did not drive
 	ReasonNotQuiet            ReasonCode = "not_quiet"            // the controller may have spoken over the mesh
 )
 

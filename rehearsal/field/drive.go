@@ -31,9 +31,6 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	if err := f.hosts.begin(); err != nil {
 		return fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
-	if f.placed, err = bootNow(); err != nil {
-		return err
-	}
 	f.trial, f.attempt = t, attempt
 	f.scene.Store(s)
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
@@ -66,8 +63,8 @@ func (f *Field) Drive(context.Context) error {
 // [openBootNs, closeBootNs]: how late the radio was, what it lost and why,
 // where the nodes really were (the car ten times a second), and what else
 // happened. With both 0 there was no window.
-// Of a window that opened before the last Place, in a field that has ended
-// perhaps, it knows nothing but the events.
+// Of a window that opened before the last Drive, while the nodes stood or in a
+// field that has ended, it knows nothing but the events.
 func (f *Field) Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error) {
 	now, err := bootNow()
 	if err != nil {
@@ -83,7 +80,7 @@ func (f *Field) Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wi
 	}
 	out := f.takeEvents()
 	// An attempt that was aborted in its window is settled before the window's end.
-	if closeBootNs = min(closeBootNs, int64(now)); openBootNs > int64(f.placed) && closeBootNs > openBootNs {
+	if closeBootNs = min(closeBootNs, int64(now)); s.drove(openBootNs) && closeBootNs > openBootNs {
 		open, closed := time.Duration(openBootNs), time.Duration(closeBootNs)
 		if closed-open > maxWindow {
 			return nil, fmt.Errorf("settle trial %d: a window of %v is longer than %v", f.trial.Number, closed-open,

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -81,7 +80,6 @@ type Field struct {
 	dead        atomic.Bool // the radio is to be
 	trial       wire.Trial
 	attempt     int
-	placed      time.Duration // boot clock at the last Place
 
 	mu     sync.Mutex
 	events []wire.Record

@@ -30,6 +30,9 @@ func relayed(t *testing.T, change func(*Config)) *Field {
 	if err := f.Place(t.Context(), trial, 1); err != nil {
 		t.Fatal(err)
 	}
+	if err := f.Drive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return f
 }
 
@@ -93,6 +96,9 @@ func TestARouteThatGoesInTheWindowIsTheCause(t *testing.T) {
 	}
 	// A new placing begins a new count.
 	if err := f.Place(t.Context(), depart(5), 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Drive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	open = bootOf(t)

@@ -88,6 +88,9 @@ func TestScriptedNodesWaitForTheWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	driven := placed.departing(100 * time.Second) // after_s and lead_s: path time 0 is 103 s
+	if placed.drove(101e9) || driven.drove(99e9) || !driven.drove(101e9) {
+		t.Error("a window that opened while the nodes stood is taken for one of their drive")
+	}
 	for at, y := range map[float64]float64{0: 0, 102: 0, 104: 0, 105: 10, 114: 100} {
 		if got := driven.at(1, time.Duration(at*float64(time.Second))); math.Abs(got.YM-y) > 1e-6 || got.XM != 100 {
 			t.Errorf("at %g s: %+v, want y %g", at, got, y)

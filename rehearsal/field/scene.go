@@ -34,6 +34,9 @@ func (s scene) departing(now time.Duration) *scene {
 	return &s
 }
 
+// drove reports whether the nodes had set off, or been told when to, by a moment of the boot clock.
+func (s *scene) drove(bootNs int64) bool { return s.off != nil && bootNs > int64(*s.off-s.lead) }
+
 // braking is the scene whose car brakes, and whose other nodes stand, from a time on.
 func (s scene) braking(now time.Duration) *scene {
 	s.drive = s.drive.Brake(now)

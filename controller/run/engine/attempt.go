@@ -220,14 +220,15 @@ func (w *worker) finish(t wire.Trial, k wire.TrialKey, then func()) {
 
 // vouched is the judge's verdict, unless nobody knows how late the emulated
 // medium was: the controller was killed between the window and the field's
-// account of it, and the field ended with it. Nor is an attempt accepted in whose
+// account of it, and the field ended with it, or arming was late, and the window
+// opened before the field drove. Nor is an attempt accepted in whose
 // window the controller may have spoken over the mesh, as it learnt too late of GO.
 func (w *worker) vouched(a Answer) wire.Verdict {
 	v := a.Verdict
 	switch {
 	case v.Outcome != wire.Accepted:
 	case w.e.cfg.Emulated && !a.Vouched:
-		const text = "the field that the window was in has ended, and how late its radio was is not known"
+		const text = "the field did not drive when the window opened, or has ended since"
 		v.Outcome, v.Reason = wire.Interrupted, wire.Reason{Code: wire.ReasonFieldGone, Text: text}
 	case w.mesh() && !w.quiet[v.TrialKey]:
 		const text = "the controller learnt too late of GO, and may have spoken over the mesh in the window"
