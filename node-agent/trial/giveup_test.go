@@ -3,8 +3,10 @@ package trial
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -138,5 +140,63 @@ func TestAForsakenNodeIsNotBusy(t *testing.T) {
 	road.heardNs = road.deps.Clock.BootNs() - forsakenAfter.Nanoseconds()
 	if road.Busy() {
 		t.Error("a forsaken node is busy")
+	}
+}
+
+// Alone, the trials' initiators need not agree on which is next: who is not a trial's initiator takes it for accepted.
+// The later trial gives way, and neither uses up an attempt that nobody drove.
+func TestTwoInitiatorsUseUpNoAttempt(t *testing.T) {
+	t.Parallel()
+	car, road, _ := pair(t, 2)
+	for _, r := range []*rig{car, road} {
+		r.mu.Lock()
+		r.plan.AttemptsMax = 2
+		for i := range r.plan.Trials {
+			r.plan.Trials[i].Gate.SpeedBand = false
+			r.plan.Trials[i].Gate.AfterS = ptr(1.0)
+		}
+		r.plan.Trials[0].Acceptance.FixAgeMsMax = ptr(0.001)
+		r.plan.Trials[1].Initiator = "road"
+		r.started = true
+		r.mu.Unlock()
+	}
+	takeLease(t, road, 0)
+	takeLease(t, car, 0)
+	outcomes := func(r *rig, trial int) (out []wire.Outcome) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, v := range r.verdicts[trial] {
+			if v.Outcome != wire.Interrupted {
+				out = append(out, v.Outcome)
+			}
+		}
+		return out
+	}
+	done := func() bool { return slices.Contains(outcomes(road, 2), wire.Accepted) && len(outcomes(car, 1)) == 2 }
+	for begun := time.Now(); !done() && time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		continue
+	}
+	if first := outcomes(car, 1); !slices.Equal(first, []wire.Outcome{wire.Rejected, wire.Rejected}) {
+		t.Errorf("the first trial's attempts: %v", first)
+	}
+	if second := outcomes(road, 2); !slices.Equal(second, []wire.Outcome{wire.Accepted}) {
+		t.Errorf("the second trial's attempts: %v", second)
+	}
+}
+
+// Two initiators that wait for each other while they arm, as for routing, do so no longer than for a GO.
+func TestAnInitiatorThatArmsGivesWayToAnEarlierTrial(t *testing.T) {
+	t.Parallel()
+	for trial, want := range map[int]string{1: "interrupted", 3: ""} {
+		r := newRig(t, "car", t.TempDir(), 0)
+		a := newAttempt(r.Engine, wire.TrialKey{Trial: 2, Attempt: 1}, wire.Trial{Number: 2, Initiator: "car"})
+		a.giveWay(wire.TrialKey{Trial: trial, Attempt: 2}, wire.StateLoaded)
+		got := ""
+		if a.ctx.Err() != nil {
+			got = string(outcomeOf(context.Cause(a.ctx)))
+		}
+		if got != want {
+			t.Errorf("GO of trial %d came: %q, want %q", trial, got, want)
+		}
 	}
 }

@@ -164,11 +164,16 @@ func clip(reason string) string {
 }
 
 // giveWay ends an attempt that its initiator gave up after this node had armed, or had answered GO. A running one gives
-// way to a later one only, so that an old GO sent again cannot end it.
+// way to a later one only, so that an old GO sent again cannot end it. One of this node's own gives way to an earlier
+// trial of another's, and uses nothing up: where both go on alone they need not agree on which is next.
 func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
-	if state == wire.StateArmed || state == wire.StateRunning && later {
-		a.cancel(faultf(wire.ReasonSuperseded, "GO of trial %d attempt %d came", k.Trial, k.Attempt))
+	why := faultf(wire.ReasonSuperseded, "GO of trial %d attempt %d came", k.Trial, k.Attempt)
+	switch own := a.trial.Initiator == a.engine.cfg.Node; {
+	case own && !later && (state == wire.StateArmed || state == wire.StateLoaded): // each may wait for the other
+		a.interrupt(wire.ReasonSuperseded, why.err.Error())
+	case !own && (state == wire.StateArmed || state == wire.StateRunning && later):
+		a.cancel(why)
 	}
 }
 
