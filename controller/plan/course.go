@@ -124,7 +124,7 @@ func (c *check) gate() {
 	m := c.tree
 	kind := m.TextAt("course.kind")
 	c.need("gate.timeout_s", "a number from 1 up to 3600 s")
-	c.need("gate.lead_s", "a number from 0.1 up to 10 s")
+	c.need("gate.lead_s", "a number from 0.3 up to 10 s")
 	band := m.BoolAt("gate.speed_band")
 	held := band != nil && *band
 	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") &&

@@ -23,7 +23,7 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 		"clock_error_ms_max: 20", "clock_error_ms_max: 500",
 		"start_m: 10, offset_m: 5, accel_mps2: 2.5, brake_mps2: 4", "start_m: 15, offset_m: 5, accel_mps2: 9, "+
 			"brake_mps2: 9",
-		"hold_s: 0.5, timeout_s: 60, lead_s: 0.5", "hold_s: 0.2, timeout_s: 60, lead_s: 0.2",
+		"hold_s: 0.5, timeout_s: 60, lead_s: 0.5", "hold_s: 0.2, timeout_s: 60, lead_s: 0.3",
 		"propagation: two_ray_ground\n  antenna_height_m: 1.5", "propagation: log_distance\n  path_loss_exponent: "+
 			"2.5\n  unit_power_offset_db: {laptop-2: -6}")
 	k := rehearse(t, file).finish(t)

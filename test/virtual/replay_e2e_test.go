@@ -91,7 +91,7 @@ trial:
   speed_mps: %g
   course: {kind: segment, segment_m: %g, length_m: %g, start_m: %.1f, offset_m: 5, accel_mps2: 9, brake_mps2: 9,
     heading_deg: 90}
-  gate: {speed_band: true, hold_s: 0.2, timeout_s: 60, lead_s: 0.2}
+  gate: {speed_band: true, hold_s: 0.2, timeout_s: 60, lead_s: 0.3}
   radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: hidden,
     bssid: "02:0a:5e:00:00:06", tx_power_dbm: %g}
   routing: {protocol: none}
