@@ -164,7 +164,7 @@ func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, late []string) wire.
 		away = away && !(f.Timeout && slices.Contains(late, f.Node))
 	}
 	if i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Code != "" }); i >= 0 {
-		away = away && faults[i].Passes()
+		away = away && (faults[i].Passes() || faults[i].Code == wire.CodeLeaseHeld) // another run took it
 	}
 	text := strings.Join(texts, "\n")
 	v := wire.Verdict{TrialKey: k, Outcome: wire.Failed, Reason: wire.Reason{Code: wire.ReasonArmFailed, Text: text}}
@@ -248,14 +248,21 @@ func (w *worker) decide(t wire.Trial, v wire.Verdict, then func()) {
 	w.e.write(w.index, Decide{v}, func() {
 		w.e.decided(v)
 		w.e.do(everybody, "", Seal{v.TrialKey}, nil)
-		w.each(w.nodes, func(string) Op { return Tell{[]wire.Verdict{v}} }, func(answers map[string]Answer) {
-			for _, n := range w.nodes {
-				if f := answers[n].Fault; f != nil { // it learns it when the worker catches up
-					w.log("tell verdict to "+n, v.TrialKey, f)
-				}
-			}
+		w.tellAll(v, func() {
 			w.show(Show{Trial: &t, Attempt: v.Attempt, Phase: "judged", Verdict: &v})
 			then()
 		})
+	})
+}
+
+// tellAll tells the nodes a verdict. One that cannot be told now learns it when the worker catches up.
+func (w *worker) tellAll(v wire.Verdict, then func()) {
+	w.each(w.nodes, func(string) Op { return Tell{[]wire.Verdict{v}} }, func(answers map[string]Answer) {
+		for _, n := range w.nodes {
+			if f := answers[n].Fault; f != nil {
+				w.log("tell verdict to "+n, v.TrialKey, f)
+			}
+		}
+		then()
 	})
 }

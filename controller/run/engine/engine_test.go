@@ -129,6 +129,7 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 		"one of both": {[]*Fault{{Node: "car", Err: away}, {Node: "roadside", Err: away, Timeout: true}},
 			[]string{"roadside"}, wire.Failed},
 		"refused":                    {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
+		"another run took the node":  {[]*Fault{{Node: "car", Err: away, Code: wire.CodeLeaseHeld}}, nil, wire.Interrupted},
 		"its other half is starting": {[]*Fault{{Node: "car", Err: away, Code: "host"}}, nil, wire.Interrupted},
 	} {
 		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.late); v.Outcome != c.want {
@@ -201,5 +202,27 @@ func TestNodesGoOnWhileOneIsOutOfReach(t *testing.T) {
 	})
 	if alone.Load() < 40 {
 		t.Errorf("only in %d schedules the nodes had begun by then", alone.Load())
+	}
+}
+
+// What a person decides between two attempts is told to the nodes at once: they may go on alone before the next is over.
+func TestNodesAreToldWhatAPersonDecided(t *testing.T) {
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Rejected, Final: true}
+	e := New(twoNodes(v))
+	e.workers[0].choosing = true
+	said := Said{Key: v.TrialKey, Noted: wire.Noted{ID: "n", Note: "skip", By: "phone"}}
+	told := map[string]bool{}
+	for events := []Event{said}; len(events) > 0; events = events[1:] {
+		for _, a := range e.Step(time.Unix(0, 0), events[0]) {
+			switch op := a.Op.(type) {
+			case Decide:
+				events = append(events, Answer{ID: a.ID})
+			case Tell:
+				told[a.Node] = op.Verdicts[0].Word != nil
+			}
+		}
+	}
+	if !told["car"] || !told["roadside"] {
+		t.Errorf("told are %v", told)
 	}
 }

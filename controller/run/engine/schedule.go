@@ -179,7 +179,14 @@ func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 	case !changes:
 		unchanged(fmt.Sprintf("which is %s", v.Outcome))
 	default:
-		e.keep(Decide{after}, func() { e.decided(after) })
+		e.keep(Decide{after}, func() {
+			e.decided(after)
+			for _, w := range e.workers {
+				if w.choosing { // who is at an attempt catches up after it
+					w.tellAll(after, func() {})
+				}
+			}
+		})
 	}
 }
 
