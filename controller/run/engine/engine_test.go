@@ -129,7 +129,7 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 		"one of both": {[]*Fault{{Node: "car", Err: away}, {Node: "roadside", Err: away, Timeout: true}},
 			[]string{"roadside"}, wire.Failed},
 		"refused":                    {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
-		"another run took the node":  {[]*Fault{{Node: "car", Err: away, Code: wire.CodeLeaseHeld}}, nil, wire.Interrupted},
+		"another run took it":        {[]*Fault{{Node: "car", Err: away, Code: wire.CodeLeaseHeld}}, nil, wire.Interrupted},
 		"its other half is starting": {[]*Fault{{Node: "car", Err: away, Code: "host"}}, nil, wire.Interrupted},
 	} {
 		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.late); v.Outcome != c.want {
@@ -205,7 +205,8 @@ func TestNodesGoOnWhileOneIsOutOfReach(t *testing.T) {
 	}
 }
 
-// What a person decides between two attempts is told to the nodes at once: they may go on alone before the next is over.
+// What a person decides between two attempts is told to the nodes at once: they may go on alone before the next is
+// over.
 func TestNodesAreToldWhatAPersonDecided(t *testing.T) {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Rejected, Final: true}
 	e := New(twoNodes(v))
