@@ -128,8 +128,9 @@ func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
 		"asked, and silent": {[]*Fault{{Node: "car", Err: away, Timeout: true}}, []string{"car"}, wire.Failed},
 		"one of both": {[]*Fault{{Node: "car", Err: away}, {Node: "roadside", Err: away, Timeout: true}},
 			[]string{"roadside"}, wire.Failed},
-		"refused":                    {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
-		"another run took it":        {[]*Fault{{Node: "car", Err: away, Code: wire.CodeLeaseHeld}}, nil, wire.Interrupted},
+		"refused": {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
+		"another run took it": {[]*Fault{{Node: "car", Err: away, Code: wire.CodeLeaseHeld}}, nil,
+			wire.Interrupted},
 		"its other half is starting": {[]*Fault{{Node: "car", Err: away, Code: "host"}}, nil, wire.Interrupted},
 	} {
 		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.late); v.Outcome != c.want {
