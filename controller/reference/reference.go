@@ -112,8 +112,8 @@ func Statuses() []ExitStatus {
 	}
 }
 
-// Find returns the keys that a word means: those that are called so, or else whose
-// path ends with it, or else that lie below it. A word may begin with a format, or be a
+// Find returns the keys that a word means: those that are called so, or else that lie
+// below it, or else whose path ends with it. A word may begin with a format, or be a
 // column of results.csv with the name of a flow or a factor in it.
 func Find(all []Entry, word string) []Entry {
 	pick := func(is func(e Entry) bool) []Entry {
@@ -128,8 +128,8 @@ func Find(all []Entry, word string) []Entry {
 	_, number, _ := strings.Cut(word, ".")
 	for _, is := range []func(e Entry) bool{
 		func(e Entry) bool { return e.Key == word || e.Format+"."+e.Key == word || e.Format+" "+e.Key == word },
-		func(e Entry) bool { return strings.HasSuffix(plain(e.Key), "."+word) },
 		func(e Entry) bool { return e.Format == word && !strings.Contains(e.Key, ".") },
+		func(e Entry) bool { return strings.HasSuffix(plain(e.Key), "."+word) },
 		func(e Entry) bool { return e.Format == Metric && e.Key == number },
 		func(e Entry) bool {
 			before, free := strings.CutSuffix(strings.TrimPrefix(e.Key, "results."), "NAME")
