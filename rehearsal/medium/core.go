@@ -179,9 +179,13 @@ func (c *Core) refuse(s *station, id uint64, ethernet []byte, why Cause) {
 	c.report(s.index, -1, ethernet, why, false)
 }
 
-// QueueRoom is how many more frames a node's queue takes now.
+// QueueRoom is how many more frames a node's queue takes now; of ns-2's, how many that DSR has no part in.
 func (c *Core) QueueRoom(node int) int {
-	return c.cfg.QueueFrames - c.stations[node].queued()
+	room := c.cfg.QueueFrames - c.stations[node].queued()
+	if c.ns2() {
+		room--
+	}
+	return room
 }
 
 // Full reports whether a node's queue takes no frame now, whatever it is. That of ns-2 may always

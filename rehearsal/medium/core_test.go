@@ -409,7 +409,7 @@ func checkEveryFrameEnded(t *testing.T, seed uint64, c *Core, sink *recorder, se
 		if n.Lost[NotLost] != 0 || n.AttemptsFailed[NotLost] != 0 {
 			t.Errorf("seed %d: node %d lost frames without a cause", seed, i)
 		}
-		if c.QueueRoom(i) != c.cfg.QueueFrames || c.stations[i].head != nil {
+		if c.stations[i].queued() != 0 || c.stations[i].head != nil {
 			t.Errorf("seed %d: node %d still holds frames after a minute", seed, i)
 		}
 	}

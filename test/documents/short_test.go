@@ -86,8 +86,8 @@ func TestWhatIsSaidInShortOfP3AndP4IsInTheirTables(t *testing.T) {
 			`\| P4\.24 .*?window of 8 packets: .*?ratio ([\d.]+) \(([\d.]+) to ([\d.]+)\)`, 1},
 		{"P4", `\(P4\.24, ([\d.]+) ± ([\d.]+) kbit/s\)`,
 			`\| P4\.24 .*?window of 8 packets: .*?difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
-		{"P4", `\(P4\.8, ([\d.]+) ± ([\d.]+) kbit/s\)`,
-			`\| P4\.8 .*?5 m/s, R-TCP against newreno: difference \+([\d.]+) ± ([\d.]+) kbit`, 1},
+		{"P4", `\(P4\.8, ([\d.]+) ± ([\d.]+) kbit/s less\)`,
+			`\| P4\.8 .*?5 m/s, R-TCP against newreno: difference −([\d.]+) ± ([\d.]+) kbit`, 1},
 	} {
 		page, err := os.ReadFile(filepath.Join(resultsFolder, strings.ToLower(c.paper)+".md"))
 		if err != nil {
