@@ -47,8 +47,7 @@ const (
 	diskLeftMB     = 256
 )
 
-// consoleFile is the log of the kernel's console in the run's folder: no part
-// of the record of the run.
+// consoleFile is the log of the kernel's console in the run's folder: no part of the record of the run.
 const consoleFile = ".console.log"
 
 // virtualFlags say how a rehearsal in virtual time is made.
@@ -81,8 +80,7 @@ func (f *virtualFlags) add(c *cobra.Command) {
 		"2026-11-30T12:00:00Z; the same again repeats a run, whose journal notes it (default: now)")
 }
 
-// virtually reports whether a rehearsal is to be in virtual time: as it is asked
-// for, or as the run was begun.
+// virtually reports whether a rehearsal is to be in virtual time: as it is asked for, or as the run was begun.
 func (f *rehearseFlags) virtually() (bool, error) {
 	asked := f.virtual.clock
 	switch asked {

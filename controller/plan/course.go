@@ -36,10 +36,11 @@ func (c *check) course() {
 	for _, key := range needed {
 		c.need("course."+key, "a number, which a course of kind "+kind+" needs")
 	}
+	fitting := append(needed, possible...)
 	for _, e := range c.tree.Child("course").Entries {
-		if e.Key != "kind" && (object{(schema{}).courseKeys()}).field(e.Key) != nil &&
-			!slices.Contains(needed, e.Key) && !slices.Contains(possible, e.Key) {
-			c.unfit("course."+e.Key, "in a course of kind "+kind, strings.Join(append(needed, possible...), ", "))
+		other := e.Key == "kind" || (object{(schema{}).courseKeys()}).field(e.Key) == nil
+		if !other && !slices.Contains(fitting, e.Key) {
+			c.unfit("course."+e.Key, "in a course of kind "+kind, strings.Join(fitting, ", "))
 		}
 	}
 	if kind != "none" {
@@ -121,10 +122,12 @@ func (c *check) window() {
 }
 
 func (c *check) gate() {
-	m := c.tree
-	kind := m.TextAt("course.kind")
+	m, kind := c.tree, c.tree.TextAt("course.kind")
 	c.need("gate.timeout_s", "a number from 1 up to 3600 s")
 	c.need("gate.lead_s", "a number from 0.3 up to 10 s")
+	if m.NumberOrZero("gate.lead_s") < 0.3 && !c.p.archived {
+		c.unfit("gate.lead_s", "below 0.3 s, for GO is silent for the last 0.1 s", "a number from 0.3 up to 10 s")
+	}
 	band := m.BoolAt("gate.speed_band")
 	held := band != nil && *band
 	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") &&

@@ -18,6 +18,13 @@ func refusedToday(t *testing.T, file, want string) {
 	}
 }
 
+// GO is silent for the last tenth of a second of its lead, so that a short one leaves it no time.
+func TestALeadThatLeavesGONoTimeIsRefused(t *testing.T) {
+	driven := string(designFile("{speed: "+speeds+"}", "{repetitions: 1, order: as_listed}"))
+	refusedToday(t, strings.Replace(driven, "lead_s: 0.5", "lead_s: 0.2", 1),
+		"trial.gate.lead_s: 0.2 is not allowed below 0.3 s")
+}
+
 // A mark is looked for along the road, whose bearing a parked pass with a site needs, also where only its calibration
 // is parked.
 func TestAMarkWithASiteNeedsTheRoadsBearing(t *testing.T) {

@@ -120,8 +120,7 @@ func (p *parse) readAsks(n *tree.Node) {
 	}
 }
 
-// readBalance reads the balanced keys: single values of any key that no
-// factor sets.
+// readBalance reads the balanced keys: single values of any key that no factor sets.
 func (p *parse) readBalance(root, n *tree.Node) {
 	f := &p.findings
 	if n == nil || !wantShape(f, "design.balance", n, tree.Map, "a mapping from dotted keys of a trial to lists "+
@@ -162,8 +161,7 @@ func (p *parse) readBalance(root, n *tree.Node) {
 	}
 }
 
-// orderOf is the cells of block b (from 1) in the order of driving; each block
-// holds every cell once.
+// orderOf is the cells of block b (from 1) in the order of driving; each block holds every cell once.
 func (d design) orderOf(b int, cells []cell) []int {
 	order, plots := make([]int, len(cells)), make([]string, len(cells))
 	for c := range cells {

@@ -53,7 +53,7 @@ func (s schema) gateKeys() []field {
 		optional("place_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}, "Where the car must have passed"),
 		optional("after_s", number{0, 3600, false, false, "s"}, "When the window opens at the earliest; with at_start so long after the car set off, or came to stand at its mark"),
 		optional("timeout_s", number{1, 3600, false, false, "s"}, "When the attempt is given up and rejected, from when the trial was armed, or the car stood at its start"),
-		optional("lead_s", number{0.3, 10, false, false, "s from the first GO to the window"}, "How much earlier than the window the first GO is sent"),
+		optional("lead_s", number{0.1, 10, false, false, "s from the first GO to the window"}, "How much earlier than the window the first GO is sent; a new campaign has 0.3 s at least"),
 	}
 }
 

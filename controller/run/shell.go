@@ -210,7 +210,10 @@ func (s *shell) do(a engine.Action) {
 	case engine.Collect:
 		lane.collectAll()
 	case engine.Quiet:
-		s.work.Go(func() { lane.silent(s.leave, op.For) })
+		s.work.Go(func() {
+			lane.silent(s.leave, op.For)
+			s.tell(engine.Answer{ID: a.ID})
+		})
 	default:
 		s.work.Go(func() {
 			answer := s.answer(lane, a)

@@ -271,8 +271,8 @@ type Gate struct {
 	AfterS *float64 `json:"after_s,omitempty" unit:"s" min:"0" max:"maxSeconds" campaign:"max=3600"`
 	// when the attempt is given up and rejected, from when the trial was armed, or the car stood at its start
 	TimeoutS float64 `json:"timeout_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=1,max=3600"`
-	// how much earlier than the window the first GO is sent
-	LeadS float64 `json:"lead_s" unit:"s from the first GO to the window" min:"0" max:"MaxLeadS" campaign:"min=0.3,max=10"`
+	// how much earlier than the window the first GO is sent; a new campaign has 0.3 s at least
+	LeadS float64 `json:"lead_s" unit:"s from the first GO to the window" min:"0" max:"MaxLeadS" campaign:"min=0.1,max=10"`
 }
 
 // Radio is what the tested interface is to be.

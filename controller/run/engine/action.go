@@ -80,7 +80,7 @@ type (
 		Trial wire.Trial
 		Key   wire.TrialKey
 	}
-	// Quiet holds back for a time whatever sends packets to the worker's nodes.
+	// Quiet holds back for a time whatever sends packets to the worker's nodes. It answers when none is under way.
 	Quiet struct{ For time.Duration }
 	// Show is a step of the run, for a person to see.
 	Show struct {

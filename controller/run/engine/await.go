@@ -198,10 +198,12 @@ func (a *awaiting) show(v wire.CampaignView) {
 }
 
 // lookOverMesh is look where the mesh under test carries control too: the
-// controller's own packets would be measured. It follows the initiator, or a peer where
-// that does not answer, until GO is out, and has all be quiet until the window has closed.
+// controller's own packets would be measured. It follows a node until GO is out, of which each
+// hears before the window, or another where that does not answer, and has all be quiet until the
+// window has closed. The car is the last: it may be out of reach by then.
 func (a *awaiting) lookOverMesh() {
 	w, nodes := a.w, a.trial.Nodes()
+	slices.SortStableFunc(nodes, func(x, y string) int { return isCar(a.trial, x) - isCar(a.trial, y) })
 	w.e.do(w.index, nodes[a.asks%len(nodes)], View{Known: a.known, Wait: gatePoll}, func(answer Answer) {
 		v := answer.View
 		switch {
@@ -216,16 +218,24 @@ func (a *awaiting) lookOverMesh() {
 			a.show(v)
 			if v.State == wire.StateRunning && v.Live != nil && v.Live.RemainingS != nil && *v.Live.RemainingS > 0 {
 				left := time.Duration(*v.Live.RemainingS * float64(time.Second))
-				w.quiet[a.key] = w.quiet[a.key] || left >= a.trial.Duration()
-				d := left + quietAfter
+				d, opens := left+quietAfter, w.e.now.Add(left-a.trial.Duration())
 				w.quietUntil = w.e.now.Add(d)
-				w.e.do(w.index, "", Quiet{d}, nil)
+				w.e.do(w.index, "", Quiet{d}, func(Answer) {
+					w.quiet[a.key] = w.quiet[a.key] || !w.e.now.After(opens)
+				})
 				a.lookLater()
 				return
 			}
 			a.lookOverMesh()
 		}
 	})
+}
+
+func isCar(t wire.Trial, node string) int {
+	if node == t.Car {
+		return 1
+	}
+	return 0
 }
 
 // writeOff fails the attempt for nodes that have ended it and could not record

@@ -404,7 +404,9 @@ func (w *simulation) perform(life int, a Action) {
 	}
 	soon := w.between(time.Millisecond, 30*time.Millisecond)
 	switch op := a.Op.(type) {
-	case Show, Log, Quiet:
+	case Show, Log:
+	case Quiet:
+		answer(soon, func() Answer { return Answer{} })
 	case Seal:
 		w.archive.sealed[op.Key] = true
 		w.journal = append(w.journal, model.Entry{Sealed: &op.Key})

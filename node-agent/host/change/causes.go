@@ -24,6 +24,7 @@ type causeFeed struct {
 	stop       context.CancelFunc
 	group      sync.WaitGroup
 	lost       uint64 // lines that did not come, or said nothing
+	stood      bool   // the radio was reached
 	ended      int    // connections that the radio ended: what it told before the next one is not known
 }
 
@@ -35,7 +36,7 @@ const feedAgain = 100 * time.Millisecond
 
 func feedCauses(c *tcp.Congestion, socket string) *causeFeed {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &causeFeed{congestion: c, stop: stop}
+	f := &causeFeed{congestion: c, stop: stop, stood: socket == ""} // on a road none tells causes
 	f.group.Go(func() {
 		for ctx.Err() == nil {
 			f.listen(ctx, socket)
@@ -53,6 +54,9 @@ func (f *causeFeed) Close() error {
 
 // missing says, once it is closed, what did not come of what the radio told; empty: nothing is known to be missing.
 func (f *causeFeed) missing() string {
+	if !f.stood {
+		return CausesMissing + ": the radio was not reached"
+	}
 	if f.lost == 0 && f.ended == 0 {
 		return ""
 	}
@@ -68,6 +72,7 @@ func (f *causeFeed) listen(ctx context.Context, socket string) {
 	if err != nil {
 		return
 	}
+	f.stood = true
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	lines := bufio.NewScanner(conn)
