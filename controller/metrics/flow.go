@@ -35,7 +35,8 @@ type socket struct {
 	unsureBytes             float64 // of what was received; see unsure
 }
 
-// nearest takes the samples before an edge for its own, where they are nearer to it.
+// nearest takes the samples before an edge for its own, where they are nearer to it, or
+// where the edge's own came so late that the socket had ended.
 // A socket that they do not have had ended before they were taken.
 func (k *socket) nearest(early map[string]bool) {
 	is := func(before *wire.TCPSample, edge string) bool {
@@ -44,7 +45,7 @@ func (k *socket) nearest(early map[string]bool) {
 	if k.atOpen != nil && is(k.beforeOpen, "open") {
 		k.atOpen = k.beforeOpen
 	}
-	if k.edged && is(k.beforeClose, "close") {
+	if (k.edged || k.lived && k.atClose == nil) && is(k.beforeClose, "close") { // not: that ended in time
 		k.atClose = k.beforeClose
 	}
 }
@@ -96,9 +97,9 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 	}
 	maps.DeleteFunc(out, func(_ uint64, k *socket) bool { return !k.edged && k.firstNs > w.CloseBootNs })
 	for _, k := range out {
-		known = known && (k.atClose != nil || !k.lived)
 		k.unsureBytes = k.unsure(received)
 		k.nearest(early)
+		known = known && (k.atClose != nil || !k.lived)
 	}
 	return out, known
 }

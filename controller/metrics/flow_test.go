@@ -55,6 +55,21 @@ func TestWhatComesAfterTheEdgeIsNoPartOfTheWindow(t *testing.T) {
 	}
 }
 
+// An edge may be late on a machine that is busy, and the socket gone by then: its sample right before the edge counts.
+func TestASocketThatEndsBeforeALateEdgeCountsByTheSampleBefore(t *testing.T) {
+	f := wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "s", To: "r", DurationS: 10}
+	edge := func(name string, ms, lateMs float64, earlyMs *float64) wire.Record {
+		return wire.Record{Header: wire.Header{Node: "r", TBootNs: 5*second + int64(ms*1e6)},
+			Body: &wire.Edge{Edge: name, LateMs: lateMs, EarlyMs: earlyMs}}
+	}
+	s := receivedAt(f, edge("open", 1, 1, nil), sampled(9993, "before_close", "ESTABLISHED", 9_000_000),
+		sampled(10_252, "", "CLOSE", 9_100_000), edge("close", 10_252, 252, new(7.0)))
+	s.delivered(f)
+	if got := Value(s.rows, "main", TransferredMB); got == nil || *got != 9 {
+		t.Errorf("%v MB, want 9", got)
+	}
+}
+
 // iperf3 sends for whole seconds: what it sends in one is divided by one.
 func TestThroughputIsByTheTimeThatIperf3Sends(t *testing.T) {
 	for _, c := range []struct{ start, lasts, wantS float64 }{

@@ -65,7 +65,7 @@ var kinds = slices.Concat(
 		{what: "iperf3 server", how: frozen, role: "receiver", allowed: []string{"generator"}, voids: true},
 		{what: "controller", how: killed, allowed: []string{"field_gone", "controller_restarted", "agent_restarted",
 			"agent_stopped", "arm_failed"}},
-		{what: "controller", how: stopped, allowed: []string{"clock"}},
+		{what: "controller", how: stopped, allowed: []string{"clock", "field_gone"}},
 		{what: "disk", how: "full", allowed: []string{"disk_full", "unrecorded",
 			"arm_failed"}}, // a node that is full cannot be armed, and says that no space is left
 		{what: "stranger", how: "at the port", allowed: []string{"stranger", "generator"}},
