@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -30,9 +31,10 @@ type socket struct {
 	lived   bool            // within the window
 	// The newest before each edge.
 	beforeOpen, beforeClose *wire.TCPSample
-	edged                   bool    // atClose is the edge's own
-	firstNs                 int64   // when it was first seen alive; 0: never
-	unsureBytes             float64 // of what was received; see unsure
+	edged                   bool            // atClose is the edge's own
+	firstNs                 int64           // when it was first seen alive; 0: never
+	gone                    *wire.TCPSample // what it had at its end, which was not in time to be the window's
+	unsureBytes             float64         // of what was received; see unsure
 }
 
 // nearest takes the samples before an edge for its own, where they are nearer to it, or
@@ -93,6 +95,9 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 			}
 		case r.TBootNs > w.OpenBootNs:
 			k.lived = k.lived || r.TBootNs <= w.CloseBootNs || ended
+			if ended {
+				k.gone = b
+			}
 		}
 	}
 	maps.DeleteFunc(out, func(_ uint64, k *socket) bool { return !k.edged && k.firstNs > w.CloseBootNs })
@@ -138,7 +143,7 @@ func (k *socket) unsure(count func(*wire.TCPSample) uint64) float64 {
 	if closing == nil {
 		closing = k.atOpen
 	}
-	return between(k.beforeOpen, k.atOpen) + between(closing, k.atClose)
+	return between(k.beforeOpen, k.atOpen) + between(closing, cmp.Or(k.atClose, k.gone))
 }
 
 // edgesKnown reports whether a node sampled its sockets at both edges of the

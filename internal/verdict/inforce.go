@@ -95,8 +95,8 @@ func beyond(s *wire.TCPSample, most *int) bool {
 }
 
 // impossible says what of a socket is above the largest window that TCP can have (RFC 7323, 2.3), or a threshold of 0;
-// a socket without a loss has no threshold. That is no rule's: a kernel that passes over a program takes for its answer
-// what the stack has there.
+// a socket without a loss has no threshold. No rule of TCP gives such a number: a kernel that skips a program takes
+// whatever is in memory for the program's answer.
 func impossible(s *wire.TCPSample) string {
 	const bytesMax = 1 << 30
 	above := func(segments uint32) bool { return uint64(segments)*uint64(max(s.MSSBytes, 1)) > bytesMax }

@@ -28,8 +28,11 @@ type neighbor struct {
 	boot  uint32
 	until manet.Time // heard
 	both  manet.Time // until then it is known to hear us
-	early []Entry    // what it told last while it was not
+	early []Entry    // its last entry for each destination while it was not
 }
+
+// earlyMost bounds what is kept of one neighbour: more nodes than a campaign can have.
+const earlyMost = 256
 
 // NewNeighbors makes an empty list.
 func NewNeighbors(boot uint32, hold manet.Time, maxEntries int) *Neighbors {
@@ -42,7 +45,7 @@ type Arrival struct {
 	Lost      bool    // what was learned of it no longer holds: it rebooted, or ceased to hear us
 	Symmetric bool    // it hears us
 	Became    bool    // symmetric by this packet
-	Early     []Entry // what it told last before it became so
+	Early     []Entry // its last entry for each destination before it became so
 }
 
 // Heard takes note of a packet. own is the address of the interface that it
@@ -73,9 +76,21 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	if a.Symmetric {
 		a.Early, nb.early = nb.early, nil
 	} else {
-		nb.early = u.Entries
+		nb.keep(u.Entries)
 	}
 	return a
+}
+
+// keep takes entries of who does not hear us yet: a full dump may come in parts, and an empty greeting after it.
+func (nb *neighbor) keep(entries []Entry) {
+	for _, e := range entries {
+		same := func(old Entry) bool { return old.To == e.To }
+		if at := slices.IndexFunc(nb.early, same); at >= 0 {
+			nb.early[at] = e
+		} else if len(nb.early) < earlyMost {
+			nb.early = append(nb.early, e)
+		}
+	}
 }
 
 // Remove forgets a neighbour until it is heard again, and reports whether it was

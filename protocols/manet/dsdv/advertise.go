@@ -122,7 +122,7 @@ func (n *Node) dumpIncremental() {
 	}
 }
 
-// news says that the route is to be told in an incremental dump.
+// news reports whether the route is to be told in an incremental dump.
 func (a *advert) news() bool { return a.number || a.hops }
 
 // dump tells the routes that have settled and are wanted.
